@@ -1,4 +1,4 @@
-// Package exchange decides what it takes to have what a backup knows in place of what an XR or a
-// claim has composed anew: what goes, with its external resource or without, what comes back, and
-// why it can't be done.
+// Package exchange plans how to replace what a recreated XR or claim composes with what a backup
+// has: what is deleted, with or without its external resource, and what comes back. Only main.go,
+// hooks and internal/live import it; it has no client. Begin with Plan (plan.go).
 package exchange

@@ -11,62 +11,61 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Snapshot is what a Plan is made from.
+// A Snapshot is the input of a Plan.
 type Snapshot struct {
 	Live, Saved Tree
-	// Others are the live MRs of the kinds that are below the live root, those among them, and
-	// SavedOthers all MRs of these kinds in the backup.
+	// Others and SavedOthers are all live and backed-up MRs of the kinds below the live root.
 	Others, SavedOthers []*unstructured.Unstructured
-	// There are the live objects that are called like those below the saved root.
+	// There are the live objects with the names of those below the saved root.
 	There []*unstructured.Unstructured
 }
 
-// An Item is an object that goes.
+// An Item is an object to delete.
 type Item struct {
 	Object *unstructured.Unstructured
 	Ref    xp.Ref
 	UID    types.UID
-	// Managed says that it is an MR, and External is the external-name of that.
+	// Managed is set if it is an MR, and External is the MR's external-name.
 	Managed  bool
 	External string
-	// Stays is why its external resource stays; "" if that goes too.
+	// Stays is why its external resource stays; "" if that is deleted too.
 	Stays string
-	// Guarded says that its own settings have it stay.
+	// Guarded is set if its own policies keep the external resource.
 	Guarded bool
 }
 
-// key is what of an item was confirmed.
+// key returns what a user confirms of an item.
 func (i Item) key() string {
 	return strings.Join([]string{string(i.UID), i.External, strconv.FormatBool(i.Managed && i.Stays == "")}, "\n")
 }
 
-// A Return is something of the backup that the next restore brings back.
+// A Return is an object of the backup that the next restore creates.
 type Return struct {
 	Ref      xp.Ref
 	External string
-	// Back says that it is there already.
+	// Back is set if the object exists already.
 	Back bool
 }
 
-// A Plan says what an exchange of one XR or claim does.
+// A Plan is what an exchange of one XR or claim does.
 type Plan struct {
 	Root xp.Ref
 	// Refused is why it can't be done; none if it can.
 	Refused []string
-	// Over says that only the restore is to do.
+	// Over is set if only the restore remains to be done.
 	Over    bool
 	Items   []Item
 	Returns []Return
-	// Foreign is what the XR lists of somebody else's, which nobody touches.
+	// Foreign are listed objects that don't belong to the XR, and that an exchange never changes.
 	Foreign []xp.Ref
 }
 
-// Deletes returns the items that go with their external resource.
+// Deletes returns the items whose external resource is deleted with them.
 func (p Plan) Deletes() []Item {
 	return slices.DeleteFunc(slices.Clone(p.Items), func(i Item) bool { return !i.Managed || i.Stays != "" || i.External == "" })
 }
 
-// Beyond returns what of p was not in what somebody has confirmed.
+// Beyond returns the items of p that a user has not confirmed.
 func (p Plan) Beyond(confirmed Plan) []string {
 	known := map[string]bool{}
 	for _, i := range confirmed.Items {
@@ -82,14 +81,14 @@ func (p Plan) Beyond(confirmed Plan) []string {
 	return beyond
 }
 
-// Plan decides.
+// Plan plans the exchange.
 func (s *Snapshot) Plan() Plan {
 	p := Plan{Root: xp.RefTo(s.Live.Root), Foreign: s.Live.Foreign}
 	p.Refused = s.refuseRoot()
 	if len(p.Refused) > 0 {
 		return p
 	}
-	taken := s.taken()
+	taken := s.managedElsewhere()
 	for _, u := range s.Live.Below {
 		i := s.item(u, taken)
 		p.Items = append(p.Items, i)
@@ -100,7 +99,7 @@ func (s *Snapshot) Plan() Plan {
 	p.Refused = append(p.Refused, s.refuseSaved()...)
 	for _, u := range s.Saved.Below {
 		p.Returns = append(p.Returns, Return{
-			Ref: xp.RefTo(u), External: externalOf(u), Back: s.there(u) != nil && !s.Live.has(u),
+			Ref: xp.RefTo(u), External: externalOf(u), Back: s.findLive(u) != nil && !s.Live.has(u),
 		})
 	}
 	p.Over = IsMarked(s.Live.Root) && len(p.Items) == 0 && !xp.HasComposed(s.Live.Root)
@@ -111,7 +110,7 @@ func (s *Snapshot) Plan() Plan {
 	return p
 }
 
-// isSame reports whether what would go is what would come back.
+// isSame reports whether the same objects would be deleted and come back.
 func (s *Snapshot) isSame(p Plan) bool {
 	if len(p.Items) == 0 || len(p.Items) != len(p.Returns) {
 		return false
@@ -128,7 +127,7 @@ func (s *Snapshot) isSame(p Plan) bool {
 	})
 }
 
-// A name is what an external resource may be known by.
+// A name identifies an external resource.
 type name struct{ family, kind, external string }
 
 func namesOf(mr *unstructured.Unstructured) []name {
@@ -150,8 +149,9 @@ func externalOf(u *unstructured.Unstructured) string {
 	return xp.Annotation(u, xp.AnnotationExternalName)
 }
 
-// taken returns who needs an external resource: MRs of the backup, and live ones that do not go.
-func (s *Snapshot) taken() map[name]string {
+// managedElsewhere returns the external resources of MRs that are in the backup or stay, with the
+// reason.
+func (s *Snapshot) managedElsewhere() map[name]string {
 	taken := map[name]string{}
 	for _, u := range s.Others {
 		if s.Live.has(u) {
@@ -188,8 +188,8 @@ func (s *Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Ite
 	return i
 }
 
-// there returns the live object that is called like one of the backup; nil if there is none.
-func (s *Snapshot) there(saved *unstructured.Unstructured) *unstructured.Unstructured {
+// findLive returns the live object with the name of one of the backup; nil if there is none.
+func (s *Snapshot) findLive(saved *unstructured.Unstructured) *unstructured.Unstructured {
 	n := slices.IndexFunc(s.There, func(u *unstructured.Unstructured) bool { return xp.RefTo(u).ID() == xp.RefTo(saved).ID() })
 	if n < 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// snapshotOf is what there is of two roots and of objects, live and in a backup.
+// snapshotOf returns the Snapshot of a live and a backed-up root and objects.
 func snapshotOf(t *testing.T, root *unstructured.Unstructured, live []*unstructured.Unstructured, savedRoot *unstructured.Unstructured, saved []*unstructured.Unstructured) Snapshot {
 	t.Helper()
 	walk := func(root *unstructured.Unstructured, all []*unstructured.Unstructured) Tree {
@@ -55,7 +55,7 @@ func find(all []*unstructured.Unstructured, r xp.Ref) *unstructured.Unstructured
 	return nil
 }
 
-// mr is one that its provider has reconciled.
+// mr returns an MR that its provider has reconciled.
 func mr(name, external string, o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.MR(name, append([]xptest.Option{
 		xptest.Annotated(xp.AnnotationExternalName, external), xptest.Reconciled(),
@@ -237,7 +237,7 @@ func orElse(u, other *unstructured.Unstructured) *unstructured.Unstructured {
 	return other
 }
 
-// TestPlanNested has an XR below an XR, with an MR below that, go as a whole.
+// An XR below an XR, and the MR below that, are deleted with the root.
 func TestPlanNested(t *testing.T) {
 	old, anew := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
 	inner := xptest.XR("inner", xptest.ControlledBy(anew))
@@ -255,8 +255,7 @@ func TestPlanNested(t *testing.T) {
 	}
 }
 
-// TestPlanClaim has a claim exchange the XR that Crossplane has made for it, beside that of the
-// backup, which a restore has brought back.
+// A claim replaces the XR that Crossplane has created for it with the restored XR of the backup.
 func TestPlanClaim(t *testing.T) {
 	claim := xptest.Claim("c")
 	of := func(name string) (*unstructured.Unstructured, *unstructured.Unstructured, *unstructured.Unstructured) {

@@ -23,9 +23,9 @@ func Deletes(mr *unstructured.Unstructured) bool {
 	return slices.Contains(policies, "Delete") || slices.Contains(policies, xp.PolicyAll)
 }
 
-// Keep is the patch that has the external resource of an MR stay when that is deleted; ok is false
-// if its kind has no field for that. All providers support to observe only, and not all to do all
-// but to delete.
+// Keep returns the patch that keeps an MR's external resource when the MR is deleted; ok is false
+// if its kind has no field for that. It sets the policy Observe, which all providers support. Not
+// all support every policy but Delete.
 func Keep(mr *unstructured.Unstructured) (patch map[string]any, ok bool) {
 	spec := map[string]any{}
 	if xp.HasPolicies(mr) {

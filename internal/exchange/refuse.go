@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// refuseRoot says why the live XR or claim can't be exchanged.
+// refuseRoot returns why the live XR or claim can't be exchanged; none if it can.
 func (s *Snapshot) refuseRoot() []string {
 	root, saved := s.Live.Root, s.Saved.Root
 	owner, owned := xp.Controller(root)
@@ -39,8 +39,8 @@ func (s *Snapshot) refuseRoot() []string {
 	return nil
 }
 
-// refuseState says what goes on with the live XR or claim that an exchange would disturb; "" if
-// nothing does.
+// refuseState returns which operation on the live XR or claim an exchange would disturb; "" if
+// there is none.
 func refuseState(root *unstructured.Unstructured) string {
 	switch {
 	case root.GetDeletionTimestamp() != nil:
@@ -56,7 +56,7 @@ func refuseState(root *unstructured.Unstructured) string {
 	}
 }
 
-// refuseItem says why something can't go; "" if it can.
+// refuseItem returns why an item can't be deleted; "" if it can.
 func (s *Snapshot) refuseItem(u *unstructured.Unstructured, i Item) string {
 	switch kind := u.GetKind(); {
 	case xp.IsClaim(u):
@@ -77,10 +77,10 @@ func (s *Snapshot) refuseItem(u *unstructured.Unstructured, i Item) string {
 }
 
 func refuseManaged(mr *unstructured.Unstructured, i Item) string {
-	synced, told := xp.ConditionOf(mr, xp.ConditionSynced)
+	synced, reported := xp.ConditionOf(mr, xp.ConditionSynced)
 	_, can := Keep(mr)
 	switch identity := xp.IdentityOf(mr); {
-	case !told:
+	case !reported:
 		return "its provider has not reconciled it, so nobody would delete its external resource; is its provider running?"
 	case identity == xp.CreatePending:
 		return "its external resource is being created; wait until it has an external-name"
@@ -93,7 +93,7 @@ func refuseManaged(mr *unstructured.Unstructured, i Item) string {
 	}
 }
 
-// isReleased reports whether what protects u goes too.
+// isReleased reports whether the Usage that protects u is deleted too.
 func (s *Snapshot) isReleased(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(s.Live.Below, func(usage *unstructured.Unstructured) bool {
 		used, ok := xp.Used(usage)
@@ -102,7 +102,7 @@ func (s *Snapshot) isReleased(u *unstructured.Unstructured) bool {
 	})
 }
 
-// refuseSaved says what of the backup could not come back.
+// refuseSaved returns why objects of the backup could not come back.
 func (s *Snapshot) refuseSaved() []string {
 	var refused []string
 	for _, r := range s.Saved.Missing {
@@ -128,8 +128,8 @@ func (s *Snapshot) refuseSaved() []string {
 	return refused
 }
 
-// refuseThere says why something of the backup that is in the cluster can't be where it is; "" if
-// it can. The owners are XRs to which it may belong.
+// refuseThere returns why a live object of the backup can't stay where it is; "" if it can. The
+// owners are XRs that it may belong to.
 func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UID]bool) string {
 	c, ok := xp.Controller(u)
 	claim, claimed := xp.CompositeFrom(u).ClaimRef()
@@ -139,7 +139,7 @@ func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UI
 	case u.GetDeletionTimestamp() != nil:
 		return "it is of the backup, and is being deleted; wait until it is gone"
 	case claimed && claim.ID() == xp.RefTo(s.Live.Root).ID():
-		return "" // It is the claim's XR of the backup, beside the one that was made anew.
+		return "" // It is the claim's XR of the backup; the claim has a new one too.
 	case ok && owners[c.UID]:
 		return ""
 	case ok:
@@ -149,7 +149,7 @@ func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UI
 	}
 }
 
-// isDangling reports whether the backup knows of something that it was not there.
+// isDangling reports whether the backup records that an object did not exist.
 func (s *Snapshot) isDangling(r xp.Ref) bool {
 	return slices.ContainsFunc(s.Saved.XRs(), func(xr *unstructured.Unstructured) bool {
 		refs, _ := xp.UnresolvedRefs(xr)

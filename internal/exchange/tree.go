@@ -9,18 +9,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Tree is an XR or a claim with all that is below it, of a cluster or of a backup.
+// A Tree is an XR or claim with all that is below it, in a cluster or in a backup.
 type Tree struct {
 	Root *unstructured.Unstructured
-	// Below are the XRs and what they compose, what composes ahead of what it composes.
+	// Below are XRs and composed resources, each XR before what it composes.
 	Below []*unstructured.Unstructured
-	// Missing are listed, and not there. Foreign are listed, and somebody else's.
+	// Missing are listed and don't exist. Foreign are listed and don't belong to the tree.
 	Missing, Foreign []xp.Ref
 
 	ids map[xp.ID]bool
 }
 
-// A Finder returns which of some objects there are.
+// A Finder returns the existing objects of refs.
 type Finder func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error)
 
 // Walk reads a tree.
@@ -68,7 +68,7 @@ func (t *Tree) visit(u *unstructured.Unstructured, find Finder, seen map[xp.ID]b
 	return nil
 }
 
-// Listed returns what an XR lists, or the XR of a claim.
+// Listed returns the composed resources that an XR lists, or the XR of a claim.
 func Listed(u *unstructured.Unstructured) ([]xp.Ref, error) {
 	if !xp.IsClaim(u) {
 		refs, err := xp.CompositeFrom(u).ResourceRefs()
@@ -93,12 +93,12 @@ func belongs(to, u *unstructured.Unstructured) bool {
 	return xp.Composed(xp.CompositeFrom(to), u)
 }
 
-// has reports whether an object is of the tree.
+// has reports whether an object is below the root of the tree.
 func (t *Tree) has(u *unstructured.Unstructured) bool {
 	return t.ids[xp.RefTo(u).ID()]
 }
 
-// XRs returns the root, and the XRs below it that are no longer than it.
+// XRs returns the root and the XRs below it.
 func (t *Tree) XRs() []*unstructured.Unstructured {
 	xrs := []*unstructured.Unstructured{t.Root}
 	for _, u := range t.Below {
@@ -115,7 +115,7 @@ func IsMarked(u *unstructured.Unstructured) bool {
 	return xp.HasAnnotation(u, xp.AnnotationExchange) && xp.IsPaused(u)
 }
 
-// isManaged reports whether u is an MR, also if its provider has not seen it yet.
+// isManaged reports whether u is an MR, even if its provider has not reconciled it yet.
 func isManaged(u *unstructured.Unstructured) bool {
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
 
@@ -127,7 +127,7 @@ func ManagedOf(t Tree) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(t.Below), func(u *unstructured.Unstructured) bool { return xp.IsComposite(u) || !isManaged(u) })
 }
 
-// IsOfKinds reports whether something may be an MR that manages the same as one in a tree.
+// IsOfKinds reports whether r may be an MR with the same external resource as an MR of the tree.
 func IsOfKinds(t Tree, r xp.Ref) bool {
 	return slices.ContainsFunc(ManagedOf(t), func(mr *unstructured.Unstructured) bool {
 		return mr.GetKind() == r.Kind && xp.GroupFamily(mr.GroupVersionKind().Group) == xp.GroupFamily(r.GroupVersionKind().Group)

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An XR can list anything, and what it does not control is not its own to delete.
+// An XR can list any object, and must not delete those that it does not control.
 func TestWalk(t *testing.T) {
 	xr, own, foreign, gone := xptest.XR("x"), xptest.MR("own"), xptest.MR("foreign"), xptest.MR("gone")
 	own, foreign = xptest.With(own, xptest.ControlledBy(xr)), xptest.With(foreign, xptest.ControlledBy(xptest.XR("y")))

@@ -1,9 +1,10 @@
-// Package externalname knows for which kinds of well-known providers the external-name follows from
-// what the provider reports in status.atProvider.id.
+// Package externalname knows for which kinds of common providers the external-name follows from
+// status.atProvider.id. The actions and internal/diagnosis import it; it has no client. Begin with
+// Of (name.go).
 package externalname
 
 import (
-	_ "embed" // For the table.
+	_ "embed" // It embeds the table.
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,17 +18,17 @@ var table string
 // whole stands for the external-name in a Rule.
 const whole = "*"
 
-// A Rule says how the external-name follows from an id: "*" if it is the id, "/subnets/*" if it is
-// what follows "/subnets/" at the end of it, and "*:" if it is what comes before the first ":".
-// Providers that are made with upjet derive the external-name from the id in these ways, and write
-// it back at each observation (upjet pkg/config/externalname.go, IDAsExternalName and
+// A Rule describes how the external-name follows from an id. With "*" it is the id, with
+// "/subnets/*" the part after "/subnets/" at the end, and with "*:" the part before the first ":".
+// Providers made with upjet derive the external-name from the id in these ways, and write it back
+// at each observation (upjet pkg/config/externalname.go, IDAsExternalName and
 // GetExternalNameFromTemplated).
 type Rule string
 
-// separators are what an external-name that is a part of an id can be told from the rest by.
+// separators are the characters that can separate an external-name from the rest of an id.
 const separators = "/:,|"
 
-// IsValid reports whether it is a rule that Name knows.
+// IsValid reports whether Name supports the rule.
 func (r Rule) IsValid() bool {
 	before, after, found := strings.Cut(string(r), whole)
 	switch {
@@ -40,7 +41,7 @@ func (r Rule) IsValid() bool {
 	}
 }
 
-// Name returns the external-name in an id, "" if the id is not what the rule is for.
+// Name returns the external-name in an id, "" if the rule does not match the id.
 func (r Rule) Name(id string) string {
 	before, after, _ := strings.Cut(string(r), whole)
 	switch {
@@ -65,22 +66,21 @@ func (r Rule) Name(id string) string {
 	}
 }
 
-// A Source is what a rule was read from.
+// A Source is a provider from which rules were read.
 type Source struct {
-	// Provider, and the first and the last of its versions.
+	// First and Last are the first and the last of the provider's versions.
 	Provider, First, Last string
 }
 
-// String names it for messages.
+// String returns the source for messages.
 func (s Source) String() string { return s.Provider + " " + s.First + " to " + s.Last }
 
-// ruleOf returns the rule that a table has for a kind, and what it was read from; false if it is
-// not known.
+// ruleOf returns a kind's rule in a table and the rule's source; false if there is none.
 func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
 	gk.Group = withoutScope(gk.Group)
 	key := gk.String()
 	if strings.ContainsAny(key, " \t\r\n#") {
-		return "", Source{}, false // No kind has these, but what is read from a backup can.
+		return "", Source{}, false // No kind has these characters, but a backup can.
 	}
 	_, line, found := strings.Cut(table, "\n"+key+" ")
 	if !found {
@@ -97,11 +97,11 @@ func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
 	return "", Source{}, false
 }
 
-// headerSource begins the line of the table that names a provider, the domain of its groups, and
-// its first and last version.
+// headerSource begins a line of the table with a provider, the domain of its groups, and its first
+// and last version.
 const headerSource = "# from "
 
-// sources returns what the table was read from, and the domain of the groups of each.
+// sources returns an iterator over the table's sources and the domain of the groups of each.
 func sources(table string) func(yield func(Source, string) bool) {
 	return func(yield func(Source, string) bool) {
 		for line := range strings.Lines(table) {
@@ -113,12 +113,12 @@ func sources(table string) func(yield func(Source, string) bool) {
 	}
 }
 
-// scope is in the groups of kinds in namespaces, where those of cluster-scoped kinds have none:
-// ec2.aws.m.upbound.io and ec2.aws.upbound.io.
+// scope is the end of the groups of namespaced kinds, such as ec2.aws.m.upbound.io. The
+// cluster-scoped kind's group is ec2.aws.upbound.io.
 const scope = ".m.upbound.io"
 
-// withoutScope returns the group of the cluster-scoped kinds for one of those in namespaces. The
-// table has both under that: their rules are the same.
+// withoutScope returns the group of the cluster-scoped kind for that of a namespaced one. Both have
+// the same rule, and the table has it under the former.
 func withoutScope(group string) string {
 	if before, is := strings.CutSuffix(group, scope); is {
 		return before + ".upbound.io"

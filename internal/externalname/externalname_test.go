@@ -45,7 +45,7 @@ func TestRuleName(t *testing.T) {
 	}
 }
 
-// What is found is a part of the id, and the rest of it is what the rule says.
+// The result is a part of the id, and the rest is that of the rule.
 func FuzzRuleName(f *testing.F) {
 	for _, rule := range []string{"*", "/subnets/*", "*:", ":*", "a*", "/a/*/b"} {
 		f.Add(rule, "/subscriptions/s/subnets/default")
@@ -123,8 +123,7 @@ Stray.example.org *
 	}
 }
 
-// The table that is shipped has a rule and a source for each kind, in order, and knows a few kinds
-// of which everybody does.
+// The shipped table has a rule and a source for each kind, sorted, and the common kinds.
 func TestTable(t *testing.T) {
 	var rows []string
 	for line := range strings.Lines(table) {

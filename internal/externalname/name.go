@@ -8,18 +8,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 )
 
-// A Name is the external-name of an MR that has only what its provider calls its external resource.
+// A Name is the external-name of an MR that has only its provider's id of the external resource.
 type Name struct {
 	External string
-	// By says where it is known from, for messages: "the setting external-name-from-id says of its
-	// kind".
+	// By is where it is known from, for messages, such as "the setting external-name-from-id says
+	// of its kind".
 	By string
-	// Chosen says that a person has named the kind. Else the table of known kinds has it.
+	// Chosen is set if a user's setting names the kind; otherwise the table does.
 	Chosen bool
 }
 
-// Of returns the external-name of an MR of a kind with the id; false if nobody knows that. What a
-// person says of a kind is asked before the table.
+// Of returns the external-name of an MR of a kind with the id; false if it is not known. A user's
+// settings take precedence over the table.
 func Of(gk schema.GroupKind, id string, s setting.Settings) (Name, bool) {
 	if slices.Contains(s.FromID, gk) {
 		return Name{External: id, By: "the setting " + setting.NameFromID + " says of its kind", Chosen: true}, id != ""
@@ -31,7 +31,7 @@ func Of(gk schema.GroupKind, id string, s setting.Settings) (Name, bool) {
 	return Known(gk, id)
 }
 
-// Known is Of without any setting.
+// Known is Of without settings.
 func Known(gk schema.GroupKind, id string) (Name, bool) {
 	rule, source, ok := ruleOf(table, gk)
 	external := rule.Name(id)

@@ -1,3 +1,4 @@
-// Package guard says which objects make an API server keep everybody but Velero and Crossplane from
-// creating claims and XRs until a restore has brought them back. It has no client.
+// Package guard builds the admission policies that let only Velero and Crossplane create claims and
+// XRs until a restore is over. Only main.go, hooks and internal/live import it; it has no client.
+// Begin with Guard (guard.go).
 package guard

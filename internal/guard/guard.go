@@ -16,10 +16,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Name of each object of the guard.
+// Name is the name of each object of the guard.
 const Name = xp.Program + "-guard"
 
-// Group of the objects, and their kinds.
+// Group and kinds of the objects.
 const (
 	Group = "admissionregistration.k8s.io"
 
@@ -30,9 +30,9 @@ const (
 )
 
 const (
-	// Annotation has what the guard was asked for.
+	// Annotation has the Guard as JSON.
 	Annotation = "velero.crossplane.x-k8s.io/guard"
-	// AnnotationPaused is on what the guard has let in paused.
+	// AnnotationPaused marks an object that the guard has admitted paused.
 	AnnotationPaused = xp.AnnotationPausedByGuard
 
 	labelManager = "app.kubernetes.io/managed-by"
@@ -40,30 +40,30 @@ const (
 	labelExclude = "velero.io/exclude-from-backup"
 )
 
-// A Guard is what is asked for.
+// A Guard is what a user requests.
 type Guard struct {
-	// Kinds are resources of claims and XRs, as PLURAL.GROUP; the plural * stands for all of the
-	// group.
+	// Kinds are resources of claims and XRs, as PLURAL.GROUP; *.GROUP is all of the group.
 	Kinds []string `json:"kinds"`
-	// Namespaces are the only ones that it guards; none are all. Cluster-scoped kinds are in no
-	// namespace, and always guarded.
+	// Namespaces are the guarded namespaces; none means all. Cluster-scoped kinds are always
+	// guarded.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Users may create claims and XRs.
+	// Users are the user names that may create claims and XRs.
 	Users []string `json:"users"`
-	// Paused says that others may create claims and XRs, which Crossplane then leaves alone.
+	// Paused is set if others may create claims and XRs too, which Crossplane then does not
+	// reconcile.
 	Paused bool `json:"paused,omitempty"`
-	// By is who has put it up, "" if that is not known, and Since is when.
+	// By is the user who has put it up, "" if not known, and Since is when.
 	By    string `json:"by,omitempty"`
 	Since string `json:"since"`
 }
 
-// Merge returns the guard as it is when another is asked for while it is up: it guards what both
-// do, and lets pass whom both do.
+// Merge returns the guard after other is requested while g is up: it guards what both guard, and
+// admits the users of both.
 func (g Guard) Merge(other Guard) Guard {
 	merged := other
 	merged.Kinds, merged.Users = union(g.Kinds, other.Kinds), union(g.Users, other.Users)
 	merged.Namespaces = union(g.Namespaces, other.Namespaces)
-	if g.Since == "" { // There is none.
+	if g.Since == "" { // g is not up.
 		return merged
 	}
 	merged.By, merged.Since = g.By, g.Since
@@ -81,8 +81,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// Validate fails if the API server would not take the guard, or if it would guard anything that is
-// neither a claim nor an XR.
+// Validate returns an error if the API server would reject the guard, or if it would guard anything
+// but claims and XRs.
 func (g Guard) Validate() error {
 	for _, kind := range g.Kinds {
 		if _, err := ParseKind(kind); err != nil {
@@ -95,7 +95,7 @@ func (g Guard) Validate() error {
 		}
 	}
 	for _, user := range g.Users {
-		if user == "" || !printable(user) {
+		if user == "" || !isPrintable(user) {
 			return fmt.Errorf("cannot let the user %q pass: the name is empty, or has characters that do not print", user)
 		}
 	}
@@ -103,13 +103,13 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// printable reports whether a string is one line of text.
-func printable(s string) bool {
+// isPrintable reports whether a string is one line of text.
+func isPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// ParseKind reads PLURAL.GROUP. It refuses the groups of Kubernetes, Velero and Crossplane itself:
-// guarding one of them could lock a cluster.
+// ParseKind parses PLURAL.GROUP. It rejects the groups of Kubernetes, Velero and Crossplane itself:
+// to guard one of them could make a cluster unusable.
 func ParseKind(kind string) (schema.GroupResource, error) {
 	r := schema.ParseGroupResource(kind)
 	switch {
@@ -127,7 +127,7 @@ func (g Guard) Covers(r schema.GroupResource) bool {
 	return slices.Contains(g.Kinds, r.String()) || slices.Contains(g.Kinds, schema.GroupResource{Group: r.Group, Resource: "*"}.String())
 }
 
-// A Kind is one of claims or XRs.
+// A Kind is a kind of claims or XRs.
 type Kind struct {
 	schema.GroupResource
 
@@ -139,19 +139,19 @@ func KindsOf(xrd *unstructured.Unstructured) []Kind {
 	var kinds []Kind
 	for i, r := range xp.DefinitionResources(xrd) {
 		if _, err := ParseKind(r.String()); err != nil || r.Resource == "*" {
-			continue // No XRD can have that served.
+			continue // The API server does not serve such a kind.
 		}
-		// The first is that of the XRs.
+		// The first resource is that of the XRs.
 		kinds = append(kinds, Kind{GroupResource: r, Namespaced: i > 0 || xp.ScopeOf(xrd) == "Namespaced"})
 	}
 
 	return kinds
 }
 
-// ErrForeign is that an object has the guard's name, and somebody else has made it.
+// ErrForeign is returned if an object that is not the guard's has its name.
 var ErrForeign = errors.New("it is not the guard's, although it is called so")
 
-// From reads from the policy what the guard was asked for.
+// From returns the Guard in the annotation of its policy.
 func From(policy *unstructured.Unstructured) (Guard, error) {
 	var g Guard
 	if !IsOwn(policy) {
@@ -164,7 +164,7 @@ func From(policy *unstructured.Unstructured) (Guard, error) {
 	return g, nil
 }
 
-// IsOwn reports whether an object is one of the guard's.
+// IsOwn reports whether an object is part of the guard.
 func IsOwn(u *unstructured.Unstructured) bool {
 	return u.GetName() == Name && u.GetLabels()[labelManager] == xp.Program
 }

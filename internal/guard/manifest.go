@@ -15,10 +15,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostOf is how much of the name of who has put the guard up is in its message.
-const mostOf = 200
+// maxBy limits the length of the user name in the message, in bytes.
+const maxBy = 200
 
-// CEL expressions. The probe is the only thing in the group "".
+// CEL expressions. Only the probe is in the group "".
 const (
 	celProbe  = `request.resource.group == ""`
 	celCreate = `request.operation != "CREATE"`
@@ -28,10 +28,9 @@ const (
 	celPaused = `object.metadata.?annotations[?"` + xp.AnnotationPaused + `"].orValue("") == "true"`
 )
 
-// Objects returns the objects of the guard, which must be valid. The API server serves
-// MutatingAdmissionPolicies in the version mutating; it is needed only if others may create what is
-// paused. All that the API server would set itself is set, so that Differs can tell what somebody
-// has changed.
+// Objects returns the objects of the guard, which must be valid. mutating is the served version of
+// MutatingAdmissionPolicy; it is used only if Paused is set. The objects contain the API server's
+// defaults, so Differs finds only changes by users.
 func (g Guard) Objects(mutating string) []*unstructured.Unstructured {
 	objects := []*unstructured.Unstructured{
 		g.object("v1", KindValidating, g.validating()),
@@ -54,8 +53,8 @@ func (g Guard) object(version, kind string, spec map[string]any) *unstructured.U
 	return u
 }
 
-// Differs returns the objects of the guard that are not as it has been put up, of those that are
-// there by kind.
+// Differs returns the kinds of the guard's objects that are missing from live or changed; live is
+// by kind.
 func (g Guard) Differs(live map[string]*unstructured.Unstructured) []string {
 	var kinds []string
 	for _, want := range g.Objects("v1") {
@@ -68,7 +67,7 @@ func (g Guard) Differs(live map[string]*unstructured.Unstructured) []string {
 	return kinds
 }
 
-// validating is the spec that refuses what others create, or what they create without a pause.
+// validating returns the spec that rejects what others create, or what they create without a pause.
 func (g Guard) validating() map[string]any {
 	validations := []any{g.validation("false")}
 	operations := []any{"CREATE"}
@@ -89,7 +88,7 @@ func (g Guard) validation(expression string) map[string]any {
 	return map[string]any{"expression": expression, "message": g.Message(), "reason": "Forbidden"}
 }
 
-// mutating is the spec that pauses what others create.
+// mutating returns the spec that pauses what others create.
 func (g Guard) mutating() map[string]any {
 	patch := func(annotation string) string {
 		return `JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("` + annotation + `"), value: "true"}`
@@ -104,20 +103,20 @@ func (g Guard) mutating() map[string]any {
 	}
 }
 
-// matching says which requests there is to decide about. Besides the guarded kinds that is the
-// probe, by which one finds out whether the guard is in force: an Event that nobody makes, as
-// nobody else calls one so.
+// matching returns the requests that the policies decide on: the guarded kinds, and the probe that
+// shows whether the guard is in force. The probe is an Event with the guard's name, which no other
+// client creates.
 func (g Guard) matching(operations []any) map[string]any {
 	byGroup := map[string][]any{}
 	for _, kind := range g.Kinds {
-		r, _ := ParseKind(kind) // It is valid.
+		r, _ := ParseKind(kind) // The guard is valid.
 		byGroup[r.Group] = append(byGroup[r.Group], r.Resource)
 	}
 	var rules []any
 	for _, group := range slices.Sorted(maps.Keys(byGroup)) {
 		resources := byGroup[group]
 		if slices.Contains(resources, any("*")) {
-			resources = []any{"*"} // The API server takes no others beside it.
+			resources = []any{"*"} // The API server rejects other resources beside it.
 		}
 		rules = append(rules, map[string]any{
 			"apiGroups": []any{group}, "apiVersions": []any{"*"}, "operations": operations, "resources": resources, "scope": "*",
@@ -131,24 +130,23 @@ func (g Guard) matching(operations []any) map[string]any {
 	return map[string]any{"matchPolicy": "Exact", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{}, "resourceRules": rules}
 }
 
-// conditions leave out who may pass and what is in other namespaces. Users and namespaces are
-// compared by their names, which nobody can give themselves: a tenant may be able to label a
-// namespace or what they create.
+// conditions exclude the guard's users and other namespaces. They compare names, which a user can't
+// choose: a tenant may be able to label a namespace or what they create.
 func (g Guard) conditions() []any {
 	conditions := []any{map[string]any{
-		"name": "not-by-velero-or-crossplane", "expression": celProbe + " || !(request.userInfo.username in " + list(g.Users) + ")",
+		"name": "not-by-velero-or-crossplane", "expression": celProbe + " || !(request.userInfo.username in " + celList(g.Users) + ")",
 	}}
 	if len(g.Namespaces) > 0 {
 		conditions = append(conditions, map[string]any{
-			"name": "in-a-guarded-namespace", "expression": celProbe + ` || !has(request.namespace) || request.namespace in ` + list(g.Namespaces),
+			"name": "in-a-guarded-namespace", "expression": celProbe + ` || !has(request.namespace) || request.namespace in ` + celList(g.Namespaces),
 		})
 	}
 
 	return conditions
 }
 
-// list is a list of strings in CEL, of which literals are written as Go's.
-func list(of []string) string {
+// celList returns a CEL list of strings; CEL and Go have the same string literals.
+func celList(of []string) string {
 	quoted := make([]string, 0, len(of))
 	for _, s := range of {
 		quoted = append(quoted, strconv.Quote(s))
@@ -157,17 +155,17 @@ func list(of []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// Message is what those read who are refused.
+// Message returns the message of a rejected request.
 func (g Guard) Message() string {
 	by := strings.Map(func(r rune) rune {
-		if printable(string(r)) {
+		if isPrintable(string(r)) {
 			return r
 		}
 
 		return '?'
 	}, g.By)
-	if len(by) > mostOf {
-		by = strings.ToValidUTF8(by[:mostOf], "") + "..."
+	if len(by) > maxBy {
+		by = strings.ToValidUTF8(by[:maxBy], "") + "..."
 	}
 	what := "nobody but Velero and Crossplane may create claims and XRs of Crossplane"
 	if g.Paused {

@@ -79,12 +79,12 @@ func TestObjects(t *testing.T) {
 			}
 			conditions, _, _ := unstructured.NestedSlice(objects[0].Object, "spec", "matchConditions")
 			for _, c := range conditions {
-				got.Conditions = append(got.Conditions, c.(map[string]any)["expression"].(string)) //nolint:forcetypeassert // It is one.
+				got.Conditions = append(got.Conditions, c.(map[string]any)["expression"].(string)) //nolint:forcetypeassert // The test is wrong otherwise.
 			}
 			rules, _, _ := unstructured.NestedSlice(objects[0].Object, "spec", "matchConstraints", "resourceRules")
 			for _, r := range rules {
 				texts := func(field string) []string {
-					list, _, _ := unstructured.NestedStringSlice(r.(map[string]any), field) //nolint:forcetypeassert // It is one.
+					list, _, _ := unstructured.NestedStringSlice(r.(map[string]any), field) //nolint:forcetypeassert // The test is wrong otherwise.
 
 					return list
 				}
@@ -171,8 +171,8 @@ func TestFrom(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the example")
 
-// TestExample compares the manifest that people apply with what the command makes: go test
-// ./internal/guard -update writes it.
+// TestExample compares the example with the command's manifest. go test ./internal/guard -update
+// writes it.
 func TestExample(t *testing.T) {
 	const file = "../../example/guard.yaml"
 	b, err := os.ReadFile(file)
@@ -194,7 +194,7 @@ func TestExample(t *testing.T) {
 	}
 	want := comment + strings.Join(documents, "---\n")
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // It is ours.
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // The example is public.
 			t.Fatal(err)
 		}
 		b = []byte(want)

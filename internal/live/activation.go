@@ -14,18 +14,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostDefinitions is how many MRDs of a group are read to find the one of a kind that is not
-// served. They have the same group, and are called like their kinds.
-const mostDefinitions = 32
+// maxDefinitions is how many MRDs of a group are read to find the one of a kind that is not served.
+// They share the group, and their names resemble their kinds.
+const maxDefinitions = 32
 
-// activations tells which kinds of MRs are not active. It asks about each kind once, and takes the
-// right to list MRDs: without it, all are active.
+// activations finds the kinds of MRs that are not active. It reads the MRD of each kind once. It
+// needs the right to list MRDs; without it all kinds count as active.
 type activations struct {
 	cluster *Cluster
 	mu      sync.Mutex
 	known   map[schema.GroupKind]string
-	// names are those of all MRDs, once somebody has asked about a kind that is not served: nothing
-	// else says what it is called as a resource.
+	// names are the names of all MRDs, listed when a kind that is not served is first asked for.
+	// Discovery has no resource name for such a kind.
 	names []string
 	named bool
 }
@@ -34,14 +34,14 @@ func activationsIn(c *Cluster) *activations {
 	return &activations{cluster: c, known: map[schema.GroupKind]string{}}
 }
 
-// Inactive returns a function that returns the name of the MRD of a kind if that is not active, and
-// "" of any other. It asks about each kind once.
+// Inactive returns a function that returns the name of a kind's MRD if the MRD is not active, else
+// "". The function reads the MRD of each kind once.
 func (c *Cluster) Inactive() func(ctx context.Context, gk schema.GroupKind) string {
 	return activationsIn(c).inactive
 }
 
-// inactive returns the name of the MRD of a kind if it is not active, and "" if it is, there is
-// none, or that can't be found out. No restore depends on it.
+// inactive returns the name of a kind's MRD if the MRD is not active. It returns "" if the MRD is
+// active, does not exist or can't be read: no restore depends on it.
 func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,10 +65,10 @@ func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string 
 	return name
 }
 
-// ofKind is inactive for a Snapshot, which outlives each context.
+// ofKind is inactive without a context, for a Snapshot, which outlives each context.
 func (a *activations) ofKind(gk schema.GroupKind) string { return a.inactive(context.Background(), gk) }
 
-// candidates returns what the MRD of a kind may be called.
+// candidates returns the names that the MRD of a kind may have, most likely first.
 func (a *activations) candidates(ctx context.Context, gk schema.GroupKind) []string {
 	if _, served, err := a.cluster.Served(xp.KindManagedDefinition.GroupKind()); err != nil || !served {
 		return nil
@@ -91,11 +91,11 @@ func (a *activations) candidates(ctx context.Context, gk schema.GroupKind) []str
 			found = append(found, name)
 		}
 	}
-	// The one that is called like its kind, as most are, comes first, and then what begins like it.
-	likeness := func(name string) int { return commonPrefix(name, plural.Resource) }
-	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(likeness(b), likeness(a)) })
+	// Most MRDs are named after the plural of their kind, so the longest common prefix comes first.
+	similarity := func(name string) int { return commonPrefix(name, plural.Resource) }
+	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(similarity(b), similarity(a)) })
 
-	return found[:min(len(found), mostDefinitions)]
+	return found[:min(len(found), maxDefinitions)]
 }
 
 func commonPrefix(a, b string) int {
@@ -107,8 +107,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// definitionNames returns the names of all MRDs. Providers bring a thousand of them, with long
-// schemas, so only their metadata is asked for.
+// definitionNames returns the names of all MRDs, or those that it could read. Providers install a
+// thousand MRDs with long schemas, so it reads only their metadata.
 func (c *Cluster) definitionNames(ctx context.Context) []string {
 	if c.metadata == nil {
 		return nil
@@ -120,7 +120,7 @@ func (c *Cluster) definitionNames(ctx context.Context) []string {
 		err := c.withFewRetries(func() (err error) {
 			list, err = c.metadata.Resource(xp.ResourceManagedDefinition.WithVersion(xp.KindManagedDefinition.Version)).List(ctx, options)
 
-			return err //nolint:wrapcheck // Nobody is told.
+			return err //nolint:wrapcheck // The error is not returned to users.
 		})
 		if err != nil {
 			return names

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// activated is a cluster with MRDs, of which some kinds need not be served.
-func activated(s *server, unserved bool, mrds ...*unstructured.Unstructured) (*server, *Cluster) {
+// withMRDs returns a cluster with MRDs; with unserved it serves no kinds of theirs.
+func withMRDs(s *server, unserved bool, mrds ...*unstructured.Unstructured) (*server, *Cluster) {
 	var meta []runtime.Object
 	for _, mrd := range mrds {
 		s.put(definitionsOfMRs, mrd)
@@ -80,7 +80,7 @@ func TestInactive(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, c := activated(newServer(), tc.unserved, tc.mrds...)
+			s, c := withMRDs(newServer(), tc.unserved, tc.mrds...)
 			if tc.change != nil {
 				tc.change(s)
 			}
@@ -101,12 +101,12 @@ func TestInactive(t *testing.T) {
 	}
 }
 
-// Whoever polls, and whoever validates, is told what activates the kind.
+// A poll and a validation both report the MRD to activate.
 func TestUnservedKindsAreNamedWithTheirActivation(t *testing.T) {
 	mr := xptest.MR("b")
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Refs(mr))
 	mrd := xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
-	_, c := activated(surveyed(x), true, mrd)
+	_, c := withMRDs(surveyed(x), true, mrd)
 	survey, err := c.Survey(context.Background(), Scope{})
 	if err != nil {
 		t.Fatal(err)

@@ -15,81 +15,79 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// defaultStuckAfter is for how long Crossplane may say nothing until there is probably a reason.
+// defaultStuckAfter is for how long a reconcile may be pending before a cause is looked for.
 const defaultStuckAfter = time.Minute
 
-// lookTimeout is for how long what was seen in one call serves the next: Velero polls the
-// operations of a restore one after the other, and then not for a while.
-const lookTimeout = 5 * time.Second
+// observationTTL is for how long what one call observed serves the next. Velero polls the
+// operations of a restore one after the other, and then pauses.
+const observationTTL = 5 * time.Second
 
-// An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which
-// there is one every 10 s, does not have to be one step. It goes on while something moves.
+// An Adopter takes held XRs as far towards adoption as possible in each poll. Velero polls every
+// ten seconds, so one poll takes several steps. It continues while anything changes.
 type Adopter struct {
 	cluster *Cluster
 	log     logrus.FieldLogger
-	// firstLook is for how long it looks on to see whether anything moves at all, patience for how
-	// long after something has, and limit for how long in all. Who is let go on with a hundred
-	// others has a word of it when Crossplane is through with most of them.
-	firstLook, patience, limit time.Duration
-	// pause is the least time between two looks.
+	// firstWait is for how long a poll waits for the first change, patience for how long it waits
+	// after a change, and limit is its longest duration. An XR that is released with a hundred
+	// others is often reconciled only when Crossplane has reconciled most of them.
+	firstWait, patience, limit time.Duration
+	// pause is the least time between two observations.
 	pause time.Duration
-	// requestAfter is after which time of silence it asks Crossplane to look at an object, calm for
-	// how long nothing else must have moved then, and stuck after which it says why there probably
-	// is no word.
+	// requestAfter is after how much time without a reconcile the poll requests one. It does so
+	// only if nothing has changed for the duration quiet. After stuckAfter it looks for a cause.
 	requestAfter, quiet, stuckAfter time.Duration
-	// reportTimeout is for how long a poll tells where adoptions are.
+	// reportTimeout limits how long a poll writes notices.
 	reportTimeout time.Duration
-	// parallelWrites is how many objects are written at a time.
+	// writes is how many objects are written at a time.
 	writes int
-	// relistFactor says that it must list again to see what has changed.
+	// relists is set if each observation lists again instead of watching.
 	relists bool
-	// reportsAll says that somebody waits to be told all.
+	// reportsAll is set if a user waits for all notices.
 	reportsAll bool
-	// asked says when Crossplane was asked to look at something.
-	asked map[types.UID]time.Time
-	// last is the observer of the last call, and ended when that was.
+	// requestedAt is when a reconcile of an object was last requested, by UID.
+	requestedAt map[types.UID]time.Time
+	// last is the observer of the last call, and ended is when that call returned.
 	last  *observer
 	ended time.Time
-	// arrived are the objects of which it has told that they are held, by UID, and forged those of
-	// which it has told that their mark does not count.
-	arrived, forged sync.Map
-	// losses are those of which it has told that they have lost something, by UID.
-	losses sync.Map
-	// taken are the steps that it has taken, each a takenStep. What is written meanwhile asks for
-	// them.
-	taken sync.Map
-	// stepped is called with each step that was taken, one after the other.
-	stepping sync.Mutex
-	stepped  func(change adoption.Change)
+	// reportedHeld are the UIDs of objects that were already reported as held. loggedForged are the
+	// messages about marks without a valid signature that were already logged.
+	reportedHeld, loggedForged sync.Map
+	// reportedLosses are the UIDs of objects whose loss was already reported.
+	reportedLosses sync.Map
+	// takenSteps are the steps that were taken, as takenStep. Parallel writes read it.
+	takenSteps sync.Map
+	// onStepMu serializes the calls of onStep, which gets each step that was taken.
+	onStepMu sync.Mutex
+	onStep   func(change adoption.Change)
 }
 
-// NewAdopter returns an Adopter of the cluster's XRs.
+// NewAdopter returns an Adopter of the cluster's XRs that logs to log.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
-		cluster: cluster, log: log, firstLook: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
+		cluster: cluster, log: log, firstWait: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
 		requestAfter: 10 * time.Second, quiet: 2 * time.Second, reportTimeout: 10 * time.Second, writes: parallelWrites,
-		asked: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, stepped: func(adoption.Change) {},
+		requestedAt: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, onStep: func(adoption.Change) {},
 	}
 }
 
-// OnStep has it call a function with each step that it has taken.
+// OnStep sets a function that is called with each step that was taken, one call at a time.
 func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
-	a.stepped = do
+	a.onStep = do
 
 	return a
 }
 
 // Adopt takes the next steps for the XR that ref names, for which the given Restore has an
-// operation, and for all XRs that the label selector finds with it, and returns a Plan for each.
-// What it has read, and has been told of since, serves the calls that follow at once, for XRs of
-// other kinds. Marks count if they were signed with the key.
+// operation, and for all XRs that the label selector finds with it. It returns a Plan for each.
+// Calls that follow within observationTTL reuse what was listed and watched, for XRs of other kinds
+// too. A mark counts only if it was signed with the key.
 func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	a.cluster.forgetOwners() // All that has owners is restored.
+	a.cluster.forgetOwners() // All objects with owners are restored by now.
 	o := a.last
-	if o == nil || o.selector != selector || o.by.Restore != by.Restore || time.Since(a.ended) > lookTimeout || !o.isCurrent() {
+	if o == nil || o.selector != selector || o.requester.Restore != by.Restore || time.Since(a.ended) > observationTTL || !o.isCurrent() {
 		a.forget()
 		o = newObserver(a.cluster, key, selector, nil)
-		o.by = by
+		o.requester = by
 	}
 	o.refs = append(o.refs, ref)
 	plans, o, err := a.adopt(ctx, o, (*adoption.Snapshot).Subjects)
@@ -101,7 +99,7 @@ func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Reque
 	return plans, err
 }
 
-// forget ends what goes on between calls.
+// forget drops the observer of the last call and ends its watches.
 func (a *Adopter) forget() {
 	if a.last != nil {
 		a.last.unfollow()
@@ -109,9 +107,9 @@ func (a *Adopter) forget() {
 	a.last = nil
 }
 
-// AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and
-// for nothing else that the label selector finds. It returns a Plan for each. It takes only the
-// right to list, and not that to watch, which fewer have than Velero.
+// AdoptOnly takes the next steps for what refs name, for what their XRs compose and for their
+// claims, and for nothing else that the label selector finds. It returns a Plan for each. It needs
+// the right to list and not the right to watch, which fewer users have than Velero.
 func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.reportsAll, a.relists = true, true
 	plans, _, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.Snapshot) []xp.Ref { return nil })
@@ -119,8 +117,8 @@ func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector stri
 	return plans, err
 }
 
-// adopt takes the next steps for what an observer looks for, and for what else the function finds
-// in what it observes. It returns the observer that was last at work.
+// adopt takes the next steps for the observer's refs and for what others returns from the Snapshot.
+// It returns a Plan for each and the last observer that it used.
 func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.Snapshot) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
 	p.skipComposed(o)
@@ -131,7 +129,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 			return nil, o, err
 		}
 		p.observed = 0
-		if len(o.listings) == listings { // Else it has waited for others.
+		if len(o.listings) == listings { // Otherwise the time includes requests.
 			p.observed = time.Since(looked)
 		}
 		p.pass(ctx, o, append(others(o.snapshot), o.refs...))
@@ -147,31 +145,30 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 			if err != nil {
 				return nil, o, err
 			}
-			// What was written is known as it was then, with what Crossplane has said until then.
+			// The Snapshot has what Crossplane wrote up to the time of each write.
 			o, seen = next, !changed && !asked && p.steps == 0 && !isLate(p.later())
 		}
 	}
 }
 
-// waitForChange waits until there is something to see, and returns the observer to see it with, and
-// whether there is. What can't be followed is listed anew, after a while that is as long as that
-// takes.
+// waitForChange waits for a change. It returns the observer to use next and whether there is
+// something new to see. If the watches have failed it lists again.
 func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duration) (*observer, bool, error) {
 	if !p.relists {
 		o.follow(ctx, p.plans)
 	}
-	again := func() *observer {
+	restart := func() *observer {
 		o.unfollow()
-		anew := newObserver(o.cluster, o.key, o.selector, o.refs)
-		anew.by = o.by
-		p.skipComposed(anew)
+		fresh := newObserver(o.cluster, o.key, o.selector, o.refs)
+		fresh.requester = o.requester
+		p.skipComposed(fresh)
 
-		return anew
+		return fresh
 	}
 	if p.relists {
-		return again(), true, sleep(ctx, max(p.pause, took))
+		return restart(), true, sleep(ctx, max(p.pause, took))
 	}
-	// Others are to have most of the time.
+	// Leave most of the time to other processes.
 	least, most := max(p.pause, idleFactor*(p.observed+p.planned)), min(p.quiet, max(0, p.patience-time.Since(p.moved)))
 	if later := p.later(); !later.IsZero() {
 		most = min(p.quiet, max(0, time.Until(later)))
@@ -182,14 +179,13 @@ func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duratio
 	if changed, ok := o.catchUp(); ok {
 		return o, changed, nil
 	}
-	p.relists = p.lost // Whoever is told nothing twice has to look for themselves.
-	p.lost = true
+	p.relists = p.missedEvents // A second failure means that watching does not work.
+	p.missedEvents = true
 
-	return again(), true, nil
+	return restart(), true, nil
 }
 
-// later returns when the first of the plans can be another though nothing has changed; zero if none
-// can.
+// later returns when the first plan can change although no object has changed; zero if none can.
 func (p *poll) later() time.Time {
 	var first time.Time
 	for _, plan := range p.plans {
@@ -201,11 +197,11 @@ func (p *poll) later() time.Time {
 	return first
 }
 
-// isLate reports whether it is time for another plan though nothing has changed.
+// isLate reports whether the time is set and has come.
 func isLate(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
-// idleFactor is how many times as long as looking and planning take others have the machine, which
-// may be the API server's too.
+// idleFactor is the ratio of a poll's idle time to its work. The API server may be on the same
+// machine.
 const idleFactor = 4
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -217,11 +213,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What
-// does not exist needs none, and of what is adopted and not proven there is an Event.
+// GiveUp leaves the hold on what ref names, and writes the reason into its mark and an Event. An
+// object without a hold gets only the Event.
 func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error {
-	// Crossplane writes the status of what it finds paused, so the object may have changed since it
-	// was read.
+	// Crossplane may have written the status of the paused object meanwhile.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := a.cluster.Get(ctx, ref)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

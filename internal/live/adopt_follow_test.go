@@ -13,19 +13,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A revision that Crossplane v2 refuses is not there after the restore, and the converted
-// Composition has another one: what ran on it waits for that, follows it, and is carried to its
-// end.
+// Crossplane v2 rejects a revision, so the restore lacks it and the converted Composition has a new
+// one. An XR on Automatic waits for that revision and is adopted.
 func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(bucket))
 	s := newServer(restored(claim), restored(xr), restored(bucket))
-	crossplane(s)
+	simulateCrossplane(s)
 	carry := func() adoption.Plan {
 		t.Helper()
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}

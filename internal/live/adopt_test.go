@@ -20,21 +20,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// hasty is an Adopter whose time is short.
-func hasty(s *server) *Adopter {
-	a := NewAdopter(s.cluster(), quiet())
-	a.firstLook, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
+// newFastAdopter returns an Adopter with short timeouts.
+func newFastAdopter(s *server) *Adopter {
+	a := NewAdopter(s.cluster(), discardLog())
+	a.firstWait, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
 
 	return a
 }
 
-// crossplane reacts to each list of XRs, as if it had done its work since the last.
-func crossplane(s *server) {
-	crossplaneBut(s, func(*unstructured.Unstructured) bool { return false })
+// simulateCrossplane makes each list of XRs see the next reconcile of each.
+func simulateCrossplane(s *server) {
+	simulateCrossplaneExcept(s, func(*unstructured.Unstructured) bool { return false })
 }
 
-// crossplaneBut is crossplane, but for what it has not come to yet.
-func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
+// simulateCrossplaneExcept is simulateCrossplane without the objects for which isLate returns true.
+func simulateCrossplaneExcept(s *server, isLate func(u *unstructured.Unstructured) bool) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 		for _, kind := range []struct {
 			resource  schema.GroupVersionResource
@@ -48,7 +48,7 @@ func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 			if err != nil {
 				return true, nil, err
 			}
-			for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // It is all that the tracker has.
+			for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // The tracker returns only lists.
 				condition := xptest.Reconciled()
 				if xp.IsPaused(&u) {
 					condition = xptest.SeenPaused()
@@ -66,7 +66,7 @@ func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 	})
 }
 
-// restoredTree is a claim, its XR, a nested XR and their MRs, all that a restore brings back.
+// restoredTree returns a claim, its XR, a nested XR and their MRs, all restored.
 func restoredTree() (objects []*unstructured.Unstructured, claim, xr, child *unstructured.Unstructured) {
 	x, c := xptest.XR("x"), xptest.XR("c")
 	deep, mine := xptest.MR("deep", xptest.ControlledBy(c), xptest.Reconciled()), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -79,11 +79,11 @@ func restoredTree() (objects []*unstructured.Unstructured, claim, xr, child *uns
 	}, claim, xr, child
 }
 
-func TestAdoptCarriesATreeToItsEnd(t *testing.T) {
+func TestAdoptTree(t *testing.T) {
 	objects, claim, xr, child := restoredTree()
 	s := newServer(objects...)
-	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	simulateCrossplane(s)
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestAdoptCarriesATreeToItsEnd(t *testing.T) {
 			}
 		}
 	}
-	again, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	again, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !again[xp.RefTo(xr).ID()].Done || len(s.requests("patch")) != len(want) {
 		t.Errorf("Once adopted nothing changes any more: plans %+v, error %v", again, err)
 	}
@@ -117,7 +117,7 @@ func TestAdoptWaits(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(s *server)
-		// pollFactor is how often it looks: once, or more often.
+		// once is set if the poll observes once.
 		once bool
 		want string
 	}{
@@ -135,7 +135,7 @@ func TestAdoptWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(objects...)
 			tc.change(s)
-			plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+			plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,14 +158,14 @@ func TestAdoptWaits(t *testing.T) {
 	}
 }
 
-func TestAdoptLooksAgain(t *testing.T) {
+func TestAdoptObservesAgain(t *testing.T) {
 	gr := xorders.GroupResource()
 	for name, err := range map[string]error{"Conflict": apierrors.NewConflict(gr, "x", errDown), "NotFound": apierrors.NewNotFound(gr, "x")} {
 		objects, _, xr, _ := restoredTree()
 		s := newServer(objects...)
-		crossplane(s)
+		simulateCrossplane(s)
 		s.failOn("patch", "*", 3, err)
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 			t.Errorf("%s: what has changed since it was observed is observed again; got %+v, %v", name, plans, err)
 		}
@@ -175,9 +175,9 @@ func TestAdoptLooksAgain(t *testing.T) {
 func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
-	crossplane(s)
+	simulateCrossplane(s)
 	s.failOn("patch", "*", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
-	a := hasty(s)
+	a := newFastAdopter(s)
 	a.limit = 50 * time.Millisecond
 	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || plans[xp.RefTo(xr).ID()].Done {
@@ -185,12 +185,11 @@ func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
 	}
 }
 
-// An admission policy can refuse the patch of one XR for ever. That must not keep the others from
-// being adopted.
+// An admission policy that rejects the patch of one XR for ever must not block the others.
 func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 	bad, good := xptest.XR("bad", xptest.NeverComposed()), xptest.XR("good", xptest.NeverComposed())
 	s := newServer(restored(bad), restored(good))
-	crossplane(s)
+	simulateCrossplane(s)
 	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == "bad" {
 			return true, nil, apierrors.NewForbidden(xorders.GroupResource(), "bad", errors.New("no team label"))
@@ -198,7 +197,7 @@ func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 
 		return false, nil, nil
 	})
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(bad))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(bad))
 	if err != nil {
 		t.Fatalf("got error %v", err)
 	}
@@ -214,12 +213,12 @@ func TestAdoptErrors(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
 	s.failOn("list", "buckets", 1, errDown)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
+	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
 		t.Errorf("What could not be observed can't be planned for; got error %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := hasty(newServer(objects...)).Adopt(ctx, adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
+	if _, err := newFastAdopter(newServer(objects...)).Adopt(ctx, adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -258,7 +257,7 @@ func TestGiveUp(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			err := hasty(s).GiveUp(context.Background(), adoption.Unverified, tc.ref, why)
+			err := newFastAdopter(s).GiveUp(context.Background(), adoption.Unverified, tc.ref, why)
 			if !errors.Is(err, tc.want.Err) {
 				t.Fatalf("%s\ngot error %v", tc.reason, err)
 			}
@@ -277,10 +276,10 @@ func TestGiveUp(t *testing.T) {
 		})
 	}
 	s := newServer(xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")))
-	if err := hasty(s).GiveUp(context.Background(), adoption.Unverified, xp.RefTo(xr), why); err != nil {
+	if err := newFastAdopter(s).GiveUp(context.Background(), adoption.Unverified, xp.RefTo(xr), why); err != nil {
 		t.Errorf("What has a mark that can't be read has been given up all the same: %v", err)
 	}
-	if events := s.told(); len(events) != 1 || !strings.Contains(events[0], "cannot read the annotation") {
+	if events := s.writtenEvents(); len(events) != 1 || !strings.Contains(events[0], "cannot read the annotation") {
 		t.Errorf("It can't be said in the mark, so an Event must say it; got %v", events)
 	}
 }

@@ -101,7 +101,7 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	case isNamed:
 		s.count("list one of", gvr.Resource)
 	case !r.URL.Query().Has("continue"):
-		s.count(verb, gvr.Resource) // The pages of a list are one.
+		s.count(verb, gvr.Resource) // All pages of a list count once.
 	}
 	st, ok := s.stores[gvr]
 	s.mu.Lock()
@@ -119,13 +119,13 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	switch verb {
 	case "watch":
 		s.mu.Lock()
-		watched, deaf, silent, forgetful := s.watched, s.deaf[gvr.Resource], s.silent == gvr.Resource, s.forgetful[gvr.Resource]
-		delete(s.forgetful, gvr.Resource)
+		watched, deaf, silent, forgetful := s.watched, s.emptyWatches[gvr.Resource], s.unanswered == gvr.Resource, s.expired[gvr.Resource]
+		delete(s.expired, gvr.Resource)
 		s.mu.Unlock()
 		if silent {
 			<-r.Context().Done()
 			s.mu.Lock()
-			if !isClosed(s.waited) { // There are others who watch it.
+			if !isClosed(s.waited) { // Others may watch the resource too.
 				close(s.waited)
 			}
 			s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 func (s *apiServer) count(verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[verb+" "+resource]++
+	s.counts[verb+" "+resource]++
 }
 
 func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store, namespace string) {
@@ -200,22 +200,22 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store,
 	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, st.kind, "v1", version, next, out.Bytes())
 }
 
-// named returns the one name that a list is of, if it is of one.
+// named returns the name that a list's field selector selects, if there is one.
 func named(r *http.Request) (name string, ok bool) {
 	return strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 }
 
-// serveWatch sends what has become of a resource since the version that is asked for, until the
-// client has enough.
+// serveWatch sends the events of a resource after the requested version until the client closes the
+// connection.
 func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store) {
 	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	flusher, _ := w.(http.Flusher)
 	flusher.Flush()
 	ctx := r.Context()
-	if s.ending {
+	if s.endingWatches {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, uselessWatch+uselessWatch/5)
+		ctx, cancel = context.WithTimeout(ctx, shortWatch+shortWatch/5)
 		defer cancel()
 	}
 	go func() {
@@ -241,14 +241,14 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 			from = e.version
 			event := e.event
 			if !selector.Matches(e.labels) {
-				// To whoever watches a label, what loses it is deleted.
+				// A watch with a label selector sends DELETED for an object that loses the label.
 				if event != watch.Modified || !selector.Matches(e.before) {
 					continue
 				}
 				event = watch.Deleted
 			}
 			fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", event, e.encoded)
-			if s.short {
+			if s.shortWatches {
 				return
 			}
 		}
@@ -314,5 +314,5 @@ func failure(code int32, reason metav1.StatusReason) metav1.Status {
 
 func answer(w http.ResponseWriter, code int, object any) {
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // The client has gone.
+	_ = json.NewEncoder(w).Encode(object) // The client has closed the connection.
 }

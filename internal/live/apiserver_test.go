@@ -22,8 +22,8 @@ var (
 	queues = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
 )
 
-// An apiServer answers over HTTP, so that requests are counted and cost what they cost. It has what
-// a client of this package asks for: discovery, lists in pages, watches, merge patches and Events.
+// An apiServer answers over HTTP, so that requests are counted and have their real cost. It has
+// what this package uses: discovery, lists in pages, watches, merge patches and Events.
 type apiServer struct {
 	*httptest.Server
 
@@ -32,37 +32,37 @@ type apiServer struct {
 	version int
 	stores  map[schema.GroupVersionResource]*store
 	closed  bool
-	// asked counts requests as verb and resource.
-	asked map[string]int
+	// counts are the numbers of requests, by verb and resource.
+	counts map[string]int
 	// refused are verbs and resources that are forbidden.
 	refused map[string]bool
-	// listed is called when a resource is listed, before that is answered.
+	// listed is called with the resource before a list is answered.
 	listed func(resource string)
-	// watched is called when a resource is watched, and deaf are resources of which watches end at
+	// watched is called when a resource is watched. emptyWatches are resources whose watches end at
 	// once.
-	watched func(resource string)
-	deaf    map[string]bool
-	// forgetful are resources of which the next watch is not told what happened before.
-	forgetful map[string]bool
-	// short has watches end after what they tell first, and ending after a while.
-	short, ending bool
-	// silent is the resource of which watches are not answered, and waited is closed when the
-	// client does not wait for an answer any more.
-	silent string
-	waited chan struct{}
-	// patched is called before a patch is carried out.
+	watched      func(resource string)
+	emptyWatches map[string]bool
+	// expired are resources whose next watch fails with an expired version.
+	expired map[string]bool
+	// shortWatches ends watches after their first events, and endingWatches ends them after a
+	// while.
+	shortWatches, endingWatches bool
+	// unanswered is the resource whose watches are not answered. waited is closed when the client
+	// has stopped waiting.
+	unanswered string
+	waited     chan struct{}
+	// patched is called before a patch is applied.
 	patched func()
-	// controllers reacts to each change of an object: it returns what it is then, and nil if it
-	// stays as it is.
+	// controllers is called with each changed object. It returns the object to store, or nil.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }
 
-// A store is what there is of a resource, and what has become of it.
+// A store has the objects and the events of a resource.
 type store struct {
 	kind       string
 	namespaced bool
 	objects    map[string]stored
-	// names are the keys in the order of lists; nil if they have to be sorted.
+	// names are the sorted keys; nil if they must be sorted again.
 	names   []string
 	history []stored
 }
@@ -71,7 +71,7 @@ type stored struct {
 	event   watch.EventType
 	version int
 	labels  labels.Set
-	// before are the labels that it had until then.
+	// before are the labels before the event.
 	before  labels.Set
 	class   string
 	encoded []byte
@@ -80,8 +80,8 @@ type stored struct {
 func newAPIServer(tb testing.TB) *apiServer {
 	tb.Helper()
 	s := &apiServer{
-		version: 1, stores: map[schema.GroupVersionResource]*store{}, asked: map[string]int{}, refused: map[string]bool{}, deaf: map[string]bool{},
-		forgetful: map[string]bool{},
+		version: 1, stores: map[schema.GroupVersionResource]*store{}, counts: map[string]int{}, refused: map[string]bool{}, emptyWatches: map[string]bool{},
+		expired: map[string]bool{},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	for gvr, kind := range map[schema.GroupVersionResource]store{
@@ -107,7 +107,7 @@ func newAPIServer(tb testing.TB) *apiServer {
 	return s
 }
 
-// stop ends the server, and all watches.
+// stop stops the server and all watches.
 func (s *apiServer) stop() {
 	s.mu.Lock()
 	s.closed = true
@@ -117,7 +117,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// connect returns a Cluster as each process makes one.
+// connect returns a Cluster with its own caches, as a new process has.
 func (s *apiServer) connect(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := connectTo(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
@@ -157,12 +157,12 @@ func (s *apiServer) remove(u *unstructured.Unstructured) {
 	s.changed.Broadcast()
 }
 
-// takeRequests returns what was asked since it was last called, as verb and resource.
+// takeRequests returns the counts since its last call, by verb and resource.
 func (s *apiServer) takeRequests() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked := s.asked
-	s.asked = map[string]int{}
+	asked := s.counts
+	s.counts = map[string]int{}
 
 	return asked
 }
@@ -212,7 +212,7 @@ func decoded(b []byte) *unstructured.Unstructured {
 	return u
 }
 
-// all returns what there is of a resource.
+// all returns the objects of a resource.
 func (s *apiServer) all(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,24 +17,25 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Patch carries out a merge patch on the object as it was observed, and returns what planning reads
-// of it as it is then.
+// Patch applies a merge patch to the observed version of the object. It returns the new object,
+// trimmed.
 func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	after, err := c.applyChange(ctx, adoption.Change{Target: u, Patch: patch})
 
 	return trim(after), err
 }
 
-// ApplyChange carries a change out, and returns what planning reads of the object as it is then. Of what
-// has no mark then this plugin manages nothing more, unless somebody has taken off the one that it
-// has just written: then that it manages the pause is what tells whose that is.
+// ApplyChange applies a change and returns the new object, trimmed to what planning reads. If the
+// new object has no mark, this plugin's field manager gives up all its fields. It keeps them if
+// another writer has removed a mark that the change has just written: then managedFields alone
+// prove whose the pause is.
 func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	after, err := c.applyChange(ctx, change)
 	if err != nil || change.Marks() || xp.HasAnnotation(after, adoption.AnnotationHold) {
 		return trim(after), err
 	}
 	if p, ok := adoption.WithoutOwn(after); ok {
-		// Nothing waits for it, and somebody may have written the object meanwhile.
+		// No step depends on it, and another writer may have changed the object meanwhile.
 		if without, err := c.applyChange(ctx, adoption.Change{Target: after, Patch: p}); err == nil {
 			after = without
 		}
@@ -43,8 +44,7 @@ func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*uns
 	return trim(after), nil
 }
 
-// applyChange carries a change out, and returns the object as it is then: as one that is applied
-// server-side, if it can be that.
+// applyChange applies a change, server-side if possible, and returns the new object.
 func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change.Patch)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*uns
 		switch {
 		case err == nil && isDone(patch, after), err != nil && !isInapplicable(err):
 			return after, err
-		case err == nil: // What the API server has by default is something else here.
+		case err == nil: // A default of the API server differs from what the patch wants.
 			if patch, err = withResourceVersion(after, patch); err != nil {
 				return nil, err
 			}
@@ -70,8 +70,8 @@ func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*uns
 	return c.patchAs(ctx, change.Target, types.MergePatchType, patch, patch, options)
 }
 
-// apply applies a configuration server-side with force, which does what a merge patch would, and
-// returns the object as it is then.
+// apply applies a configuration server-side with force, and returns the new object. merge is the
+// merge patch with the same effect.
 func (c *Cluster) apply(ctx context.Context, u *unstructured.Unstructured, configuration map[string]any, merge []byte) (*unstructured.Unstructured, error) {
 	b, err := json.Marshal(configuration)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Cluster) apply(ctx context.Context, u *unstructured.Unstructured, confi
 	return c.patchAs(ctx, u, types.ApplyPatchType, b, merge, metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)})
 }
 
-// withResourceVersion returns a merge patch for an object as it is now.
+// withResourceVersion adds the object's resourceVersion to the patch as its precondition.
 func withResourceVersion(u *unstructured.Unstructured, patch []byte) ([]byte, error) {
 	now, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}})
 	if err != nil {
@@ -95,14 +95,13 @@ func withResourceVersion(u *unstructured.Unstructured, patch []byte) ([]byte, er
 	return patch, nil
 }
 
-// isInapplicable reports whether an API server can't apply something server-side that it may be
-// able to patch: the object is not what its schema says, or it has none.
+// isInapplicable reports whether the API server can't apply a configuration that it may be able to
+// patch: the object violates its schema, or its kind has none.
 func isInapplicable(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnsupportedMediaType(err)
 }
 
-// patchAs carries out a patch that does what a merge patch would, and returns the object as it is
-// then.
+// patchAs sends a patch that has the effect of the given merge patch, and returns the new object.
 func (c *Cluster) patchAs(
 	ctx context.Context, u *unstructured.Unstructured, of types.PatchType, patch, merge []byte, options metav1.PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -124,7 +123,7 @@ func (c *Cluster) patchAs(
 		return nil
 	})
 	if tries > 1 && apierrors.IsConflict(err) {
-		// It may have been carried out when there was no answer.
+		// The API server may have applied the patch although its answer was lost.
 		if now, readErr := c.Now(ctx, xp.RefTo(u)); readErr == nil && isDone(merge, now) {
 			return now, nil
 		}
@@ -133,8 +132,7 @@ func (c *Cluster) patchAs(
 	return after, err
 }
 
-// isDone reports whether an object is as a merge patch makes it, whatever version of it that was
-// for.
+// isDone reports whether an object, in any version, already has what a merge patch sets.
 func isDone(patch []byte, u *unstructured.Unstructured) bool {
 	var wanted map[string]any
 	if err := utiljson.Unmarshal(patch, &wanted); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestCarry(t *testing.T) {
+func TestApplyChange(t *testing.T) {
 	const entry = `{"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane","operation":"Apply","apiVersion":"example.org/v1alpha1",` +
 		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}}]}}`
 	held := []xptest.Option{xptest.Policy("Manual"), xptest.Annotated(adoption.AnnotationHold, "h")}
@@ -28,8 +28,7 @@ func TestCarry(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		entry  string
-		// answer is what the API server says to what is applied: an error, or the policy that it
-		// has by default.
+		// err is the API server's error, and policy is the default that it sets.
 		err    error
 		policy string
 		want   []types.PatchType
@@ -64,7 +63,7 @@ func TestCarry(t *testing.T) {
 			s := newServer(u)
 			var carried []types.PatchType
 			s.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // It is one.
+				patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // The reactor gets only patches.
 				carried = append(carried, patch.GetPatchType())
 				if patch.GetPatchType() != types.ApplyPatchType {
 					return false, nil, nil
@@ -82,7 +81,7 @@ func TestCarry(t *testing.T) {
 
 				return true, s.put(xorders, xptest.XR("x", xptest.Policy(tc.policy))), nil
 			})
-			after, err := rushed(s.cluster()).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
+			after, err := withoutPauses(s.cluster()).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
 			if diff := cmp.Diff(tc.want, carried); diff != "" {
 				t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
 			}

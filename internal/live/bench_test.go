@@ -19,7 +19,7 @@ import (
 // composedEach is how many MRs each XR of a benchmark composes.
 const composedEach = 10
 
-// realistic gives an object what every real one has besides: who owns which field, and some spec.
+// realistic adds managedFields and a creation time, as real objects have.
 func realistic(u *unstructured.Unstructured) *unstructured.Unstructured {
 	var fields []any
 	for _, manager := range []string{"velero", "crossplane", "provider"} {
@@ -36,7 +36,7 @@ func realistic(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, xptest.Field(fields, "metadata", "managedFields"), xptest.Field(time.Now().UTC().Format(time.RFC3339), "metadata", "creationTimestamp"))
 }
 
-// platformOf is what XRs of the kind of package xptest need.
+// platformOf returns the XRD and the revision of an XR.
 func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		xptest.XRD("xorders.example.org", xptest.Field("example.org", "spec", "group"), xptest.Field(map[string]any{"kind": xptest.LegacyKind}, "spec", "names"),
@@ -45,9 +45,9 @@ func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	}
 }
 
-// forest puts held XRs with what they compose into a server, and returns the first. Since is when
-// the holds were put on.
-func (s *apiServer) forest(tb testing.TB, xrs int, since time.Time) xp.Ref {
+// putHeldXRs puts held XRs with composed resources into a server, and returns the first. since is
+// when they were held.
+func (s *apiServer) putHeldXRs(tb testing.TB, xrs int, since time.Time) xp.Ref {
 	tb.Helper()
 	s.put(tb, platformOf(xptest.XR("x"))...)
 	for n := range xrs {
@@ -71,8 +71,8 @@ func (s *apiServer) forest(tb testing.TB, xrs int, since time.Time) xp.Ref {
 	return xp.Ref{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x00000"}
 }
 
-// atWork is a Crossplane that reconciles XRs at once.
-func atWork(u *unstructured.Unstructured) *unstructured.Unstructured {
+// reconcileAtOnce is a Crossplane that reconciles XRs at once.
+func reconcileAtOnce(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if !xp.IsComposite(u) {
 		return nil
 	}
@@ -88,8 +88,8 @@ func atWork(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, want)
 }
 
-// tally sums requests up: lists of the kind that was listed most, all lists, and all writes.
-func tally(asked map[string]int) (most, lists, writes int) {
+// countRequests returns the lists of the resource that was listed most, all lists and all writes.
+func countRequests(asked map[string]int) (most, lists, writes int) {
 	for what, n := range asked {
 		verb, _, _ := strings.Cut(what, " ")
 		switch verb {
@@ -103,37 +103,37 @@ func tally(asked map[string]int) (most, lists, writes int) {
 	return most, lists, writes
 }
 
-// BenchmarkPoll is a poll of held XRs while nobody reconciles them.
+// BenchmarkPoll polls held XRs that no controller reconciles.
 func BenchmarkPoll(b *testing.B) {
 	for _, xrs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
 			s := newAPIServer(b)
-			first := s.forest(b, xrs, time.Now().Add(-time.Hour))
+			first := s.putHeldXRs(b, xrs, time.Now().Add(-time.Hour))
 			poll := func() {
-				if _, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
+				if _, err := NewAdopter(s.connect(b), discardLog()).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 					b.Fatal(err)
 				}
 			}
-			poll() // The first tells of each.
+			poll() // The first poll writes all notices.
 			s.takeRequests()
 			for b.Loop() {
 				poll()
 			}
-			_, lists, writes := tally(s.takeRequests())
+			_, lists, writes := countRequests(s.takeRequests())
 			b.ReportMetric(float64(lists)/float64(b.N), "lists/op")
 			b.ReportMetric(float64(writes)/float64(b.N), "writes/op")
 		})
 	}
 }
 
-// BenchmarkLook is a look at held XRs after something has become of what one of them composes.
+// BenchmarkLook observes and plans after a change of one composed resource.
 func BenchmarkLook(b *testing.B) {
 	for _, xrs := range []int{500, 5000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
 			ctx := context.Background()
 			s := newAPIServer(b)
-			first := s.forest(b, xrs, time.Now())
-			a := NewAdopter(s.connect(b), quiet())
+			first := s.putHeldXRs(b, xrs, time.Now())
+			a := NewAdopter(s.connect(b), discardLog())
 			a.relists = true
 			p := a.newPoll(ctx)
 			o := newObserver(a.cluster, adoption.Unverified, selector, []xp.Ref{first})
@@ -147,15 +147,14 @@ func BenchmarkLook(b *testing.B) {
 			look()
 			changed := restored(xptest.MR("x00000-0", xptest.ControlledBy(xptest.XR("x00000"))))
 			for b.Loop() {
-				o.take(realistic(changed))
+				o.update(realistic(changed))
 				look()
 			}
 		})
 	}
 }
 
-// BenchmarkAdoption carries XRs from the end of the restore to the last release, with a Crossplane
-// that takes no time.
+// BenchmarkAdoption adopts restored XRs with a Crossplane that takes no time.
 func BenchmarkAdoption(b *testing.B) {
 	for _, xrs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
@@ -163,11 +162,11 @@ func BenchmarkAdoption(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				s := newAPIServer(b)
-				s.controllers = atWork
-				first := s.forest(b, xrs, time.Now())
+				s.controllers = reconcileAtOnce
+				first := s.putHeldXRs(b, xrs, time.Now())
 				b.StartTimer()
 				for done := false; !done; {
-					plans, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
+					plans, err := NewAdopter(s.connect(b), discardLog()).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -177,7 +176,7 @@ func BenchmarkAdoption(b *testing.B) {
 					}
 				}
 				b.StopTimer()
-				_, l, w := tally(s.takeRequests())
+				_, l, w := countRequests(s.takeRequests())
 				lists, writes = lists+l, writes+w
 				s.stop()
 				b.StartTimer()
@@ -188,12 +187,12 @@ func BenchmarkAdoption(b *testing.B) {
 	}
 }
 
-// BenchmarkObserve is what one look takes, and what it leaves in memory of each object.
+// BenchmarkObserve measures the time of one observation and its memory per object.
 func BenchmarkObserve(b *testing.B) {
 	for _, xrs := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
 			s := newAPIServer(b)
-			first := s.forest(b, xrs, time.Now())
+			first := s.putHeldXRs(b, xrs, time.Now())
 			c := s.connect(b)
 			var before, after runtime.MemStats
 			for b.Loop() {

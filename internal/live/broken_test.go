@@ -22,16 +22,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A patch can have been carried out though there was no answer. That it then is in conflict with
-// itself is no reason to do it again, nor one to say that nothing was done; that somebody else was
-// faster is.
+// A patch may be applied although its answer was lost. The conflict of the retry then means
+// success, unless another writer has changed the object.
 func TestPatchWithoutAnAnswer(t *testing.T) {
 	pause := map[string]any{"metadata": map[string]any{
 		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.x-k8s.io/hold": nil}, "labels": map[string]any{"gone": nil},
 	}, "spec": map[string]any{"names": []any{"a"}}}
 	cases := map[string]struct {
 		reason string
-		// done is what becomes of the object while there is no answer.
+		// done are the changes of the object while the answer is lost.
 		done []xptest.Option
 		want bool
 	}{
@@ -64,7 +63,7 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 
 				return true, nil, &url.Error{Op: "Patch", Err: io.EOF}
 			})
-			after, err := rushed(s.cluster()).Patch(t.Context(), before, pause)
+			after, err := withoutPauses(s.cluster()).Patch(t.Context(), before, pause)
 			if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
 				t.Errorf("%s Got %v", tc.reason, err)
 			}
@@ -72,7 +71,7 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// What a connection says when it breaks is what a client makes of it, so these are real ones.
+// The client determines the error of a broken connection, so these connections are real.
 func TestBrokenConnections(t *testing.T) {
 	gv := metav1.GroupVersionForDiscovery{GroupVersion: xptest.ManagedVersion, Version: "v1alpha1"}
 	answers := map[string]any{
@@ -92,7 +91,7 @@ func TestBrokenConnections(t *testing.T) {
 			if err != nil {
 				panic(err)
 			}
-			_ = conn.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // It is plain HTTP.
+			_ = conn.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // The server uses plain HTTP.
 			_ = conn.Close()
 		}},
 		"Closed": {reason: "The connection is closed.", fail: func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) }},
@@ -118,7 +117,7 @@ func TestBrokenConnections(t *testing.T) {
 					panic(err)
 				}
 				n, _ := calls.LoadOrStore(r.URL.Path, &atomic.Int64{})
-				if n.(*atomic.Int64).Add(1) == 1 { //nolint:forcetypeassert // Nothing else is put in.
+				if n.(*atomic.Int64).Add(1) == 1 { //nolint:forcetypeassert // The map has only counters.
 					tc.fail(w, r, whole)
 
 					return
@@ -131,13 +130,13 @@ func TestBrokenConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := rushed(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
+			u, err := withoutPauses(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
 			if err != nil || u.GetUID() != "u" {
 				t.Errorf("%s Got %v", tc.reason, err)
 			}
 			for path := range answers {
 				n, ok := calls.Load(path)
-				if !ok || n.(*atomic.Int64).Load() < 2 || path != "/api" && n.(*atomic.Int64).Load() > 2 { //nolint:forcetypeassert // Nothing else is put in.
+				if !ok || n.(*atomic.Int64).Load() < 2 || path != "/api" && n.(*atomic.Int64).Load() > 2 { //nolint:forcetypeassert // The map has only counters.
 					t.Errorf("%s %s was not asked for twice, of which the first time failed: %v", tc.reason, path, n)
 				}
 			}

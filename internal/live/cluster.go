@@ -26,27 +26,26 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// rate is how many requests a second there may be at most. client-go's own limit of 5 would hold a
-// restore up, and plugins don't get Velero's client flags (velero issue #7806). An API server has
-// no trouble with it, and shares itself out among those who ask (API Priority and Fairness).
+// rate is how many requests per second the clients send at most. client-go's default of 5 would
+// slow down a restore, and plugins don't get Velero's client flags (velero issue #7806). An API
+// server handles this rate, and API Priority and Fairness shares it among its clients.
 const rate = 500
 
-// FieldManager names this plugin in managedFields.
+// FieldManager is this plugin's name in managedFields.
 const FieldManager = adoption.FieldManager
 
-// Resources says which kinds a group and version serves. It is the part of a discovery client that
-// a Cluster needs.
+// Resources is the part of a discovery client that a Cluster needs.
 type Resources interface {
 	ServerGroups() (*metav1.APIGroupList, error)
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// A Cluster is the API server that Velero restores to or backs up. It is safe for concurrent use.
+// A Cluster is the API server that Velero backs up or restores to. It is safe for concurrent use.
 type Cluster struct {
 	client    dynamic.Interface
 	pages     pager
 	discovery Resources
-	// metadata is for what must not be read whole.
+	// metadata reads objects without their content, such as the data of Secrets.
 	metadata metadata.Interface
 	name     string
 
@@ -56,38 +55,37 @@ type Cluster struct {
 	mu     sync.Mutex
 	groups served
 	kinds  map[schema.GroupVersion]kinds
-	// versions are what CRDs say of those of their kinds.
+	// versions are what CRDs define as the versions of their kinds.
 	versions map[schema.GroupKind]xp.Versions
 	// conversions are the kinds that could not be converted.
 	conversions map[schema.GroupVersionKind]unreadableKind
 	owners      map[xp.ID][]byte
-	// unresponsive says that Crossplane did not say in time that it had seen a pause.
+	// unresponsive is set after Crossplane did not acknowledge a pause in time.
 	unresponsive bool
 	inventories  map[schema.GroupKind]inventory
-	// restoredIndex are what restores have created, by kind.
+	// restoredIndexes are what restores have created, by kind.
 	restoredIndexes map[schema.GroupKind]restoredIndex
 	definitions     definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
 
-	asking sync.Mutex
-	pauses wait.Backoff
-	// silent are those that did not answer when they were last asked. Each serves something, so
-	// they are as many as the cluster has.
+	silentMu sync.Mutex
+	backoff  wait.Backoff
+	// silent are the servers that did not answer the last request.
 	silent map[string]bool
 }
 
-// A ConnectOption says which cluster Connect connects to.
+// A ConnectOption selects the cluster that Connect connects to.
 type ConnectOption func(*clientcmd.ClientConfigLoadingRules, *clientcmd.ConfigOverrides)
 
-// WithKubeconfig names the kubeconfig file; "" leaves the default.
+// WithKubeconfig names the kubeconfig file; "" means the default.
 func WithKubeconfig(path string) ConnectOption {
 	return func(rules *clientcmd.ClientConfigLoadingRules, _ *clientcmd.ConfigOverrides) {
 		rules.ExplicitPath = path
 	}
 }
 
-// WithContext names the context of the kubeconfig file; "" leaves its current one.
+// WithContext names the context of the kubeconfig file; "" means the current context.
 func WithContext(name string) ConnectOption {
 	return func(_ *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides) {
 		overrides.CurrentContext = name
@@ -96,8 +94,8 @@ func WithContext(name string) ConnectOption {
 
 var errNoKubeconfig = errors.New("cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG, or run this in a Pod")
 
-// Contexts returns the names of the contexts in a kubeconfig file, or in those that there are if
-// the path is "".
+// Contexts returns the sorted names of the contexts in the kubeconfig file at path, or in the
+// default files if path is "".
 func Contexts(path string) ([]string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -109,8 +107,8 @@ func Contexts(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
-// Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that
-// the process runs in, as Velero's own clients do.
+// Connect returns the cluster that the options name, else the one that KUBECONFIG names, else the
+// one in which the process runs, as Velero's own clients do.
 func Connect(options ...ConnectOption) (*Cluster, error) {
 	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
 	for _, option := range options {
@@ -139,11 +137,11 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 func connectTo(config *rest.Config) (*Cluster, error) {
 	config.QPS, config.Burst = rate, rate
 	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
-	// Over HTTP/2 an API server that is busy hands each part of an answer from one goroutine to
-	// another, and what a watch tells is seconds late.
+	// With HTTP/2 a busy API server passes answers between goroutines, which delays watch events by
+	// seconds.
 	config.NextProtos = []string{"http/1.1"}
-	config.DisableCompression = true          // Where the API server is next door it takes longer than what it saves.
-	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
+	config.DisableCompression = true          // On a local network compression takes longer than it saves.
+	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind returns a warning that the creator of the objects got before.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for the API server: %w", err)
@@ -166,17 +164,17 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	return c, nil
 }
 
-// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong
-// kubeconfig, and returns the Cluster. When the API server has answered, it is asked again as ever.
+// FailFast makes the first request fail at once if the API server does not answer, as with a wrong
+// kubeconfig. After the first answer requests are retried as usual. It returns the Cluster.
 func (c *Cluster) FailFast() *Cluster {
-	c.asking.Lock()
-	defer c.asking.Unlock()
+	c.silentMu.Lock()
+	defer c.silentMu.Unlock()
 	c.silent[apiServerName] = true
 
 	return c
 }
 
-// Name of the cluster: the context of the kubeconfig file, or else the address of the API server.
+// Name returns the context of the kubeconfig file, or else the address of the API server.
 func (c *Cluster) Name() string { return c.name }
 
 // NewCluster returns a Cluster that uses the given clients.
@@ -193,14 +191,14 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		inventories:     map[schema.GroupKind]inventory{},
 		restoredIndexes: map[schema.GroupKind]restoredIndex{},
 		markKeys:        map[string]adoption.Key{},
-		pauses:          pausesBetween(),
+		backoff:         defaultBackoff(),
 		silent:          map[string]bool{},
 	}
 }
 
-// Get reads one object. Errors are those of Resource and of the API server, so that
-// meta.IsNoMatchError and apierrors.IsNotFound know them. What can't be there, because of its name
-// or because nothing of its kind can be read, is not found.
+// Get reads one object. It returns the errors of Resource and of the API server, so
+// meta.IsNoMatchError and apierrors.IsNotFound match them. An object with an invalid name, or of a
+// kind that can't be read, is not found.
 func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gvr, r, err := c.locate(r)
 	if err != nil {
@@ -223,9 +221,8 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return u, err
 }
 
-// Now returns what r names as it is now, whether it was read before or not. It takes the right to
-// list and not that to get, so that a command does with one list a kind and a patch. Errors are
-// those of Get.
+// Now reads the object that r names with a list. It needs the right to list but not the right to
+// get, so a command needs only list and patch for a kind. Errors are those of Get.
 func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gvr, r, err := c.locate(r)
 	if err != nil {
@@ -245,8 +242,8 @@ func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return nil, notFound(gvr, r)
 }
 
-// locate returns the resource of what r names, and r without a namespace if it is cluster-scoped.
-// Errors are those of Resource, and that it can't be there because of its name.
+// locate returns the resource of the object that r names, and r without its namespace if the kind
+// is cluster-scoped. It returns the errors of Resource, and NotFound for an invalid name.
 func (c *Cluster) locate(r xp.Ref) (schema.GroupVersionResource, xp.Ref, error) {
 	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
 	if err != nil {

@@ -36,7 +36,7 @@ func TestResource(t *testing.T) {
 	if err != nil || gvr != xorders || namespaced {
 		t.Errorf("A subresource has the kind of its resource, and is not it: got %v, %v, %v", gvr, namespaced, err)
 	}
-	if diff := cmp.Diff([]string{xptest.LegacyVersion}, s.asked); diff != "" {
+	if diff := cmp.Diff([]string{xptest.LegacyVersion}, s.kindReads); diff != "" {
 		t.Errorf("One request for each group and version is enough: -want, +asked:\n%s", diff)
 	}
 }
@@ -61,9 +61,9 @@ func TestResourceThatComesLater(t *testing.T) {
 	}
 }
 
-// A tenant's references can name any number of kinds that there are not, and a backup or restore
-// comes to them again and again.
-func TestResourceOfMadeUpKinds(t *testing.T) {
+// A tenant's references can name any number of kinds that don't exist, and a backup or restore
+// reads them again and again.
+func TestResourceOfUnknownKinds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		kind   func(n int) schema.GroupVersionKind
@@ -111,24 +111,24 @@ func TestResourceOfMadeUpKinds(t *testing.T) {
 					t.Fatalf("%v is served by nobody; got error %v", tc.kind(n), err)
 				}
 			}
-			if diff := cmp.Diff(tc.want, s.asked); s.groupings > 1 || diff != "" {
-				t.Errorf("%s\nasked %d times for groups; -want, +asked:\n%s", tc.reason, s.groupings, diff)
+			if diff := cmp.Diff(tc.want, s.kindReads); s.groupReads > 1 || diff != "" {
+				t.Errorf("%s\nasked %d times for groups; -want, +asked:\n%s", tc.reason, s.groupReads, diff)
 			}
 			if len(c.silent) > 0 || len(c.kinds) > len(tc.want) {
 				t.Errorf("what is remembered grows with what is named: %v, %v", c.silent, c.kinds)
 			}
 			now = now.Add(unservedTTL)
 			for n := range 1000 {
-				_, _, _ = c.Resource(tc.kind(n)) // How often it asks is what matters.
+				_, _, _ = c.Resource(tc.kind(n)) // The number of requests matters.
 			}
-			if s.groupings > 2 || len(s.asked) > 2*len(tc.want) {
-				t.Errorf("%s\nLater it asks once more; asked %d times for groups, and for %v", tc.reason, s.groupings, s.asked)
+			if s.groupReads > 2 || len(s.kindReads) > 2*len(tc.want) {
+				t.Errorf("%s\nLater it asks once more; asked %d times for groups, and for %v", tc.reason, s.groupReads, s.kindReads)
 			}
 		})
 	}
 }
 
-// A server that does not answer for a group that is served is no group that is not.
+// A group is not missing because its server does not answer.
 func TestResourceOfAGroupThatDoesNotAnswer(t *testing.T) {
 	s := newServer()
 	s.undiscoverable = map[string]error{xptest.ManagedVersion: errDown}
@@ -147,21 +147,20 @@ func TestResourceOfAGroupThatDoesNotAnswer(t *testing.T) {
 
 func TestResourceWhileTheServerIsDown(t *testing.T) {
 	s := newServer()
-	s.down = errDown
+	s.discoveryErr = errDown
 	c := s.cluster()
 	gvk := schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind)
 	if _, _, err := c.Resource(gvk); !errors.Is(err, errDown) || meta.IsNoMatchError(err) {
 		t.Errorf("A kind that could not be asked for is not one that is not served; got error %v", err)
 	}
-	s.down = nil
+	s.discoveryErr = nil
 	if _, _, err := c.Resource(gvk); err != nil {
 		t.Errorf("A failure is not remembered; got %v", err)
 	}
 }
 
-// The API version of a ref is whatever a tenant writes. A failure would stop the adoption of all
-// XRs that are observed with theirs, and what goes into the path of a request must not lead
-// elsewhere.
+// A tenant can write any API version into a ref. An error would stop the adoption of all observed
+// XRs, and the version must not change the path of a request.
 func TestResourceOfMalformedAPIVersions(t *testing.T) {
 	s := newServer()
 	c := s.cluster()
@@ -173,7 +172,7 @@ func TestResourceOfMalformedAPIVersions(t *testing.T) {
 			t.Errorf("%q is served by nobody; got error %v", apiVersion, err)
 		}
 	}
-	for _, asked := range s.asked {
+	for _, asked := range s.kindReads {
 		if strings.Contains(asked, "..") || asked == "." || asked == "" {
 			t.Errorf("asked for %q", asked)
 		}
@@ -199,10 +198,10 @@ func TestServed(t *testing.T) {
 			t.Errorf("%s is not served; got %v, %v", gk, ok, err)
 		}
 	}
-	if s.groupings != 1 {
-		t.Errorf("Each MR of a backup asks, and the groups stay the same; asked for them %d times", s.groupings)
+	if s.groupReads != 1 {
+		t.Errorf("Each MR of a backup asks, and the groups stay the same; asked for them %d times", s.groupReads)
 	}
-	s.down = errDown
+	s.discoveryErr = errDown
 	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || !errors.Is(err, errDown) {
 		t.Errorf("A kind that could not be asked for is not one that is not served; got %v, %v", ok, err)
 	}
@@ -210,7 +209,7 @@ func TestServed(t *testing.T) {
 	if _, ok, err := c.Served(bucket.GroupKind()); ok || !errors.Is(err, errDown) {
 		t.Errorf("The same for the groups; got %v, %v", ok, err)
 	}
-	s.down = nil
+	s.discoveryErr = nil
 	if _, ok, err := c.Served(bucket.GroupKind()); !ok || err != nil {
 		t.Errorf("A failure is not remembered; got %v, %v", ok, err)
 	}
@@ -290,7 +289,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Who may list a kind and not get it can read one object again.
+// Now needs the right to list a kind, and not the right to get it.
 func TestNow(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(t, xptest.MR("a"), xptest.MR("b"))

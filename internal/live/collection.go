@@ -6,26 +6,26 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A collection is where objects of a kind are listed: in a namespace or, if that is "", in all of
-// them.
+// A collection is a kind and the namespace in which it is listed; "" is all namespaces.
 type collection struct {
 	schema.GroupVersionKind
 
 	namespace string
 }
 
-// fewNamespaces is in how many namespaces a kind is listed one after the other. What an XR composes
-// is in its own namespace, and whoever can write an XR there names any kind: nobody else's objects
-// are read for that. If there are more, it is not one tenant who has the kind listed everywhere.
-const fewNamespaces = 4
+// maxNamespaces is in how many namespaces a kind is listed separately. An XR's composed resources
+// are in its own namespace, and a tenant who can write an XR there can name any kind. Listing only
+// that namespace reads no objects of other tenants. With more namespaces, more than one tenant
+// asks, and the kind is listed in all namespaces.
+const maxNamespaces = 4
 
 // isListed reports whether the collection of an object is among those that were listed.
 func isListed(collections map[collection]bool, gvk schema.GroupVersionKind, namespace string) bool {
 	return collections[collection{GroupVersionKind: gvk}] || collections[collection{gvk, namespace}]
 }
 
-// due returns where what is needed and was not found yet is to be listed: what carries the
-// selector's label at first, and then all there is.
+// due returns the collections to list for what is needed and not found yet. A collection is first
+// listed with the selector's label, and then whole.
 func (o *observer) due(needs []xp.Ref) (labelled, whole []collection) {
 	first, next := collections{}, collections{}
 	for _, r := range needs {
@@ -43,8 +43,7 @@ func (o *observer) due(needs []xp.Ref) (labelled, whole []collection) {
 		next.list(func(schema.GroupVersionKind) bool { return false })
 }
 
-// collections are the namespaces in which objects of some kinds are looked for, in the order in
-// which they were added.
+// collections are the namespaces in which each kind is looked for, in the order of add.
 type collections struct {
 	kinds      []schema.GroupVersionKind
 	namespaces map[schema.GroupVersionKind][]string
@@ -66,13 +65,13 @@ func (p *collections) add(gvk schema.GroupVersionKind, namespace string) {
 	p.namespaces[gvk] = append(p.namespaces[gvk], namespace)
 }
 
-// list returns where to list: everywhere if the function says so of the kind, if something is in no
-// namespace, or if there are many namespaces.
+// list returns the collections to list. A kind is listed in all namespaces if everywhere returns
+// true for it, if an object is in no namespace, or if there are many namespaces.
 func (p *collections) list(everywhere func(schema.GroupVersionKind) bool) []collection {
 	var all []collection
 	for _, gvk := range p.kinds {
 		namespaces := p.namespaces[gvk]
-		if everywhere(gvk) || p.known[collection{GroupVersionKind: gvk}] || len(namespaces) > fewNamespaces {
+		if everywhere(gvk) || p.known[collection{GroupVersionKind: gvk}] || len(namespaces) > maxNamespaces {
 			all = append(all, collection{GroupVersionKind: gvk})
 
 			continue
@@ -85,8 +84,7 @@ func (p *collections) list(everywhere func(schema.GroupVersionKind) bool) []coll
 	return all
 }
 
-// isClusterScoped reports whether the objects of a kind are in no namespace. Of one that is not
-// served nothing is.
+// isClusterScoped reports whether a kind is served and cluster-scoped.
 func (o *observer) isClusterScoped(gvk schema.GroupVersionKind) bool {
 	if !o.cluster.isKnown(gvk) {
 		return false

@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// allResources is what a discovery client has that gets all groups and kinds in two requests if the
-// API server can do that, from Kubernetes 1.26 on.
+// allResources is the part of a discovery client that reads all groups and kinds in two requests,
+// which API servers support from Kubernetes 1.26 on.
 type allResources interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Discover forgets which groups and kinds are served, and asks for all of them at once if it can.
+// Discover clears the cache of groups and kinds, and reads all of them at once if the client can.
 func (c *Cluster) Discover() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,16 +31,16 @@ func (c *Cluster) Discover() error {
 
 		return err
 	})
-	// A group that failed is asked for by itself when it is needed.
+	// A group that failed is read separately when it is needed.
 	failed, inPart := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if err != nil && !inPart {
 		return fmt.Errorf("cannot ask which kinds are served: %w", err)
 	}
-	c.asking.Lock()
+	c.silentMu.Lock()
 	for gv := range failed {
 		c.silent[serverOf(gv)] = true
 	}
-	c.asking.Unlock()
+	c.silentMu.Unlock()
 	found := &metav1.APIGroupList{}
 	for _, g := range groups {
 		found.Groups = append(found.Groups, *g)
@@ -57,8 +57,7 @@ func (c *Cluster) Discover() error {
 	return nil
 }
 
-// isKnown reports whether a kind was among those that were served when its group was last asked
-// for.
+// isKnown reports whether a kind was served when its group and version was last read.
 func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,9 +66,9 @@ func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
-// lookUp fails with an error that isUnserved knows if a kind is not among those that were served
-// when that was last asked. It asks only for groups and versions that are served, if these did not
-// answer or the server could not tell all at once.
+// lookUp returns an error that isUnserved matches if a kind was not served when the kinds were last
+// read. It sends requests only for groups and versions that are served and were not read, because
+// they did not answer or because the server can't list all at once.
 func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	if _, err := c.groupList(); err != nil {
 		return err
@@ -89,8 +88,7 @@ func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// hasListed reports whether a group and version was among those that were served when they were
-// last asked for.
+// hasListed reports whether a group and version was served when the groups were last read.
 func (c *Cluster) hasListed(gv schema.GroupVersion) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A generous server tells all groups and kinds at once, but for those that do not answer.
-type generous struct {
+// bulkServer is a server that returns all groups and kinds at once, except those in failing.
+type bulkServer struct {
 	*server
 
 	failing map[schema.GroupVersion]error
 	err     error
 }
 
-func (g *generous) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (g *bulkServer) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	if g.err != nil {
 		return nil, nil, g.err
 	}
@@ -47,14 +47,14 @@ func (g *generous) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.API
 }
 
 func TestDiscover(t *testing.T) {
-	g := &generous{server: surveyed()}
+	g := &bulkServer{server: surveyed()}
 	c := NewCluster(g, g)
 	if err := c.Discover(); err != nil {
 		t.Fatal(err)
 	}
 	kinds, unread, err := c.Kinds(context.Background(), xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged)
-	if err != nil || len(kinds) != 3 || len(unread) > 0 || len(g.asked) > 0 {
-		t.Errorf("All is known from one request; got %v, %v, %v, and asked %v", kinds, unread, err, g.asked)
+	if err != nil || len(kinds) != 3 || len(unread) > 0 || len(g.kindReads) > 0 {
+		t.Errorf("All is known from one request; got %v, %v, %v, and asked %v", kinds, unread, err, g.kindReads)
 	}
 	delete(g.kinds, "example.org/v1alpha1")
 	if err := c.Discover(); err != nil {
@@ -67,13 +67,13 @@ func TestDiscover(t *testing.T) {
 
 func TestDiscoverInParts(t *testing.T) {
 	gv := schema.GroupVersion{Group: "cloud.example.org", Version: "v1alpha1"}
-	g := &generous{server: surveyed(), failing: map[schema.GroupVersion]error{gv: errDown}}
+	g := &bulkServer{server: surveyed(), failing: map[schema.GroupVersion]error{gv: errDown}}
 	c := NewCluster(g, g)
 	if err := c.Discover(); err != nil {
 		t.Fatal(err)
 	}
-	if kinds, _, err := c.Kinds(context.Background(), xp.CategoryManaged); err != nil || len(kinds) != 1 || len(g.asked) != 1 {
-		t.Errorf("What failed is asked for by itself; got %v, %v, and asked %v", kinds, err, g.asked)
+	if kinds, _, err := c.Kinds(context.Background(), xp.CategoryManaged); err != nil || len(kinds) != 1 || len(g.kindReads) != 1 {
+		t.Errorf("What failed is asked for by itself; got %v, %v, and asked %v", kinds, err, g.kindReads)
 	}
 	g.err = errDown
 	if err := c.Discover(); !errors.Is(err, errDown) {

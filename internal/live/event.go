@@ -26,20 +26,20 @@ const (
 )
 
 const (
-	// maxMessage is what events.k8s.io lets a note have (kubernetes
-	// pkg/apis/core/validation/events.go). Whoever shows Events may rely on it.
+	// maxMessage is the limit of a note in events.k8s.io (kubernetes
+	// pkg/apis/core/validation/events.go). Programs that show Events may rely on it.
 	maxMessage = 1024
-	// maxPrefix leaves room for what the API server adds to a generated name.
+	// maxPrefix leaves room for the suffix that the API server adds to a generated name.
 	maxPrefix = 200
 )
 
-// Warn writes a warning Event about an object, in its namespace or, for a cluster-scoped object, in
-// the namespace default.
+// Warn writes a warning Event about an object. The Event is in the object's namespace, or in the
+// namespace default for a cluster-scoped object.
 func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
 	return c.event(ctx, u, eventWarning, reason, message)
 }
 
-// Note writes an Event about an object as Warn does, of something that is as it should be.
+// Note writes an Event of type Normal, otherwise as Warn does.
 func (c *Cluster) Note(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
 	return c.event(ctx, u, eventNormal, reason, message)
 }
@@ -61,7 +61,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 		"firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 	}}
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	// Rather twice than not at all.
+	// A retry may write the Event twice, which is better than never.
 	return c.withFewRetries(func() error {
 		_, err := c.client.Resource(events).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
@@ -72,8 +72,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 	})
 }
 
-// cut returns the beginning of a string, of no more bytes than given and with the end that says so;
-// all of it if it has no more.
+// cut returns s if it has at most limit bytes, else its beginning and end, together limit bytes.
 func cut(s string, limit int, end string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) <= limit {
@@ -87,19 +86,19 @@ func cut(s string, limit int, end string) string {
 	return s[:n] + end
 }
 
-// report writes what is to be told into the mark of what it is about, and an Event, first of what
-// needs a person. What can't be told is logged, and is no reason to stop: what has changed since it
-// was observed is told at the next poll, if it is true then. So is what there is no time for in
-// this one, since nobody is releaseNotice meanwhile; the operation of each says the same.
+// report writes each notice into its object's mark and an Event, warnings first. It logs a notice
+// that it can't write; the next poll writes it if it still holds. It also leaves notices for which
+// there is no time to the next poll, since no object is released while it writes. The operation's
+// description has the same text.
 func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.Notice) {
 	slices.SortStableFunc(notices, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
 	began := time.Now()
-	var untold atomic.Int64
+	var unreported atomic.Int64
 	a.inParallel(len(notices), func(i int) {
 		n := notices[i]
-		notices[i] = adoption.Notice{} // Of thousands nobody needs what was told any more.
+		notices[i] = adoption.Notice{} // Release the memory: there may be thousands.
 		if !a.reportsAll && time.Since(began) > a.reportTimeout {
-			untold.Add(1)
+			unreported.Add(1)
 			var marked bool
 			if n, marked = o.later(xp.RefTo(n.Target)); !marked {
 				return
@@ -113,20 +112,20 @@ func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.No
 			o.putWritten(after)
 		}
 	})
-	if n := untold.Load(); n > 0 {
+	if n := unreported.Load(); n > 0 {
 		a.log.WithField("objects", n).Info("There is no time in this poll to say on more objects where their adoption is; the next goes on with it")
 	}
 }
 
-// later is adoption.Snapshot's, while others write.
+// later returns Snapshot.LaterNotice. It takes the lock, since other goroutines write.
 func (o *observer) later(r xp.Ref) (adoption.Notice, bool) {
-	o.adding.Lock()
-	defer o.adding.Unlock()
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
 
 	return o.snapshot.LaterNotice(r)
 }
 
-// reportOrder is lower for what is to be told first.
+// reportOrder returns a number that sorts warnings first.
 func reportOrder(n adoption.Notice) int {
 	if n.Warning {
 		return 0
@@ -135,8 +134,7 @@ func reportOrder(n adoption.Notice) int {
 	return 1
 }
 
-// reportOne writes what is to be told of one object, and returns that as it is after its mark was
-// written; nil if it was not.
+// reportOne writes one notice. It returns the new object, nil if the notice has no patch.
 func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unstructured.Unstructured, err error) {
 	if n.Patch != nil {
 		if after, err = a.cluster.ApplyChange(ctx, adoption.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
@@ -153,10 +151,10 @@ func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unst
 	}
 }
 
-// noteHeld takes note of those that are held and of which nothing was told yet.
-func (p *poll) noteHeld(o *observer, refs []xp.Ref) {
+// collectHeld collects notices for held objects that were not reported yet.
+func (p *poll) collectHeld(o *observer, refs []xp.Ref) {
 	for _, n := range adoption.HeldNotices(o.snapshot, refs) {
-		if _, again := p.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
+		if _, seen := p.reportedHeld.LoadOrStore(n.Target.GetUID(), true); !seen {
 			p.held = append(p.held, n)
 		}
 	}
@@ -166,8 +164,7 @@ func identityOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 }
 
-// reportsRelease reports whether it is told of an object that it is held no more: of XRs and
-// claims.
+// reportsRelease reports whether an object is a held XR or claim, whose release gets an Event.
 func reportsRelease(u *unstructured.Unstructured) bool {
 	if xp.IsManaged(u) && !xp.IsComposite(u) || xp.IsSchedule(u) {
 		return false
@@ -177,31 +174,29 @@ func reportsRelease(u *unstructured.Unstructured) bool {
 	return err == nil && h != nil
 }
 
-// releaseNotice returns what is to be told of an object that a step has taken the hold off; ok is
-// false if it has not.
+// releaseNotice returns the notice that an object was released; ok is false if it is still held.
 func releaseNotice(after *unstructured.Unstructured, why string) (n adoption.Notice, ok bool) {
 	h, err := adoption.HoldOf(after)
 
 	return adoption.Notice{Target: identityOf(after), Event: adoption.EventReleased, Message: why}, err == nil && h == nil
 }
 
-// reportLate tells of those that have arrived, and then of those that were released, since it was
-// last called: of no more than given. Others wait for their release meanwhile, so it is called when
-// nothing else is to do.
-func (p *poll) reportLate(ctx context.Context, most int) {
-	if n := len(p.held) + len(p.free); n > 0 && ctx.Err() != nil {
+// reportLate writes up to limit notices about held objects, and then about released ones. Other
+// objects wait for their release meanwhile, so it is called when there is nothing else to do.
+func (p *poll) reportLate(ctx context.Context, limit int) {
+	if n := len(p.held) + len(p.released); n > 0 && ctx.Err() != nil {
 		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")
 
 		return
 	}
-	for _, notices := range []*[]adoption.Notice{&p.held, &p.free} {
-		now := (*notices)[:min(most, len(*notices))]
+	for _, notices := range []*[]adoption.Notice{&p.held, &p.released} {
+		now := (*notices)[:min(limit, len(*notices))]
 		p.inParallel(len(now), func(n int) { p.recordEvent(ctx, now[n]) })
-		*notices, most = (*notices)[len(now):], most-len(now)
+		*notices, limit = (*notices)[len(now):], limit-len(now)
 	}
 }
 
-// recordEvent writes an Event of what is in no mark.
+// recordEvent writes a notice, and logs an error.
 func (a *Adopter) recordEvent(ctx context.Context, n adoption.Notice) {
 	if _, err := a.reportOne(ctx, n); err != nil {
 		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot say on the object where its adoption is")

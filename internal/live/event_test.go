@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// without takes the messages off Events.
+// without returns the Events without their messages.
 func without(told []string) []string {
 	var short []string
 	for _, e := range told {
@@ -31,17 +31,17 @@ func without(told []string) []string {
 	return short
 }
 
-// Whoever describes an XR or a claim reads what became of it, however often somebody looked.
-func TestAdoptTellsTheStory(t *testing.T) {
+// kubectl describe of an XR or claim shows each state once, however often it is polled.
+func TestAdoptWritesEvents(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
 	mr := s.get(t, buckets, "", "b")
 	_ = s.Tracker().Delete(buckets, "", "b")
-	crossplane(s)
+	simulateCrossplane(s)
 	adopt := func() {
 		t.Helper()
 		for range 2 {
-			if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
+			if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,12 +57,12 @@ func TestAdoptTellsTheStory(t *testing.T) {
 		"Normal Held o", "Normal Held c", "Normal Held x", "Normal Released c", "Normal Waiting o", "Normal Waiting x",
 		"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
 	}
-	if diff := cmp.Diff(want, without(s.told())); diff != "" {
-		t.Errorf("What it waits for is told when it changes, and not what a provider says of it: -want, +got:\n%s\n%s", diff, strings.Join(s.told(), "\n"))
+	if diff := cmp.Diff(want, without(s.writtenEvents())); diff != "" {
+		t.Errorf("What it waits for is told when it changes, and not what a provider says of it: -want, +got:\n%s\n%s", diff, strings.Join(s.writtenEvents(), "\n"))
 	}
 }
 
-func TestAdoptTellsWhatFailed(t *testing.T) {
+func TestAdoptReportsFailures(t *testing.T) {
 	copied, err := adoption.Put(xptest.XR("x"), adoption.Hold{Clone: "XOrder y", Reason: "it is a copy of XOrder y"})
 	if err != nil {
 		t.Fatal(err)
@@ -73,11 +73,11 @@ func TestAdoptTellsWhatFailed(t *testing.T) {
 	}
 	s := newServer(x)
 	for range 2 {
-		if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x)); err != nil {
+		if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"Normal Held x", "Warning AdoptionStopped x"}, without(s.told())); diff != "" {
+	if diff := cmp.Diff([]string{"Normal Held x", "Warning AdoptionStopped x"}, without(s.writtenEvents())); diff != "" {
 		t.Errorf("A failure is told once: -want, +got:\n%s", diff)
 	}
 	if h, err := adoption.HoldOf(s.get(t, xorders, "", "x")); err != nil || h.Reason != copied.Reason {
@@ -85,9 +85,9 @@ func TestAdoptTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// Where there is no time to tell of all, those that need a person come first, and nobody is told
-// twice of what has arrived.
-func TestAdoptTellsInTheTimeThereIs(t *testing.T) {
+// If there is no time for all notices, warnings come first, and no notice about a held object is
+// written twice.
+func TestAdoptReportsWithinTimeout(t *testing.T) {
 	const xrs, bad = 100, 3
 	now := time.Now().UTC().Format(time.RFC3339)
 	s := newAPIServer(t)
@@ -105,7 +105,7 @@ func TestAdoptTellsInTheTimeThereIs(t *testing.T) {
 	}
 	poll := func(telling time.Duration) map[string]int {
 		t.Helper()
-		a := brisk(t, s)
+		a := newShortAdopter(t, s)
 		a.reportTimeout, a.writes = telling, 1
 		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xptest.XR("x00"))); err != nil {
 			t.Fatal(err)
@@ -145,35 +145,35 @@ func text(u *unstructured.Unstructured, field string) string {
 	return text
 }
 
-// An Event is of no use to an adoption.
+// An adoption does not depend on Events.
 func TestAdoptGoesOnWithoutEvents(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
-	crossplane(s)
+	simulateCrossplane(s)
 	s.failOn("create", "events", 1<<30, errDown)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Errorf("got %+v, %v", plans, err)
 	}
 }
 
-// What is told in a mark must not be told again if the Event was lost, and must be told again if
-// the mark could not be written.
-func TestAdoptTellsAgainWhatWasNotMarked(t *testing.T) {
+// A notice in a mark is not repeated if its Event was lost. It is repeated if the mark could not be
+// written.
+func TestAdoptReportsUnmarkedAgain(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
 	s.failOn("patch", "*", 1<<30, errDown)
 	for range 2 {
-		if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
+		if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := len(s.told()); n != 6 {
-		t.Errorf("Two processes tell of three objects that they are held, and neither what it can't mark: %v", s.told())
+	if n := len(s.writtenEvents()); n != 6 {
+		t.Errorf("Two processes tell of three objects that they are held, and neither what it can't mark: %v", s.writtenEvents())
 	}
 }
 
-func TestEventsFit(t *testing.T) {
+func TestWarnCutsLongTexts(t *testing.T) {
 	u := xptest.XR(strings.Repeat("a", 63) + "." + strings.Repeat("b.", 95))
 	s := newServer(u)
 	if err := s.cluster().Warn(context.Background(), u, "Why", strings.Repeat("ä", 1024)+"\xff"); err != nil {

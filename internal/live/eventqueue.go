@@ -13,49 +13,48 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An eventQueue is what has become of what was listed, as the API server tells it. It has the last
-// of each object, since a thousand can be changed again and again before anybody looks.
+// An eventQueue has the last watch event of each listed object, of which there may be thousands.
 type eventQueue struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	events []watchEvent
-	// places say where in the news something is.
-	places map[place]int
-	// there is all that there was of what was listed again when it was.
-	there map[*listing]map[xp.ID]bool
-	// lost says that there may be more of it than what was told.
-	lost bool
-	// packer packs the news, since nobody takes them while a poll says on thousands of objects
-	// where they are; nil if there were none.
+	// index has the positions in events.
+	index map[eventKey]int
+	// existing are the objects that each listing had when it was listed again.
+	existing map[*listing]map[xp.ID]bool
+	// incomplete is set if events may be missing.
+	incomplete bool
+	// packer compresses the events: a poll that writes notices does not read the queue. It is nil
+	// before the first event.
 	packer *pack.Packer
-	// woken has something in it if there are news.
-	woken chan struct{}
+	// ready has an element if the queue is not empty.
+	ready chan struct{}
 }
 
-// A watchEvent is what has become of an object, of which it has what planning reads.
+// A watchEvent is a change of an object, with what planning reads of the object.
 type watchEvent struct {
 	event  watch.EventType
 	id     xp.ID
 	packed pack.Object
 	in     *listing
-	// versions are all that the object has had.
+	// versions are the resourceVersions of all events of the object in the queue.
 	versions []string
 }
 
-// version is that of the object as it is.
+// version returns the object's last resourceVersion.
 func (h watchEvent) version() string { return h.versions[len(h.versions)-1] }
 
-type place struct {
+type eventKey struct {
 	in *listing
 	id xp.ID
 }
 
 func newEventQueue() *eventQueue {
-	return &eventQueue{places: map[place]int{}, there: map[*listing]map[xp.ID]bool{}, woken: make(chan struct{}, 1)}
+	return &eventQueue{index: map[eventKey]int{}, existing: map[*listing]map[xp.ID]bool{}, ready: make(chan struct{}, 1)}
 }
 
-// add says what has become of an object that was listed.
+// add puts a change of an object of a listing into the queue.
 func (q *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in *listing) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,58 +62,58 @@ func (q *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in
 		q.packer = pack.New()
 	}
 	h := watchEvent{event: event, id: xp.RefTo(u).ID(), packed: q.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
-	at := place{in: in, id: h.id}
-	if n, ok := q.places[at]; ok {
+	at := eventKey{in: in, id: h.id}
+	if n, ok := q.index[at]; ok {
 		h.versions, h.packed = append(q.events[n].versions, h.versions...), h.packed.Clone()
 		q.events[n] = h
 	} else {
-		q.places[at] = len(q.events)
+		q.index[at] = len(q.events)
 		q.events = append(q.events, h)
 	}
 	q.notify()
 }
 
-// relisted says what is there, after the news that were told of it.
+// relisted records which objects a listing still has, and drops events of all others.
 func (q *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.there[l] = there
+	q.existing[l] = there
 	q.events = slices.DeleteFunc(q.events, func(h watchEvent) bool { return h.in == l && !there[h.id] })
-	clear(q.places)
+	clear(q.index)
 	for n, h := range q.events {
-		q.places[place{in: h.in, id: h.id}] = n
+		q.index[eventKey{in: h.in, id: h.id}] = n
 	}
 	q.notify()
 }
 
-// markIncomplete says that there may be more than what is told.
+// markIncomplete records that events may be missing.
 func (q *eventQueue) markIncomplete() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lost = true
+	q.incomplete = true
 	q.notify()
 }
 
 func (q *eventQueue) notify() {
 	select {
-	case q.woken <- struct{}{}:
+	case q.ready <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the news since it was last called, and what there was before them of what was listed
-// again; ok is false if they are not all.
-func (q *eventQueue) take() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
+// drain empties the queue. It returns the events, and the objects of the listings that were listed
+// again before them. ok is false if events may be missing.
+func (q *eventQueue) drain() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	notices, q.events = q.events, nil
-	clear(q.places)
-	there, q.there = q.there, map[*listing]map[xp.ID]bool{}
+	clear(q.index)
+	there, q.existing = q.existing, map[*listing]map[xp.ID]bool{}
 
-	return notices, there, !q.lost
+	return notices, there, !q.incomplete
 }
 
-// object returns the object of a happening. Others add to what it is packed with.
+// object returns the object of an event. It takes the lock, since add writes to the packer.
 func (q *eventQueue) object(h watchEvent) *unstructured.Unstructured {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +121,8 @@ func (q *eventQueue) object(h watchEvent) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: h.packed.Unpack(nil)}
 }
 
-// wait waits for news: not for less than given, so that there are some at a time, and not for more.
+// wait waits for an event, but at least for least, so that several come together, and at most for
+// most.
 func (q *eventQueue) wait(ctx context.Context, least, most time.Duration) error {
 	if err := sleep(ctx, least); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (q *eventQueue) wait(ctx context.Context, least, most time.Duration) error 
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-q.woken:
+	case <-q.ready:
 	case <-time.After(most - least):
 	}
 

@@ -15,48 +15,48 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// of returns an object in a version.
-func of(name, version string) *unstructured.Unstructured {
+// versioned returns an object with a resourceVersion.
+func versioned(name, version string) *unstructured.Unstructured {
 	return xptest.With(xptest.XR(name), xptest.Field(version, "metadata", "resourceVersion"))
 }
 
-// What the plugin has written itself comes back to it, after what was before that. Only what comes
-// after it is news.
-func TestNews(t *testing.T) {
+// A write comes back as an event, after the events of earlier versions. Only later events are
+// changes.
+func TestEventsAfterWrites(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		// written is the version that was written, "" if none was.
 		written string
-		// told are the versions that are told of at a time.
-		told [][]string
-		want []string
+		// batches are the resourceVersions of events that arrive together.
+		batches [][]string
+		want    []string
 	}{
-		"Foreign":   {reason: "What somebody else has written is taken over.", told: [][]string{{"7"}}, want: []string{"7"}},
-		"Last":      {reason: "What has changed often counts as it is at last.", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
-		"Older":     {reason: "What was before is known.", written: "8", told: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
-		"Own":       {reason: "What was written is known, and what comes then is not.", written: "8", told: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
-		"Unchanged": {reason: "Of a write that changes nothing nobody is told, so it must not be waited for.", written: "5", told: [][]string{{"6"}}, want: []string{"6"}},
-		"Between":   {reason: "What comes after it is news, though it is told of with it.", written: "8", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Foreign":   {reason: "What somebody else has written is taken over.", batches: [][]string{{"7"}}, want: []string{"7"}},
+		"Last":      {reason: "What has changed often counts as it is at last.", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Older":     {reason: "What was before is known.", written: "8", batches: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
+		"Own":       {reason: "What was written is known, and what comes then is not.", written: "8", batches: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
+		"Unchanged": {reason: "Of a write that changes nothing nobody is told, so it must not be waited for.", written: "5", batches: [][]string{{"6"}}, want: []string{"6"}},
+		"Between":   {reason: "What comes after it is news, though it is told of with it.", written: "8", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := newObserver(nil, adoption.Unverified, selector, nil)
-			in := &listing{collection: collection{GroupVersionKind: of("x", "").GroupVersionKind()}}
-			o.put(of("x", "5"))
+			in := &listing{collection: collection{GroupVersionKind: versioned("x", "").GroupVersionKind()}}
+			o.put(versioned("x", "5"))
 			if tc.written != "" {
-				o.putWritten(of("x", tc.written))
+				o.putWritten(versioned("x", tc.written))
 			}
 			var got []string
-			for _, versions := range tc.told {
+			for _, versions := range tc.batches {
 				for _, version := range versions {
-					o.events.add(watch.Modified, of("x", version), in)
+					o.events.add(watch.Modified, versioned("x", version), in)
 				}
-				before := o.snapshot.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
+				before := o.snapshot.Get(xp.RefTo(versioned("x", ""))).GetResourceVersion()
 				changed, ok := o.catchUp()
 				if !ok {
 					t.Error("Nothing was lost.")
 				}
-				now := o.snapshot.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
+				now := o.snapshot.Get(xp.RefTo(versioned("x", ""))).GetResourceVersion()
 				if changed != (now != before) {
 					t.Errorf("%s There is something to see: %t, from %s to %s", tc.reason, changed, before, now)
 				}
@@ -69,20 +69,20 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// As many objects are kept as there are, however often they change before somebody looks.
-func TestFeed(t *testing.T) {
+// The queue has one event for each object, however often it changes.
+func TestEventQueue(t *testing.T) {
 	f := newEventQueue()
 	labelled, all := &listing{}, &listing{}
 	for _, version := range []string{"1", "2"} {
 		for _, in := range []*listing{labelled, all} {
-			f.add(watch.Modified, of("x", version), in)
+			f.add(watch.Modified, versioned("x", version), in)
 		}
 	}
-	f.add(watch.Deleted, of("y", "3"), all)
+	f.add(watch.Deleted, versioned("y", "3"), all)
 	if err := f.wait(context.Background(), 0, 0); err != nil {
 		t.Error(err)
 	}
-	notices, _, ok := f.take()
+	notices, _, ok := f.drain()
 	var got [][]string
 	for _, h := range notices {
 		got = append(got, append([]string{string(h.event), h.id.Name}, h.versions...))
@@ -91,15 +91,15 @@ func TestFeed(t *testing.T) {
 		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
 	}
 	f.markIncomplete()
-	if notices, _, ok := f.take(); len(notices) > 0 || ok {
+	if notices, _, ok := f.drain(); len(notices) > 0 || ok {
 		t.Errorf("%v are told twice, or nobody says that something is missing", notices)
 	}
 }
 
-// What was deleted while nobody was told of it must not be taken for there.
+// An object that was deleted while no watch was open must not count as existing.
 func TestRelisted(t *testing.T) {
-	gone, there, later := of("gone", "1"), of("there", "1"), of("later", "9")
-	elsewhere := xptest.With(of("elsewhere", "1"), xptest.Without("metadata", "labels"))
+	gone, there, later := versioned("gone", "1"), versioned("there", "1"), versioned("later", "9")
+	elsewhere := xptest.With(versioned("elsewhere", "1"), xptest.Without("metadata", "labels"))
 	in := &listing{collection: collection{GroupVersionKind: gone.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
 	o := newObserver(nil, adoption.Unverified, selector, nil)
 	for _, u := range []*unstructured.Unstructured{restored(gone), restored(there), elsewhere} {
@@ -110,7 +110,7 @@ func TestRelisted(t *testing.T) {
 	}
 	o.events.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
 	o.events.add(watch.Added, restored(later), in)
-	o.events.add(watch.Modified, restored(of("there", "2")), in)
+	o.events.add(watch.Modified, restored(versioned("there", "2")), in)
 	if !o.isCurrent() {
 		t.Error("Nothing was lost.")
 	}

@@ -17,12 +17,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// exchangeManager names in managedFields who has paused what is exchanged. What the FieldManager
-// pauses is held.
+// exchangeManager is the field manager of an exchange. A pause by FieldManager would be a hold.
 const exchangeManager = FieldManager + "-exchange"
 
-// Find returns what r names as it is now, in whatever version that is served; nil if it is not
-// there.
+// Find returns the object that r names, in any served version; nil if it does not exist.
 func (c *Cluster) Find(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	u, err := c.Now(ctx, r)
 	if isUnserved(err) {
@@ -34,7 +32,7 @@ func (c *Cluster) Find(ctx context.Context, r xp.Ref) (*unstructured.Unstructure
 		u, err = c.Now(ctx, r)
 	}
 	if isUnserved(err) {
-		return nil, nil //nolint:nilnil // It is not there.
+		return nil, nil //nolint:nilnil // nil means that it does not exist.
 	}
 
 	return u, err
@@ -45,25 +43,24 @@ func (c *Cluster) Tree(ctx context.Context, root *unstructured.Unstructured) (ex
 	return exchange.Walk(root, func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) { return c.FindAll(ctx, refs) })
 }
 
-// byName is of how many objects of a kind in a namespace each is asked for by its name. Of more,
-// the whole kind is listed at once.
-const byName = 10
+// maxByName is how many objects of a kind and namespace are read one by one. More are listed.
+const maxByName = 10
 
-// FindAll is Find for many.
+// FindAll is Find for many refs; the result has no entry for an object that does not exist.
 func (c *Cluster) FindAll(ctx context.Context, refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) {
-	type place struct {
+	type eventKey struct {
 		schema.GroupKind
 
 		namespace string
 	}
-	places := map[place][]xp.Ref{}
+	places := map[eventKey][]xp.Ref{}
 	for _, r := range refs {
-		p := place{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
+		p := eventKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
 		places[p] = append(places[p], r)
 	}
 	found := map[xp.ID]*unstructured.Unstructured{}
 	for p, some := range places {
-		if len(some) > byName {
+		if len(some) > maxByName {
 			if err := c.findIn(ctx, p.GroupKind, p.namespace, some, found); err != nil {
 				return nil, err
 			}
@@ -84,7 +81,7 @@ func (c *Cluster) FindAll(ctx context.Context, refs []xp.Ref) (map[xp.ID]*unstru
 	return found, nil
 }
 
-// findIn adds those of the refs, which are of one kind and namespace, that are there.
+// findIn adds to found the existing objects of refs, which are of one kind and namespace.
 func (c *Cluster) findIn(ctx context.Context, gk schema.GroupKind, namespace string, refs []xp.Ref, found map[xp.ID]*unstructured.Unstructured) error {
 	gvk, ok, err := c.Served(gk)
 	if err != nil || !ok {
@@ -106,7 +103,7 @@ func (c *Cluster) findIn(ctx context.Context, gk schema.GroupKind, namespace str
 	return err
 }
 
-// OfKinds returns all objects of the kinds that some have.
+// OfKinds returns all objects of the kinds of the given objects.
 func (c *Cluster) OfKinds(ctx context.Context, some []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, u := range some {
@@ -124,7 +121,7 @@ func (c *Cluster) OfKinds(ctx context.Context, some []*unstructured.Unstructured
 	return all, nil
 }
 
-// SetExchanged pauses what is to be exchanged, and says so on it, or takes both off.
+// SetExchanged pauses an object and marks it as exchanged, or removes both.
 func (c *Cluster) SetExchanged(ctx context.Context, u *unstructured.Unstructured, on bool) error {
 	annotations := map[string]any{xp.AnnotationPaused: nil, xp.AnnotationExchange: nil}
 	if on {
@@ -135,8 +132,7 @@ func (c *Cluster) SetExchanged(ctx context.Context, u *unstructured.Unstructured
 	return err
 }
 
-// patchOf carries out a merge patch on an object if it still is the one that was read, whatever has
-// been written to it since.
+// patchOf applies a merge patch if the object still has the same UID, whatever its version.
 func (c *Cluster) patchOf(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
@@ -148,7 +144,7 @@ func (c *Cluster) patchOf(ctx context.Context, u *unstructured.Unstructured, pat
 	return c.applyChange(ctx, adoption.Change{Target: u, Patch: patch, Manager: exchangeManager})
 }
 
-// KeepExternal has the external resource of an MR stay when that is deleted.
+// KeepExternal patches an MR so that its external resource stays when the MR is deleted.
 func (c *Cluster) KeepExternal(ctx context.Context, mr *unstructured.Unstructured) error {
 	patch, ok := exchange.Keep(mr)
 	if !ok {
@@ -165,13 +161,13 @@ func (c *Cluster) KeepExternal(ctx context.Context, mr *unstructured.Unstructure
 	return nil
 }
 
-// IsKept reports whether an exchange has said of an MR that its external resource is to stay.
+// IsKept reports whether an exchange has patched an MR so that its external resource stays.
 func IsKept(mr *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(mr.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == exchangeManager })
 }
 
-// Remove deletes an object if it still is the one that was read. What an XR has composed and what
-// goes is listed is gone by then; what else there is below it the garbage collector leaves there.
+// Remove deletes the object if it still has the same UID. The composed resources of an XR that are
+// to be deleted are gone by then. An XR orphans the others.
 func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
@@ -191,8 +187,9 @@ func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) erro
 	return nil
 }
 
-// Empty takes off an XR or a claim what it lists, all of which is gone, if nobody has written it
-// since it was read. A restore gives it what it composed in the backup then.
+// Empty removes an XR's or claim's references to composed resources, all of which are gone, if no
+// other writer has changed the object. The next restore then gives it the composed resources of the
+// backup.
 func (c *Cluster) Empty(ctx context.Context, root *unstructured.Unstructured) error {
 	field := "resourceRefs"
 	if xp.IsClaim(root) {

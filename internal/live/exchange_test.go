@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever waits until much is gone does not ask for each by its name.
+// FindAll does not read many objects one by one.
 func TestFindAll(t *testing.T) {
 	cases := map[string]struct {
 		reason             string

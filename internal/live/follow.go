@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A listing is what was listed of a kind, and as of when.
+// A listing is what was listed of a kind, with the version of the list in its options.
 type listing struct {
 	collection
 
@@ -26,16 +26,16 @@ type listing struct {
 	followed bool
 }
 
-// follow has the API server tell what becomes of what was listed, from then on. What is composed is
-// told of if a Plan can depend on it, since there are ten timesText as many of that: an API server
-// that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it
-// stays as it was until the next poll, since a tenant can have named any kind; if anything else
-// can't, all is listed again.
+// follow watches what was listed, from the version of the list on. It watches composed resources
+// only if a Plan depends on them: there are about ten times as many, and a busy API server takes
+// seconds longer to send all events. A kind of composed resources that can't be watched, or no
+// longer, stays as listed until the next poll, since a tenant can name any kind. If the watch of
+// any other kind fails, all is listed again.
 //
-// It costs a request for each kind, where to list again would cost the transfer of everything. What
-// is decided on is not less true for that. It began with a list that the API server vouches for,
-// and is no older than a list of thousands when that has arrived; a step is refused if its object
-// has changed; and of what an XR composes a list, too, only says what it was.
+// A watch costs one request per kind, while listing again transfers everything. Decisions are as
+// safe as with lists: the first state is a consistent list, a long list is as old as a watch when
+// it has arrived, the API server refuses a step if its object has changed, and for composed
+// resources a list is outdated too.
 func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 	below := o.snapshot.LooksAtComposed()
 	on := map[schema.GroupVersionKind]bool{}
@@ -47,8 +47,7 @@ func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 	o.followAll(ctx, o.unfollowed(func(l *listing) bool { return below || on[l.GroupVersionKind] || o.isAlwaysFollowed(l) }))
 }
 
-// unfollowed returns what was listed and is not followed yet, as far as the function says that it
-// is to be.
+// unfollowed returns the listings that are not watched yet and for which isDue returns true.
 func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 	var due []*listing
 	for _, l := range o.listings {
@@ -63,17 +62,17 @@ func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 	return due
 }
 
-// isAlwaysFollowed reports whether something depends on what was listed, whatever the plans are.
+// isAlwaysFollowed reports whether a listing is watched whatever the plans are.
 func (o *observer) isAlwaysFollowed(l *listing) bool {
 	return o.vital[l.GroupVersionKind] || xp.IsCrossplaneGroup(l.Group)
 }
 
-// followEarly follows what takes long to list as of its first page, and reports whether it is to be
-// followed: the API server keeps what happens for little more than a minute (kubernetes cacher,
-// eventFreshDuration), and may have much to do.
+// followEarly watches a long list from its first page on, and reports whether the list is to be
+// watched. The API server keeps events for little more than a minute (kubernetes cacher,
+// eventFreshDuration).
 func (o *observer) followEarly(ctx context.Context, l *listing) bool {
-	o.adding.Lock()
-	defer o.adding.Unlock()
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
 	due := o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.snapshot.LooksAtComposed())
 	if due {
 		o.followAll(ctx, []*listing{l})
@@ -82,45 +81,44 @@ func (o *observer) followEarly(ctx context.Context, l *listing) bool {
 	return due
 }
 
-// followAll has the API server tell what becomes of what was listed.
+// followAll starts to watch the listings.
 func (o *observer) followAll(ctx context.Context, due []*listing) {
 	if len(due) == 0 {
 		return
 	}
-	vital := map[*listing]bool{} // What is vital can change with what is looked at.
+	vital := map[*listing]bool{} // The required kinds can change with the next listNeeded.
 	for _, l := range due {
 		l.followed, vital[l] = true, o.vital[l.GroupVersionKind]
 	}
 	if o.events.cancel == nil {
-		// It goes on between the operations of a poll.
+		// The watches go on between the operations of a poll.
 		ctx, o.events.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		o.following = ctx
+		o.watchCtx = ctx
 	}
-	// Who waits for the news need not wait for every kind to begin with them.
-	go func(ctx context.Context) { //nolint:contextcheck // What is followed goes on after this call.
-		tickets := make(chan struct{}, lists)
+	// The caller does not wait until all watches are started.
+	go func(ctx context.Context) { //nolint:contextcheck // The watches go on after this call.
+		slots := make(chan struct{}, parallelSurveyLists)
 		for _, l := range due {
-			tickets <- struct{}{}
+			slots <- struct{}{}
 			go func() {
-				defer func() { <-tickets }()
+				defer func() { <-slots }()
 				o.watch(ctx, l, vital[l])
 			}()
 		}
-	}(o.following)
+	}(o.watchCtx)
 }
 
 const (
-	// uselessWatch is after which time a watch that has told nothing was of no use, and a list is
-	// long.
-	uselessWatch = time.Second
-	// relistFactor is how often what is followed is listed again.
+	// shortWatch is how long a watch without events must last to count as working, and a list must
+	// take to count as long.
+	shortWatch = time.Second
+	// relistFactor is how often a watched listing is listed again.
 	relistFactor = 3
 )
 
-// watch begins to put what becomes of what was listed into the feed. Watches end: this client's
-// after half a minute, and those that are read slowly when an API server has much to do. It goes on
-// after the last that was told, or with a new list if the API server does not know any more what
-// came then.
+// watch puts the events of a listing into the queue. Watches end: this client's after half a
+// minute, and slow ones when an API server is busy. watch then continues after the last event, or
+// lists again if the API server no longer has the events since then.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
 	w, err := o.watcher(ctx, l.collection, options)
@@ -131,10 +129,10 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 				version, err = o.relay(w, l)
 			}
 			switch {
-			case isExpired(err) && !vital && l.GroupVersionKind != kindSecret && chances > 0: // What lacks in a list of Secrets can be in another.
+			case isExpired(err) && !vital && l.GroupVersionKind != kindSecret && chances > 0: // An object missing from one list of Secrets can be in another.
 				chances--
 				version, err = o.relist(ctx, l)
-			case err == nil && version == "" && time.Since(began) <= uselessWatch:
+			case err == nil && version == "" && time.Since(began) <= shortWatch:
 				err = errEmptyWatch
 			}
 			if err != nil {
@@ -149,19 +147,18 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	}()
 }
 
-// errEmptyWatch is the end of a watch that has told nothing.
+// errEmptyWatch is the end of a watch without events.
 var errEmptyWatch = errors.New("the watch has ended at once")
 
-// isExpired reports whether the API server does not know any more what happened since what was
-// asked for.
+// isExpired reports whether the API server no longer has the events since the requested version.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// relist puts what is now of what was listed into the feed, and returns as of when that is.
+// relist lists again, puts the objects into the queue and returns the version of the list.
 func (o *observer) relist(ctx context.Context, l *listing) (version string, err error) {
 	options := l.options
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
-	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
+	version, err = o.cluster.eachWithRetry(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
 		o.enqueue(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	}, nil)
@@ -172,9 +169,9 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	return version, err
 }
 
-// forgetAllBut forgets what a list had of what is not there any more. What has only lost the label
-// that was asked for is found among all.
-func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
+// removeMissing removes from the Snapshot the objects of a listing that no longer exist. It skips a
+// covered listing, whose objects may only have lost the label.
+func (o *observer) removeMissing(l *listing, there map[xp.ID]bool) {
 	if o.isCovered(l, l.namespace) {
 		return
 	}
@@ -189,14 +186,14 @@ func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
 	}
 }
 
-// relay puts what is told into the feed until there is no more. It returns as of when that was, ""
-// if it told nothing, and an error if something is missing.
+// relay puts the events of a watch into the queue until the watch ends. It returns the version of
+// the last event, "" if there was none, and an error if events are missing.
 func (o *observer) relay(w watch.Interface, l *listing) (version string, err error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		u, isObject := event.Object.(*unstructured.Unstructured)
 		if event.Type == watch.Error || !isObject {
-			return "", apierrors.FromObject(event.Object) //nolint:wrapcheck // Nobody is told of it.
+			return "", apierrors.FromObject(event.Object) //nolint:wrapcheck // The error is not returned to users.
 		}
 		version = u.GetResourceVersion()
 		o.enqueue(event.Type, u, l)
@@ -205,7 +202,7 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, err err
 	return version, nil
 }
 
-// enqueue puts what has become of an object into the feed.
+// enqueue puts an object's change into the queue.
 func (o *observer) enqueue(event watch.EventType, u *unstructured.Unstructured, l *listing) {
 	o.events.add(event, trim(ofKind(u, l.GroupVersionKind)), l)
 }
@@ -220,23 +217,23 @@ func (o *observer) watcher(ctx context.Context, p collection, options metav1.Lis
 		p.namespace = ""
 	}
 
-	return o.cluster.client.Resource(gvr).Namespace(p.namespace).Watch(ctx, options) //nolint:wrapcheck // Nobody is told of it.
+	return o.cluster.client.Resource(gvr).Namespace(p.namespace).Watch(ctx, options) //nolint:wrapcheck // The error is not returned to users.
 }
 
-// unfollow ends what follow has begun.
+// unfollow ends all watches.
 func (o *observer) unfollow() {
 	if o.events.cancel != nil {
 		o.events.cancel()
 	}
 }
 
-// catchUp takes over what was told since it was last called, and reports whether anything of that
-// was not known; ok is false if it may not be all, so that everything has to be listed anew.
+// catchUp takes the events from the queue into the Snapshot, and reports whether any changed it. ok
+// is false if events may be missing, so that all must be listed again.
 func (o *observer) catchUp() (changed, ok bool) {
-	notices, there, ok := o.events.take()
+	notices, there, ok := o.events.drain()
 	changed = len(there) > 0
 	for l, ids := range there {
-		o.forgetAllBut(l, ids)
+		o.removeMissing(l, ids)
 	}
 	for _, h := range notices {
 		if o.isCovered(h.in, h.id.Namespace) || !o.isNewer(h) {
@@ -244,12 +241,12 @@ func (o *observer) catchUp() (changed, ok bool) {
 		}
 		changed = true
 		u := o.events.object(h)
-		switch h.event { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
+		switch h.event { //nolint:exhaustive // Watches ask for no bookmarks, and relay filters errors.
 		case watch.Added, watch.Modified:
-			o.take(u)
+			o.update(u)
 		case watch.Deleted:
-			// It is gone, or has lost the label that was asked for, and then it is found among all.
-			// Secrets are listed by two properties, and can have the other.
+			// The object is deleted, or has lost the label; then another listing has it. Secrets
+			// are listed by two properties, and another listing can have this one.
 			o.snapshot.Remove(u)
 			ok = ok && h.in.GroupVersionKind != kindSecret
 		}
@@ -258,37 +255,37 @@ func (o *observer) catchUp() (changed, ok bool) {
 	return changed, ok
 }
 
-// isCurrent catches up, and reports whether all is known.
+// isCurrent catches up, and reports whether no events are missing.
 func (o *observer) isCurrent() bool {
 	_, ok := o.catchUp()
 
 	return ok
 }
 
-// isCovered reports whether all in a namespace was listed since that was which carries the
-// restore's label. Then what happens to what has the label says nothing that the other does not say
-// better: what has lost it is not gone, and Crossplane v1 gives an XR the labels of its claim.
+// isCovered reports whether a listing has the restore's label and all objects of the namespace were
+// listed later. Then its events add nothing and can be wrong: an object that has lost the label
+// still exists, and Crossplane v1 copies the claim's labels to the XR.
 func (o *observer) isCovered(l *listing, namespace string) bool {
 	return l.options.LabelSelector == o.selector && o.selector != "" && isListed(o.whole, l.GroupVersionKind, namespace) && l.GroupVersionKind != kindSecret
 }
 
-// putWritten takes over how an object is after it was written, which several can be at a time.
+// putWritten updates the Snapshot with an object that was written. Writes run in parallel.
 func (o *observer) putWritten(u *unstructured.Unstructured) {
-	o.adding.Lock()
-	defer o.adding.Unlock()
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
 	before := o.snapshot.Get(xp.RefTo(u))
 	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
 		return
 	}
-	o.take(u)
-	// It is yet to be told of, after all that had happened to it before.
+	o.update(u)
+	// Its watch event is still to come, after the events of earlier versions.
 	o.expected[xp.RefTo(u).ID()] = u.GetResourceVersion()
 }
 
-// take takes over how an object is that did not come with a list.
-func (o *observer) take(u *unstructured.Unstructured) { o.put(trim(u)) }
+// update updates the Snapshot with an object that did not come from a list.
+func (o *observer) update(u *unstructured.Unstructured) { o.put(trim(u)) }
 
-// isNewer reports whether what is told of an object is newer than what is known.
+// isNewer reports whether an event is newer than what the Snapshot has of its object.
 func (o *observer) isNewer(h watchEvent) bool {
 	version, expected := o.expected[h.id]
 	if !expected {

@@ -20,8 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What happens while a poll looks on is what it goes by, without listing anything again.
-func TestPollsHearWhatHappens(t *testing.T) {
+// A poll acts on changes that happen meanwhile, without another list.
+func TestPollsActOnEvents(t *testing.T) {
 	x := xptest.XR("x")
 	ready := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
 	late := xptest.With(ready, xptest.Without("status"))
@@ -29,15 +29,14 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
 	cases := map[string]struct {
 		reason string
-		// refuse are watches that are refused, deaf those that end at once, silent those that are
-		// not answered, and forgetful those that begin too late.
-		refuse, deaf, silent, forgetful string
-		// short says that watches end after what they tell first, and ending that they do after a
-		// while.
+		// refuse are watches that are forbidden, empty those that end at once, unanswered those
+		// without an answer, and expired those whose version has expired.
+		refuse, empty, unanswered, expired string
+		// short ends watches after their first events, and ending ends them after a while.
 		short, ending bool
-		// happens is what becomes of the cluster meanwhile.
+		// happens changes the cluster meanwhile.
 		happens func(s *apiServer)
-		// lists is how often XRs are listed at most, and done says that the XR is adopted in the
+		// lists is how often XRs are listed at most, and done is set if the XR is adopted in the
 		// first poll.
 		lists int
 		done  bool
@@ -73,7 +72,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Broken": {
-			reason: "What was not heard is looked for.", deaf: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+			reason: "What was not heard is looked for.", empty: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Hurried": {
 			reason: "Nothing is lost when watches end after each thing that they tell.", short: true, lists: 1, done: true,
@@ -81,32 +80,32 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		},
 		"Ending": {
 			reason: "They end after a while, whatever they have told.", ending: true, lists: 1, done: true,
-			happens: func(s *apiServer) { time.AfterFunc(2*uselessWatch, func() { s.put(t, ready) }) },
+			happens: func(s *apiServer) { time.AfterFunc(2*shortWatch, func() { s.put(t, ready) }) },
 		},
 		"BrokenBelow": {
-			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "The server of a kind that a tenant has named may be broken.", empty: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Forgotten": {
-			reason: "Everything is looked for anew.", forgetful: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+			reason: "Everything is looked for anew.", expired: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"ForgottenBelow": {
-			reason: "What is composed is listed again, and then followed.", forgetful: "buckets", lists: 1, done: true,
+			reason: "What is composed is listed again, and then followed.", expired: "buckets", lists: 1, done: true,
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"SilentBelow": {
-			reason: "Or say nothing for half a minute.", silent: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "Or say nothing for half a minute.", unanswered: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
-			s.controllers = atWork
-			s.silent, s.waited, s.short, s.ending = tc.silent, make(chan struct{}), tc.short, tc.ending
+			s.controllers = reconcileAtOnce
+			s.unanswered, s.waited, s.shortWatches, s.endingWatches = tc.unanswered, make(chan struct{}), tc.short, tc.ending
 			s.put(t, append(platformOf(xr), xr, late, other)...)
-			s.refused["watch "+tc.refuse], s.deaf[tc.deaf] = true, true
-			s.forgetful[tc.forgetful] = true
+			s.refused["watch "+tc.refuse], s.emptyWatches[tc.empty] = true, true
+			s.expired[tc.expired] = true
 			var once sync.Once
 			s.watched = func(resource string) {
 				if resource == "xorders" {
@@ -117,10 +116,10 @@ func TestPollsHearWhatHappens(t *testing.T) {
 				s.watched = nil
 				defer time.AfterFunc(50*time.Millisecond, func() { tc.happens(s) }).Stop()
 			}
-			a := brisk(t, s)
-			a.firstLook, a.patience = time.Second, time.Second
+			a := newShortAdopter(t, s)
+			a.firstWait, a.patience = time.Second, time.Second
 			if tc.ending {
-				a.firstLook = time.Minute // It ends when nothing is left to wait for.
+				a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
 			}
 			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 			if err != nil {
@@ -143,8 +142,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	}
 }
 
-// What is followed and forgotten is listed again, unless that could not be taken for all that there
-// is.
+// A watched kind whose version has expired is listed again, unless a list might be incomplete.
 func TestExpiredWatches(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -167,7 +165,7 @@ func TestExpiredWatches(t *testing.T) {
 				o := newObserver(s.cluster(), adoption.Unverified, selector, nil)
 				o.watch(t.Context(), &listing{collection: collection{GroupVersionKind: tc.of}}, tc.vital)
 				synctest.Wait()
-				_, _, known := o.events.take()
+				_, _, known := o.events.drain()
 				if lists := len(s.requests("list")); lists != tc.lists || known == tc.lost {
 					t.Errorf("%s\n%d lists, not %d; lost: %t, not %t", tc.reason, lists, tc.lists, !known, tc.lost)
 				}
@@ -176,12 +174,12 @@ func TestExpiredWatches(t *testing.T) {
 	}
 }
 
-// What happens while thousands of others are listed would be forgotten when they are.
+// Events during a long list of thousands of objects would be expired after it.
 func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
 	x := restored(xptest.XR("x", xptest.Refs(mine)))
 	s := newAPIServer(t)
-	s.controllers = atWork
+	s.controllers = reconcileAtOnce
 	s.put(t, append(platformOf(x), x, mine)...)
 	begun := make(chan struct{})
 	var once sync.Once
@@ -194,16 +192,16 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	s.listed = func(resource string) {
 		switch resource {
 		case "xorders":
-			<-time.After(uselessWatch + uselessWatch/10) // It is what makes a list long.
+			<-time.After(shortWatch + shortWatch/10) // It makes the list count as long.
 		case "buckets":
 			select {
 			case <-begun:
-			case <-time.After(10 * uselessWatch):
+			case <-time.After(10 * shortWatch):
 				late = true
 			}
 		}
 	}
-	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x))
+	plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x))
 	if err != nil || !plans[xp.RefTo(x).ID()].Done {
 		t.Errorf("got %+v, %v", plans, err)
 	}
@@ -212,11 +210,11 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// Of thousands of MRs the first page is forgotten when the last is listed.
+// The version of the first page of thousands of MRs is expired when the last page arrives.
 func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 	s := newAPIServer(t)
-	s.controllers = atWork
-	first := s.forest(t, 2*pageSize/composedEach+1, time.Now())
+	s.controllers = reconcileAtOnce
+	first := s.putHeldXRs(t, 2*pageSize/composedEach+1, time.Now())
 	begun := make(chan struct{})
 	var once sync.Once
 	s.watched = func(resource string) {
@@ -232,17 +230,17 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 		pages++
 		switch pages {
 		case 1:
-			<-time.After(uselessWatch + uselessWatch/10) // It is what makes a list long.
+			<-time.After(shortWatch + shortWatch/10) // It makes the list count as long.
 		case 2:
 		default:
 			select {
 			case <-begun:
-			case <-time.After(10 * uselessWatch):
+			case <-time.After(10 * shortWatch):
 				late = true
 			}
 		}
 	}
-	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
+	plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 	if err != nil || !plans[first.ID()].Done {
 		t.Errorf("got %+v, %v", plans[first.ID()], err)
 	}
@@ -251,19 +249,19 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 	}
 }
 
-// Crossplane v1 gives an XR the labels of its claim, and so takes that of a second restore off it.
-// To whoever watches that label it is deleted then. What is there must not be taken for gone: an
-// operation that says so has failed for good.
-func TestLosingALabelIsNotToBeGone(t *testing.T) {
+// Crossplane v1 copies a claim's labels to its XR, which removes the label of a second restore. A
+// watch of that label then sends DELETED. The object must not count as deleted: an operation that
+// fails for that reason has failed for good.
+func TestLostLabels(t *testing.T) {
 	x := xptest.XR("x")
 	y := xptest.With(x, xptest.Field("y", "metadata", "name"))
 	connection := restored(xptest.Secret("s", xptest.ControlledBy(y)))
 	cases := map[string]struct {
 		reason string
-		// whole says that an object of the kind did not have the label.
+		// whole is set if another object of the kind lacks the label.
 		whole bool
 		lost  *unstructured.Unstructured
-		// there says that it stays, and ok that all is known.
+		// there is set if the object stays in the Snapshot, and ok if no events are missing.
 		there, ok bool
 	}{
 		"Labelled":   {reason: "It is looked for among all of its kind.", lost: restored(y), ok: true},
@@ -293,17 +291,17 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 	}
 }
 
-// What XRs of several kinds share is read once in a poll, though Velero asks for one operation
-// after the other.
+// A poll reads what XRs of several kinds share once, although Velero polls one operation after the
+// other.
 func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 	s := newAPIServer(t)
-	s.controllers = atWork
+	s.controllers = reconcileAtOnce
 	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
 	x := restored(xptest.XR("x", xptest.Refs(mine)))
 	theirs := restored(xptest.NamespacedMR("n", xptest.ControlledBy(xptest.ModernXR("y")), xptest.Reconciled()))
 	y := restored(xptest.ModernXR("y", xptest.Refs(theirs)))
 	s.put(t, append(platformOf(x), x, y, mine, theirs)...)
-	a := brisk(t, s)
+	a := newShortAdopter(t, s)
 	for _, u := range []*unstructured.Unstructured{x, y} {
 		for range 2 {
 			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(u))

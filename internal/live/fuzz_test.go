@@ -17,18 +17,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzAdopt polls a cluster in which a tenant has written anything into one object, beside what is
-// somebody else's and held.
+// FuzzAdopt polls a cluster in which a tenant controls all of one object, beside another tenant's
+// held XR.
 func FuzzAdopt(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte) {
 		u, ok := xptest.Patched(animal, patch)
 		if !ok || xp.CheckMetadata(u) != nil {
-			return // No API server has such.
+			return // An API server rejects it.
 		}
 		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
 		for _, field := range []string{"name", "namespace", "uid"} {
-			xptest.Field(was.Object["metadata"].(map[string]any)[field], "metadata", field)(u) //nolint:forcetypeassert // It is one.
+			xptest.Field(was.Object["metadata"].(map[string]any)[field], "metadata", field)(u) //nolint:forcetypeassert // It has metadata.
 		}
 		if was.GetNamespace() == "" {
 			unstructured.RemoveNestedField(u.Object, "metadata", "namespace")
@@ -41,7 +41,7 @@ func FuzzAdopt(f *testing.F) {
 				continue
 			}
 			if u.GetNamespace() != "" && gvr == "buckets" {
-				return // The server has cluster-scoped ones.
+				return // The server's kind is cluster-scoped.
 			}
 			xptest.Labelled("velero.io/restore-name", "monday")(u)
 			s = newServer(u)
@@ -50,7 +50,7 @@ func FuzzAdopt(f *testing.F) {
 		xr := restored(xptest.XR("victim", xptest.Refs(mr)))
 		s.put(xorders, xr)
 		s.put(buckets, xptest.With(mr, xptest.ControlledBy(xr)))
-		a := hasty(s)
+		a := newFastAdopter(s)
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
 		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
 		if err != nil {
@@ -68,9 +68,8 @@ func FuzzAdopt(f *testing.F) {
 	})
 }
 
-// FuzzAdoptForged polls a cluster in which marks are signed, while a tenant who may write anything
-// into one XR, claim or MR has a forged mark on it, or puts back a genuine one that they have kept
-// each time somebody looks.
+// FuzzAdoptForged polls a cluster with signed marks. A tenant controls all of one XR, claim or MR
+// with a forged mark, or puts a genuine mark back after each poll.
 func FuzzAdoptForged(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) {
 		f.Add(animal, patch, false)
@@ -80,7 +79,7 @@ func FuzzAdoptForged(f *testing.F) {
 		f.Add(uint8(n), []byte(`{"spec":{"resourceRefs":null,"claimRef":null,"resourceRef":null}}`), true)
 	}
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, replay bool) {
-		u, gvr, ok := tenants(animal, patch)
+		u, gvr, ok := tenantObject(animal, patch)
 		if !ok {
 			return
 		}
@@ -98,11 +97,11 @@ func FuzzAdoptForged(f *testing.F) {
 		if replay {
 			held := xptest.With(u, xptest.Without("metadata", "annotations"))
 			if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Since: "2026-01-02T03:04:05Z"}); err != nil {
-				return // It is refused when it comes back.
+				return // A restore would reject it.
 			}
 			mark = xp.Annotation(signed(held), adoption.AnnotationHold)
 			if _, ok := u.Object["status"].(map[string]any); ok {
-				u = xptest.With(u, xptest.SeenPaused()) // It goes on as far as it can.
+				u = xptest.With(u, xptest.SeenPaused()) // It gets as far as possible.
 			}
 		}
 		u = xptest.With(u, xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Labelled("velero.io/restore-name", "monday"))
@@ -118,10 +117,10 @@ func FuzzAdoptForged(f *testing.F) {
 
 			return false, nil, nil
 		})
-		a := hasty(s)
+		a := newFastAdopter(s)
 		a.limit = 100 * time.Millisecond
 		var p adoption.Plan
-		for n := 0; n < 20 && !p.Done; n++ { // A machine that has much to do needs another poll.
+		for n := 0; n < 20 && !p.Done; n++ { // A slow machine needs more polls.
 			plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatalf("what a tenant writes stops the adoption of all: %v", err)
@@ -135,9 +134,9 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// tenants returns an object that a tenant has written and that the server has a kind for; ok is
-// false if there can't be such.
-func tenants(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
+// tenantObject returns an object that a tenant has written and that the server has a kind for; ok
+// is false if the API server would reject it.
+func tenantObject(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
 	u, ok = xptest.Patched(animal, patch)
 	if !ok || xp.CheckMetadata(u) != nil {
 		return nil, gvr, false
@@ -155,8 +154,8 @@ func tenants(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr sche
 	return u, gvr, true
 }
 
-// checkPatches fails if anything was patched but the XR of somebody else, which is adopted, and, if
-// the tenant puts back a genuine mark, what that is on.
+// checkPatches fails if anything but the other tenant's XR was patched, and, with replay, the
+// object with the genuine mark.
 func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay bool) {
 	t.Helper()
 	own := 0
@@ -172,24 +171,23 @@ func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay 
 			t.Errorf("%s %s/%s was patched: %s", p.GetResource().Resource, p.GetNamespace(), p.GetName(), p.GetPatch())
 		}
 	}
-	// It is let reconcile, released, told of and asked for once each.
+	// It is unpaused, released, reported and requested once each.
 	if own > 6 {
 		t.Errorf("what a tenant puts a mark back on was patched %d times: %v", own, s.requests("patch"))
 	}
-	if told := s.told(); len(told) > 6 {
+	if told := s.writtenEvents(); len(told) > 6 {
 		t.Errorf("there are %d Events: %v", len(told), told)
 	}
 }
 
-// reconcile has Crossplane react to each list of XRs, as if it had reconciled one of them since the
-// last.
+// reconcile makes each list of XRs see the next reconcile of the named one.
 func reconcile(s *server, name string) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 		obj, err := s.Tracker().Get(xorders, "", name)
 		if err != nil {
 			return true, nil, err
 		}
-		u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+		u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker returns only objects.
 		said := xptest.Reconciled()
 		if xp.IsPaused(u) {
 			said = xptest.SeenPaused()
@@ -202,8 +200,7 @@ func reconcile(s *server, name string) {
 	})
 }
 
-// FuzzInstallation finds out which Crossplane runs, and which settings there are, from what may say
-// anything.
+// FuzzInstallation reads an installation and Restores from an object with any content.
 func FuzzInstallation(f *testing.F) {
 	deployment := -1
 	for n, u := range xptest.Zoo() {
@@ -221,7 +218,7 @@ func FuzzInstallation(f *testing.F) {
 		f.Add([]byte(patch))
 	}
 	f.Fuzz(func(t *testing.T, patch []byte) {
-		u, ok := xptest.Patched(uint8(deployment), patch) //nolint:gosec // The zoo is small.
+		u, ok := xptest.Patched(uint8(deployment), patch) //nolint:gosec // There are few objects.
 		if !ok {
 			return
 		}

@@ -18,32 +18,31 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// guardKinds are the kinds of the guard's objects, in the order in which they are taken away: what
-// makes a policy count comes before the policy.
+// guardKinds are the kinds of the guard's objects in the order of removal: bindings go first.
 var guardKinds = []string{ //nolint:gochecknoglobals // It is a constant list.
 	guard.KindMutatingBinding, guard.KindMutating, guard.KindValidatingBinding, guard.KindValidating,
 }
 
-// GuardPolicy names the object of which the guard consists, whatever else it has.
+// GuardPolicy returns a reference to the policy that every guard has.
 func GuardPolicy() xp.Ref {
 	return xp.Ref{APIVersion: guard.Group + "/v1", Kind: guard.KindValidating, Name: guard.Name}
 }
 
-// A GuardState is what of the guard is there.
+// A GuardState is the guard as it is in the cluster.
 type GuardState struct {
 	guard.Guard
 
-	// Up says that the policy is there, and Made is when it was made.
+	// Up is set if the policy exists, and Made is when it was created.
 	Up   bool
 	Made time.Time
-	// Objects are those that are there, by kind.
+	// Objects are the guard's existing objects, by kind.
 	Objects map[string]*unstructured.Unstructured
-	// Changed are the kinds of the objects that are not as they were put up.
+	// Changed are the kinds of the objects that differ from what was put up.
 	Changed []string
 }
 
-// Guard returns what of the guard is there. It fails if the API server has no such policies, and if
-// an object that is called like the guard's is not its own.
+// Guard returns the state of the guard. It fails if the API server does not serve the policy kinds,
+// or if another object has the name of a guard's object.
 func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, kind := range guardKinds {
@@ -75,7 +74,7 @@ func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 	s := stateOf(policy)
 	s.Objects = objects
 	if s.Since == "" {
-		s.Changed = []string{guard.KindValidating} // Somebody has changed it, and it can still be put up again or taken down.
+		s.Changed = []string{guard.KindValidating} // A user has changed it; the guard can still be put up again or taken down.
 	} else {
 		s.Changed = s.Differs(objects)
 	}
@@ -83,8 +82,8 @@ func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 	return s, nil
 }
 
-// GuardUp returns what the guard was asked for if it is up. It takes the right to get its policy,
-// and not those that it takes to change it.
+// GuardUp returns the guard as its policy describes it, or the zero value if it is not up. It needs
+// only the right to get that.
 func (c *Cluster) GuardUp(ctx context.Context) (GuardState, error) {
 	policy, err := c.Get(ctx, GuardPolicy())
 	if isUnserved(err) || err == nil && !guard.IsOwn(policy) {
@@ -98,17 +97,17 @@ func (c *Cluster) GuardUp(ctx context.Context) (GuardState, error) {
 }
 
 func stateOf(policy *unstructured.Unstructured) GuardState {
-	g, _ := guard.From(policy) // It is up, whatever somebody has written there.
+	g, _ := guard.From(policy) // It is up, whatever its annotation says.
 
 	return GuardState{Guard: g, Up: true, Made: policy.GetCreationTimestamp().Time}
 }
 
-// errNoPolicies is that the API server is too old.
+// errNoPolicies is returned if the API server is too old.
 var errNoPolicies = errors.New("cannot guard this cluster: its API server serves no ValidatingAdmissionPolicy in " + guard.Group +
 	"/v1, as Kubernetes v1.30 and later do; suspend what applies claims and XRs instead (docs/gitops.md)")
 
-// GuardObjects returns the objects of the guard as this API server takes them. It fails if the
-// guard needs what is not served here.
+// GuardObjects returns the objects of the guard in the versions that this API server serves. It
+// fails if the guard needs a kind that is not served.
 func (c *Cluster) GuardObjects(g guard.Guard) ([]*unstructured.Unstructured, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -125,19 +124,19 @@ func (c *Cluster) GuardObjects(g guard.Guard) ([]*unstructured.Unstructured, err
 	return g.Objects(gvk.Version), nil
 }
 
-// PutGuard makes the guard be as it is asked for, over the one that is there, which nobody may have
-// changed since it was read.
+// PutGuard creates or updates the objects of the guard, and removes those that it no longer needs.
+// It fails if another writer has changed one since s was read.
 func (c *Cluster) PutGuard(ctx context.Context, s GuardState, objects []*unstructured.Unstructured) error {
 	wanted := map[string]bool{}
 	for _, u := range objects {
 		wanted[u.GetKind()] = true
-		if err := c.putGuard(ctx, s.Objects[u.GetKind()], u); err != nil {
+		if err := c.putGuardObject(ctx, s.Objects[u.GetKind()], u); err != nil {
 			return err
 		}
 	}
 	for _, kind := range guardKinds {
 		if u := s.Objects[kind]; u != nil && !wanted[kind] {
-			if err := c.dropGuard(ctx, u); err != nil {
+			if err := c.deleteGuardObject(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -146,7 +145,7 @@ func (c *Cluster) PutGuard(ctx context.Context, s GuardState, objects []*unstruc
 	return nil
 }
 
-func (c *Cluster) putGuard(ctx context.Context, live, u *unstructured.Unstructured) error {
+func (c *Cluster) putGuardObject(ctx context.Context, live, u *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
 		return err
@@ -165,11 +164,11 @@ func (c *Cluster) putGuard(ctx context.Context, live, u *unstructured.Unstructur
 	return nil
 }
 
-// RemoveGuard takes away what of the guard is there.
+// RemoveGuard deletes the existing objects of the guard.
 func (c *Cluster) RemoveGuard(ctx context.Context, s GuardState) error {
 	for _, kind := range guardKinds {
 		if u := s.Objects[kind]; u != nil {
-			if err := c.dropGuard(ctx, u); err != nil {
+			if err := c.deleteGuardObject(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -178,7 +177,7 @@ func (c *Cluster) RemoveGuard(ctx context.Context, s GuardState) error {
 	return nil
 }
 
-func (c *Cluster) dropGuard(ctx context.Context, u *unstructured.Unstructured) error {
+func (c *Cluster) deleteGuardObject(ctx context.Context, u *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
 		return err
@@ -192,7 +191,7 @@ func (c *Cluster) dropGuard(ctx context.Context, u *unstructured.Unstructured) e
 	return nil
 }
 
-// A Probe says what the guard does with what is created now.
+// A Probe is what the guard does with an object that is created now.
 type Probe string
 
 // Probes.
@@ -202,9 +201,9 @@ const (
 	Paused   Probe = "paused"
 )
 
-// Probe finds out what the guard does now. An API server needs about a second until it enforces a
-// policy, and there is no other way to know when it does. It creates, for the API server to say
-// what would come of it and no more, an Event that the guard knows by its name.
+// Probe returns what the guard does now. An API server takes about a second to enforce a policy,
+// and there is no other way to know when it does. Probe creates, as a dry run, an Event that the
+// policies match.
 func (c *Cluster) Probe(ctx context.Context) (Probe, error) {
 	event := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
@@ -226,8 +225,8 @@ func (c *Cluster) Probe(ctx context.Context) (Probe, error) {
 	}
 }
 
-// NeitherClaimsNorXRs returns those of the kinds that are served and are something else, with
-// *.GROUP for a group that has something else.
+// NeitherClaimsNorXRs returns the given kinds that are served and are neither claims nor XRs. A
+// given *.GROUP is returned if any kind of the group is neither.
 func (c *Cluster) NeitherClaimsNorXRs(kinds []schema.GroupResource) ([]schema.GroupResource, error) {
 	groups, err := c.groupList()
 	if err != nil {
@@ -251,14 +250,14 @@ func (c *Cluster) NeitherClaimsNorXRs(kinds []schema.GroupResource) ([]schema.Gr
 	return others, nil
 }
 
-// isOther reports whether a resource is of a name, if that is not *, and is neither one of claims
-// nor one of XRs.
+// isOther reports whether a resource has the name, or any if that is *, and is neither a kind of
+// claims nor of XRs.
 func isOther(r metav1.APIResource, name string) bool {
 	return !strings.Contains(r.Name, "/") && (name == "*" || name == r.Name) &&
 		!slices.Contains(r.Categories, xp.CategoryClaim) && !slices.Contains(r.Categories, xp.CategoryComposite)
 }
 
-// Definitions returns the XRDs of the cluster, none if it has no Crossplane yet.
+// Definitions returns the XRDs of the cluster, none if Crossplane is not installed yet.
 func (c *Cluster) Definitions(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	xrds, err := c.List(ctx, xp.KindDefinition, "", metav1.ListOptions{})
 	if isUnserved(err) {
@@ -268,9 +267,9 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*unstructured.Unstructured
 	return xrds, err
 }
 
-// Accounts returns the users that Velero and Crossplane are, and of which of the two that had to be
-// guessed since no Deployment says it. Only Deployments in the two namespaces count: anybody could
-// say of theirs that it is Crossplane.
+// Accounts returns the users as which Velero and Crossplane act, and the names of those of the two
+// whose user is a guess because no Deployment has it. Only Deployments in the two namespaces count:
+// any user could label a Deployment as Crossplane's.
 func (c *Cluster) Accounts(ctx context.Context, velero, crossplane string) (users, guessed []string) {
 	of := func(program, namespace string, is func(*unstructured.Unstructured) bool, usual ...string) {
 		found, _ := c.List(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, namespace, metav1.ListOptions{})
@@ -289,7 +288,7 @@ func (c *Cluster) Accounts(ctx context.Context, velero, crossplane string) (user
 	}
 	of("Velero", velero, func(u *unstructured.Unstructured) bool {
 		return u.GetName() == "velero" || u.GetLabels()["component"] == "velero" || u.GetLabels()["app.kubernetes.io/name"] == "velero"
-	}, "velero", "velero-server") // As "velero install" and as its chart call it.
+	}, "velero", "velero-server") // The names that "velero install" and Velero's chart use.
 	key, value, _ := strings.Cut(adoption.LabelCrossplane, "=")
 	of("Crossplane", crossplane, func(u *unstructured.Unstructured) bool {
 		return u.GetLabels()[key] == value && !strings.HasSuffix(u.GetName(), "-rbac-manager")
@@ -299,7 +298,7 @@ func (c *Cluster) Accounts(ctx context.Context, velero, crossplane string) (user
 	return slices.Compact(users), guessed
 }
 
-// User returns who the client is to the API server; "" if it does not say.
+// User returns the client's user name, "" if the API server does not return it.
 func (c *Cluster) User(ctx context.Context) string {
 	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	got, err := c.client.Resource(schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}).
@@ -312,7 +311,7 @@ func (c *Cluster) User(ctx context.Context) string {
 	return name
 }
 
-// PausedByGuard returns the claims and XRs that the guard has let in paused, and that still are.
+// PausedByGuard returns the claims and XRs that still have the mark of the guard's pause.
 func (c *Cluster) PausedByGuard(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	roots, err := c.Roots(ctx, Places{}, "")
 	if err != nil {
@@ -327,7 +326,7 @@ func (c *Cluster) PausedByGuard(ctx context.Context) ([]*unstructured.Unstructur
 	}), nil
 }
 
-// UnpauseAfterGuard takes off the pause of what the guard has let in.
+// UnpauseAfterGuard removes the guard's pause from an object.
 func (c *Cluster) UnpauseAfterGuard(ctx context.Context, u *unstructured.Unstructured) error {
 	_, err := c.Patch(ctx, u, map[string]any{"metadata": map[string]any{
 		"resourceVersion": u.GetResourceVersion(), "annotations": map[string]any{guard.AnnotationPaused: nil, xp.AnnotationPaused: nil},

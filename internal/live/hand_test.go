@@ -9,18 +9,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Polls say of what a person releases that it is ready, once, and leave it as it is. When that
-// person has said so, they adopt it as anything else.
-func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
+// A poll reports once that an object with a manual release is ready, and leaves it held. After the
+// user's consent it is adopted.
+func TestAdoptLeavesManualReleases(t *testing.T) {
 	x := xptest.XR("x", xptest.Field("2026-01-02T03:04:05Z", "metadata", "creationTimestamp"))
 	own := xptest.MR("b", xptest.ControlledBy(x))
 	xr := xptest.With(x, xptest.Refs(own))
 	byHand := adoption.Hold{Restore: "velero/monday", ByHand: true}
 	s := newServer(heldMR(xr, byHand), heldMR(own, byHand), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	provider(t, s, map[string]bool{"b": true})
+	simulateCrossplane(s)
+	simulateProvider(t, s, map[string]bool{"b": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		p := plans[xp.RefTo(xr).ID()]
 		if err != nil || p.Done || !p.Ready || p.RestoredAt.IsZero() {
 			t.Fatalf("got %+v, %v", p, err)
@@ -34,7 +34,7 @@ func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
 	if patches := s.requests("patch"); len(patches) > 1 {
 		t.Errorf("Nothing is written but that; got %v", patches)
 	}
-	a := hasty(s)
+	a := newFastAdopter(s)
 	for _, u := range []string{"b", "x"} {
 		gvr := xorders
 		if u == "b" {

@@ -18,10 +18,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// KindRestore is Velero's.
+// KindRestore is Velero's kind Restore.
 var KindRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
 
-// readHolds reads what must be known besides the trees to plan for what is held.
+// readHolds reads what plans for held objects need besides the trees.
 func (s *surveyor) readHolds(ctx context.Context) error {
 	for {
 		wanted := map[schema.GroupKind]bool{}
@@ -42,7 +42,7 @@ func (s *surveyor) readHolds(ctx context.Context) error {
 		}
 		for i := range requests {
 			// Crossplane labels none of these.
-			requests[i].selector, s.made[requests[i].GroupKind()] = "", whole
+			requests[i].selector, s.extents[requests[i].GroupKind()] = "", whole
 		}
 		if err := s.list(ctx, requests); err != nil {
 			return err
@@ -50,13 +50,12 @@ func (s *surveyor) readHolds(ctx context.Context) error {
 	}
 }
 
-// needs is what plans for the objects need, but for Secrets: whether one is to be taken over only
-// matters to whoever carries the plan out.
+// needs returns what plans for the objects need, without Secrets: only an Adopter adopts Secrets.
 func (s *surveyor) needs(held ...xp.Ref) []xp.Ref {
 	return slices.DeleteFunc(s.snapshot.Needs(held), func(r xp.Ref) bool { return r.GroupVersionKind().GroupKind() == kindSecret.GroupKind() })
 }
 
-// held returns what is held, in a stable order.
+// held returns the held objects in a stable order.
 func (s *surveyor) held() []xp.Ref {
 	var refs []xp.Ref
 	for _, u := range s.objects.All() {
@@ -68,10 +67,10 @@ func (s *surveyor) held() []xp.Ref {
 	return refs
 }
 
-// plans returns the next step for everything that is held and of which enough is known.
+// plans returns the next step for each held object of which enough is known.
 func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 	plans := map[xp.ID]adoption.Plan{}
-	// One that may not be looked for is not asked for again.
+	// An installation that can't be read is not read again.
 	installation := sync.OnceValue(func() adoption.Installation {
 		i, err := s.cluster.Installation(ctx)
 		i.Hidden = err != nil
@@ -94,21 +93,20 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 	return plans
 }
 
-// readRestores reads the Restores in Velero's namespace, and in those in which holds say that
-// theirs is. The phase of one that could not be read is diagnosis.PhaseUnread.
+// readRestores reads the Restores in Velero's namespace, and in the namespaces that the holds name.
+// The phase of a Restore that could not be read is diagnosis.PhaseUnread.
 func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report.Restore, phases map[string]string, unread error) {
 	namespaces, named := map[string]bool{s.scope.Velero: true}, map[string]bool{}
 	for _, r := range s.held() {
-		h, _ := adoption.HoldOf(s.objects.Get(r)) // It was just read.
+		h, _ := adoption.HoldOf(s.objects.Get(r)) // objects is complete at this point.
 		if namespace, name, ok := strings.Cut(h.Restore, "/"); ok && namespace != "" && name != "" {
 			namespaces[namespace], named[h.Restore] = true, true
 		}
 	}
 	restores, phases = map[string]report.Restore{}, map[string]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if namespace != s.scope.Velero && len(namespaces) > fewNamespaces {
-			// Whoever can write marks can name any number of namespaces, and there are never that
-			// many Veleros.
+		if namespace != s.scope.Velero && len(namespaces) > maxNamespaces {
+			// Marks can name any number of namespaces, and a cluster has few Veleros.
 			markUnread(phases, named, namespace)
 
 			continue
@@ -132,7 +130,7 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 	return restores, phases, unread
 }
 
-// markUnread says of the Restores in a namespace that their phase could not be read.
+// markUnread sets the phase of the named Restores in a namespace to diagnosis.PhaseUnread.
 func markUnread(phases map[string]string, named map[string]bool, namespace string) {
 	for name := range named {
 		if strings.HasPrefix(name, namespace+"/") {
@@ -141,7 +139,7 @@ func markUnread(phases map[string]string, named map[string]bool, namespace strin
 	}
 }
 
-// Restores returns those in a namespace.
+// Restores returns the Restores in a namespace.
 func (c *Cluster) Restores(ctx context.Context, namespace string) ([]report.Restore, error) {
 	var restores []report.Restore
 	err := c.Each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) { restores = append(restores, restoreFrom(u)) })

@@ -28,7 +28,7 @@ func TestSurveyOfHolds(t *testing.T) {
 		reason  string
 		objects []*unstructured.Unstructured
 		change  func(s *server)
-		// want are the problems, and waits is what the plan of the XR says, "" if there is none.
+		// want are the problems, and waits is what the XR's plan waits for, "" if it has no plan.
 		want  []string
 		waits string
 	}{

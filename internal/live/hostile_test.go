@@ -13,9 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever writes a reference can write any name and any kind. What can't be there is not there: to
-// fail would keep whatever has the reference out of a backup, or out of the cluster.
-func TestGetOfWhatCannotBe(t *testing.T) {
+// A user can write any name and kind into a reference. An invalid one is not found: an error would
+// keep the object with the reference out of a backup or restore.
+func TestGetOfInvalidRefs(t *testing.T) {
 	s := newServer()
 	s.kinds["v1"] = append(s.kinds["v1"], metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true})
 	s.PrependReactor("get", "bindings", func(clienttesting.Action) (bool, runtime.Object, error) {

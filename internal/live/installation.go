@@ -8,7 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 )
 
-// Installation finds the Deployment of Crossplane; the zero value is none.
+// Installation returns the Deployment of Crossplane, or the zero value if there is none.
 func (c *Cluster) Installation(ctx context.Context) (adoption.Installation, error) {
 	found, err := c.List(ctx, adoption.KindDeployment, "", metav1.ListOptions{LabelSelector: adoption.LabelCrossplane})
 	if err != nil {

@@ -15,43 +15,40 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An inventory is what there was of a kind when it was first asked for.
+// An inventory lists the objects of a kind. It is made once, when the kind is first asked for.
 type inventory struct {
 	objects map[xp.ID]bool
-	// deleting are those of the objects that are being deleted.
+	// deleting are the objects that are being deleted.
 	deleting map[xp.ID]bool
-	// takeable are those of the objects that have composed nothing yet, and are nobody's.
+	// takeable are the objects for which adoption.CanTakeOver is true.
 	takeable map[xp.ID]bool
-	// named are the objects by external-name, or what their provider calls it if they have none.
+	// named are the MRs by external-name, or by their provider's id if they have no external-name.
 	named map[string][]xp.Managing
 }
 
-// Exists reports whether the object that r names was there when it was first asked about the kind,
-// which it lists once.
+// Exists reports whether the object that r names existed when its inventory was made.
 func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.objects[r.ID()], err
 }
 
-// Deleting reports whether the object that r names was being deleted when it was first asked about
-// the kind, which it lists once.
+// Deleting reports whether the object that r names was being deleted when its inventory was made.
 func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.deleting[r.ID()], err
 }
 
-// CanTakeOver reports whether the XR or claim that r names had composed nothing and was nobody's
-// when it was first asked about the kind, which it lists once.
+// CanTakeOver reports whether adoption.CanTakeOver was true for the XR or claim that r names when
+// its inventory was made.
 func (c *Cluster) CanTakeOver(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.takeable[r.ID()], err
 }
 
-// Named returns the MRs of a kind that had the external-name when it was first asked about the
-// kind, which it lists once.
+// Named returns the MRs of a kind that had the external-name when its inventory was made.
 func (c *Cluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	i, err := c.inventoryOf(ctx, gvk)
 
@@ -65,10 +62,10 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	if ok {
 		return i, nil
 	}
-	if err := c.unconverted(gvk); err != nil {
+	if err := c.conversionError(gvk); err != nil {
 		return inventory{}, err
 	}
-	accounts := map[xp.Ref]xp.Ref{} // Thousands share one, and one copy of its strings.
+	accounts := map[xp.Ref]xp.Ref{} // Thousands of MRs share one account, and so one copy of its strings.
 	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, takeable: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		r := xp.RefTo(u)
@@ -81,7 +78,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		}
 		name := u.GetAnnotations()[xp.AnnotationExternalName]
 		if name == "" {
-			name, _ = xp.ProviderID(u) // It manages that, though nothing but its provider's memory says so.
+			name, _ = xp.ProviderID(u) // The MR manages that resource, although only its status has the id.
 		}
 		if name != "" {
 			m := xp.ManagingOf(u)
@@ -93,7 +90,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return inventory{}, c.noteUnreadable(gvk, err)
+		return inventory{}, c.recordUnreadable(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +99,8 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	return i, nil
 }
 
-// List returns what the options select of a kind, in the namespace or, if that is "" or the kind is
-// cluster-scoped, in all of them. Errors are those of Resource and of the API server.
+// List returns the objects of a kind that the options select. It lists one namespace, or all if
+// namespace is "" or the kind is cluster-scoped. Errors are as for Get.
 func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	err := c.Each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) { all = append(all, u) })
@@ -111,32 +108,30 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return all, err
 }
 
-// Each calls the function with every object of a kind that the options select, in the namespace or,
-// if that is "", in all of them. It reads them in parts, so that what the function does not keep
-// takes no memory. All Secrets there are have no more than their metadata. Errors are those of
-// Resource and of the API server.
+// Each calls do with each object of a kind that the options select, in the namespace, or in all if
+// namespace is "". It reads one page at a time, so objects that do does not keep take no memory.
+// Secrets that no selector limits have only their metadata. Errors are as for Get.
 func (c *Cluster) Each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
 	if c.metadata != nil && areAllSecrets(gvk, options) {
 		return c.eachSecret(ctx, namespace, "", do)
 	}
-	_, err := c.eachTrying(ctx, gvk, namespace, options, c.retryForever(ctx), do, nil)
+	_, err := c.eachWithRetry(ctx, gvk, namespace, options, c.retryForever(ctx), do, nil)
 
 	return err
 }
 
-// retryForever does what asks the API server as often as it takes.
+// retryForever returns withRetry for the API server, which outlasts its restart.
 func (c *Cluster) retryForever(ctx context.Context) func(func() error) error {
 	return func(do func() error) error { return c.withRetry(ctx.Done(), apiServerName, do) }
 }
 
-// eachTrying is Each with requests that are tried as the given function does. It returns the
-// version as of which the list is, and calls a function with it, if there is one, after each page
-// but the last.
-func (c *Cluster) eachTrying(
+// eachWithRetry is Each with try as the retry function. It returns the resourceVersion of the list.
+// After each page but the last it calls onPage with that version, if onPage is not nil.
+func (c *Cluster) eachWithRetry(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
-	do func(*unstructured.Unstructured), turn func(version string),
+	do func(*unstructured.Unstructured), onPage func(version string),
 ) (version string, err error) {
 	gvr, namespaced, err := c.Resource(gvk)
 	if err != nil {
@@ -161,24 +156,24 @@ func (c *Cluster) eachTrying(
 		for _, u := range p.objects {
 			do(ofKind(u, gvk))
 		}
-		// All pages are as of the first.
+		// All pages have the version of the first.
 		if version = cmp.Or(version, p.version); p.next == "" {
 			return version, nil
 		}
-		if turn != nil {
-			turn(version)
+		if onPage != nil {
+			onPage(version)
 		}
 		options.Continue = p.next
 	}
 }
 
-// isUnserved reports whether there can be no objects of a kind: it is not served, or can only be
-// created, such as a TokenReview.
+// isUnserved reports whether a kind can have no objects: it is not served, or can only be created,
+// such as a TokenReview. It is true for NotFound too.
 func isUnserved(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// ofKind gives an item of a list its kind, which some servers leave out.
+// ofKind sets the kind of a list's item, which some servers leave out.
 func ofKind(u *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	if u.GetKind() == "" {
 		u.SetGroupVersionKind(gvk)

@@ -20,7 +20,7 @@ import (
 
 func gvkOf(u *unstructured.Unstructured) schema.GroupVersionKind { return u.GroupVersionKind() }
 
-// However many objects of a kind are asked about, the API server is asked once.
+// Each kind is listed once, however many of its objects are asked for.
 func TestInventoryListsOnce(t *testing.T) {
 	a, b := xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "shared"), xptest.JSON(`{"spec":{"providerConfigRef":{"name":"cloud"}}}`)),
 		xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "shared"), xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))
@@ -191,7 +191,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A kind that only some servers name in a list's items is named all the same, on every page.
+// Some servers leave out the kind of a list's items; each page gets it.
 func TestListReadsEveryPage(t *testing.T) {
 	s := newServer()
 	names := []string{"a", "b", "c"}

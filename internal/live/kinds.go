@@ -12,10 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Kinds returns the kinds that the API server serves in one of the categories and that can be
-// listed, each in the version that its group prefers, or else the first that has it. A group that
-// could not be asked for, such as one of an extension API server that is down, is named by its
-// group and version with the reason.
+// Kinds returns the kinds in one of the categories that can be listed, each in the version that its
+// group prefers, else in the first version that has it. The map has the groups and versions that
+// could not be read, such as those of an extension API server that is down, with the reason.
 func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.GroupVersionKind, map[string]string, error) {
 	groups, err := c.groupList()
 	if err != nil {
@@ -49,16 +48,15 @@ func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.Gro
 	return kinds, unread, nil
 }
 
-// IsReconciled reports whether Crossplane or a provider reconciles a kind, as its categories say.
-// Nobody reconciles what is not served.
+// IsReconciled reports whether a kind is served and Crossplane or a provider reconciles it,
+// according to its categories.
 func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	categories, err := c.categoriesOf(gvk)
 
 	return xp.AreReconciled(categories), err
 }
 
-// IsClaimKind reports whether claims are of a kind, as its categories say; of none that is not
-// served.
+// IsClaimKind reports whether a kind is served and is one of claims, according to its categories.
 func (c *Cluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	categories, err := c.categoriesOf(gvk)
 
@@ -83,7 +81,7 @@ func (c *Cluster) categoriesOf(gvk schema.GroupVersionKind) ([]string, error) {
 	return r.Categories, nil
 }
 
-// groupList returns the groups that were served when they were last asked for.
+// groupList returns the groups that were served when the groups were last read.
 func (c *Cluster) groupList() (*metav1.APIGroupList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

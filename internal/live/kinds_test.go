@@ -64,13 +64,13 @@ func refOf(gvk schema.GroupVersionKind) xp.Ref {
 	return xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}
 }
 
-func TestKindsNamesWhatCannotBeAsked(t *testing.T) {
+func TestKindsReturnsUnreadGroups(t *testing.T) {
 	s := newServer()
 	c := s.cluster()
 	if _, err := c.groupList(); err != nil {
 		t.Fatal(err)
 	}
-	s.down = errDown
+	s.discoveryErr = errDown
 	kinds, unread, err := c.Kinds(context.Background(), xp.CategoryManaged)
 	if err != nil || len(kinds) > 0 || len(unread) != len(s.kinds) {
 		t.Errorf("A group that does not answer must be named: got %v, %v, %v", kinds, unread, err)

@@ -14,11 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// leftovers are the Usages that XRs have left behind, as far as one look at the adopted XRs shows
-// them.
+// leftovers are the Usages that adopted XRs have left behind, as of the latest pass.
 type leftovers struct {
 	cluster *Cluster
-	// adopted are the XRs that are now, and unfinished those that were not at some time.
+	// adopted are the XRs that are adopted now, and unfinished those that once were not.
 	adopted    map[xp.ID]schema.GroupVersionKind
 	unfinished map[xp.ID]bool
 }
@@ -27,8 +26,8 @@ func leftoversIn(c *Cluster) *leftovers {
 	return &leftovers{cluster: c, unfinished: map[xp.ID]bool{}}
 }
 
-// see remembers which XRs are adopted, and which are not yet.
-func (l *leftovers) see(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
+// record records which XRs are adopted and which are not yet.
+func (l *leftovers) record(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
 	l.adopted = map[xp.ID]schema.GroupVersionKind{}
 	for _, r := range w.Subjects() {
 		u, id := w.Get(r), r.ID()
@@ -42,9 +41,9 @@ func (l *leftovers) see(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
 	}
 }
 
-// report adds what was found to the Plans, and writes an Event about each XR that it concerns, when
-// that has just been adopted. It asks for Usages once, and for the XRs only if there are any that
-// an XR composed. What can't be found out now is not worth failing an adoption that is over.
+// report adds the Usages found to the Plans, and writes an Event about each XR that has just been
+// adopted. It lists Usages once, and XRs only if an XR composed any of the Usages. It only logs
+// errors, since these adoptions are complete.
 func (l *leftovers) report(ctx context.Context, a *Adopter, o *observer, plans map[xp.ID]adoption.Plan) {
 	if len(l.adopted) == 0 {
 		return
@@ -107,15 +106,15 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 	return nil
 }
 
-// namespaces returns where the adopted XRs can have left anything behind: an XR in a namespace
-// composes nothing outside of it. It is everywhere ("") if one of them is in no namespace, or if
-// there are many.
+// namespaces returns the namespaces in which the adopted XRs can have left Usages: a namespaced XR
+// composes only objects of its namespace. It returns "" for all namespaces if an XR is
+// cluster-scoped or there are many namespaces.
 func (l *leftovers) namespaces() []string {
 	in := map[string]bool{}
 	for id := range l.adopted {
 		in[id.Namespace] = true
 	}
-	if in[""] || len(in) > fewNamespaces {
+	if in[""] || len(in) > maxNamespaces {
 		return []string{""}
 	}
 
@@ -131,7 +130,7 @@ func (l *leftovers) all(ctx context.Context, o *observer, c collection) ([]*unst
 	return l.cluster.List(ctx, c.GroupVersionKind, c.namespace, metav1.ListOptions{})
 }
 
-// usages returns the Usages in some namespaces, or everywhere, that an XR composed once.
+// usages returns the Usages that an XR composed, in some namespaces or everywhere.
 func (l *leftovers) usages(ctx context.Context, namespaces []string) ([]*unstructured.Unstructured, error) {
 	var usages []*unstructured.Unstructured
 	for _, gk := range xp.UsageKinds() {
@@ -140,7 +139,7 @@ func (l *leftovers) usages(ctx context.Context, namespaces []string) ([]*unstruc
 			return nil, err
 		}
 		if _, namespaced, err := l.cluster.Resource(gvk); !ok || err == nil && !namespaced && namespaces[0] != "" {
-			continue // An XR in a namespace composes no ClusterUsage.
+			continue // A namespaced XR composes no ClusterUsage.
 		}
 		for _, namespace := range namespaces {
 			found, err := l.cluster.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})

@@ -26,7 +26,7 @@ var (
 	packages  = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}
 )
 
-// newPlatform is a server that also serves XRDs, Functions and Usages.
+// newPlatform returns a server that also serves XRDs, Functions and Usages.
 func newPlatform(objects ...*unstructured.Unstructured) *server {
 	var all []runtime.Object
 	for _, u := range objects {
@@ -38,7 +38,7 @@ func newPlatform(objects ...*unstructured.Unstructured) *server {
 		compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList", usages: "UsageList",
 		xrds: "CompositeResourceDefinitionList", functions: "FunctionList", packages: "FunctionRevisionList",
 	}, all...)
-	s.PrependReactor("patch", "*", s.refuseStale)
+	s.PrependReactor("patch", "*", s.rejectStale)
 	s.refuseWatches()
 	s.kinds[usages.GroupVersion().String()] = []metav1.APIResource{{Name: usages.Resource, Kind: "Usage"}}
 	s.kinds[xp.GroupAPIExtensions+"/v1"] = append(s.kinds[xp.GroupAPIExtensions+"/v1"], metav1.APIResource{Name: xrds.Resource, Kind: "CompositeResourceDefinition"})
@@ -52,8 +52,8 @@ func xrd(o ...xptest.Option) *unstructured.Unstructured {
 		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)}, o...)...)
 }
 
-// What an XR left behind is told when it is adopted, with an Event, and whenever somebody asks
-// again.
+// A Usage that an XR left behind is reported when the XR is adopted, with an Event, and in each
+// later poll.
 func TestAdoptReportsLeftovers(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	usage := func(name string, o ...xptest.Option) *unstructured.Unstructured {
@@ -62,9 +62,9 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 		}, o...)...)
 	}
 	s := newPlatform(append(objects, xrd(), usage("left", xptest.ControlledBy(xr)), usage("own"))...)
-	crossplane(s)
+	simulateCrossplane(s)
 	for i := range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 		if !p.Done || len(p.Remarks) != 1 || !strings.HasPrefix(p.Remarks[0], "Usage left is left behind: XOrder x composed it") {
 			t.Fatalf("got %+v", p)
 		}
-		told := slices.DeleteFunc(s.told(), func(e string) bool { return !strings.Contains(e, "UsagesLeftBehind") })
+		told := slices.DeleteFunc(s.writtenEvents(), func(e string) bool { return !strings.Contains(e, "UsagesLeftBehind") })
 		if diff := cmp.Diff([]string{"Warning UsagesLeftBehind x: " + p.Remarks[0]}, told); diff != "" {
 			t.Errorf("look %d: one Event when the XR is adopted, and no more: -want, +got:\n%s", i, diff)
 		}
@@ -82,8 +82,8 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 func TestAdoptLooksForLeftoversOnce(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newPlatform(append(objects, xrd())...)
-	crossplane(s)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
+	simulateCrossplane(s)
+	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -100,14 +100,14 @@ func TestAdoptLooksForLeftoversOnce(t *testing.T) {
 func TestAdoptWithoutAnswerAboutLeftovers(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newPlatform(append(objects, xrd())...)
-	crossplane(s)
+	simulateCrossplane(s)
 	s.failOn("list", usages.Resource, 1, errDown)
-	if plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
+	if plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Errorf("what can't be reported is no reason to fail: %v, %v", plans, err)
 	}
 }
 
-// An XR whose XRD is on its way out is not unpaused.
+// An XR with a terminating XRD is not unpaused.
 func TestAdoptWaitsForThePlatform(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	for i, u := range objects {
@@ -116,8 +116,8 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 		}
 	}
 	s := newPlatform(append(objects, xrd(xptest.Deleting()))...)
-	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	simulateCrossplane(s)
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 		t.Errorf("nothing is released; got %v", patched)
 	}
 	s.failOn("list", functions.Resource, 1, errDown)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err == nil {
+	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err == nil {
 		t.Error("without an answer nothing is decided")
 	}
 }
@@ -168,8 +168,8 @@ func TestTerminating(t *testing.T) {
 	}
 }
 
-// A restore takes minutes, and somebody may delete an XRD in the meantime.
-func TestTerminatingLooksAgain(t *testing.T) {
+// A user may delete an XRD during a restore, which takes minutes.
+func TestTerminatingExpires(t *testing.T) {
 	order := schema.GroupKind{Group: "example.org", Kind: "XOrder"}
 	s := newPlatform(xrd())
 	c := s.cluster()
@@ -180,8 +180,8 @@ func TestTerminatingLooksAgain(t *testing.T) {
 		want bool
 	}{
 		{reason: "It is not being deleted."},
-		{reason: "What was read is believed for a while.", age: definitionsLast / 2},
-		{reason: "But not for ever.", age: 2 * definitionsLast, want: true},
+		{reason: "What was read is believed for a while.", age: definitionsTTL / 2},
+		{reason: "But not for ever.", age: 2 * definitionsTTL, want: true},
 	} {
 		c.definitions.read = c.definitions.read.Add(-tc.age)
 		got, err := c.Terminating(t.Context(), order)

@@ -12,34 +12,33 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// investigate has what is not held be judged that operations are asked for, unless this Adopter has
-// lifted its hold.
+// investigate makes the Snapshot judge requested objects that another writer may have released.
 func (p *poll) investigate(o *observer) {
-	if o.by.Restore == "" {
+	if o.requester.Restore == "" {
 		return
 	}
 	_, label, _ := strings.Cut(o.selector, "=")
 	o.snapshot.Investigate(adoption.Investigation{
-		Requester: o.by, Label: label, Requested: o.isAsked,
+		Requester: o.requester, Label: label, Requested: o.isRequested,
 		Listed: func(r xp.Ref) bool {
 			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
 		},
 		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
 		Released: func(uid types.UID) bool {
-			// Crossplane may have been reconciling it when its hold was put on again, which then is
-			// for what it was about to make.
-			return p.hasTaken(uid, lifted) && !p.hasTaken(uid, adoption.StepAgain)
+			// Crossplane may have been reconciling the object when its hold was put on again. Then
+			// the new hold is for what Crossplane was about to create.
+			return p.hasTaken(uid, stepRelease) && !p.hasTaken(uid, adoption.StepAgain)
 		},
 		Unmarked: func(uid types.UID) bool { return p.hasTaken(uid, adoption.StepAgain) },
 	})
 }
 
-// isAsked reports whether an operation is asked for that is about an object.
-func (o *observer) isAsked(id xp.ID) bool {
+// isRequested reports whether there is an operation for an object.
+func (o *observer) isRequested(id xp.ID) bool {
 	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
 }
 
-// keepLosses has what has lost something stay so.
+// keepLosses keeps the plans of objects that have lost something failed until the poll ends.
 func (p *poll) keepLosses() {
 	for id, plan := range p.plans {
 		if plan.Lost {
@@ -51,14 +50,13 @@ func (p *poll) keepLosses() {
 	}
 }
 
-// reportLost tells once of each object that operations are asked for and that has lost something
-// since somebody has taken its hold off.
+// reportLost reports, once for each requested object, what it has lost since its hold was removed.
 func (p *poll) reportLost(ctx context.Context, o *observer) {
 	for _, n := range adoption.Losses(o.snapshot, p.plans) {
-		if !o.isAsked(xp.RefTo(n.Target).ID()) {
+		if !o.isRequested(xp.RefTo(n.Target).ID()) {
 			continue
 		}
-		if _, again := p.losses.LoadOrStore(n.Target.GetUID(), true); again {
+		if _, seen := p.reportedLosses.LoadOrStore(n.Target.GetUID(), true); seen {
 			continue
 		}
 		p.log.WithFields(logrus.Fields{"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName()}).Error(

@@ -26,7 +26,7 @@ const (
 
 func created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }
 
-// appliedBy says in managedFields who has written an object last.
+// appliedBy sets the last manager in managedFields.
 func appliedBy(manager string) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		xptest.Field([]any{map[string]any{
@@ -36,12 +36,12 @@ func appliedBy(manager string) xptest.Option {
 	}
 }
 
-// unheld is an object as a restore leaves it, of which somebody has taken the hold off.
+// unheld returns a restored object whose hold a user has removed.
 func unheld(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.With(u, append([]xptest.Option{xptest.Labelled("velero.io/restore-name", "monday"), created(cameAt)}, o...)...)
 }
 
-// lostTree is an XR of which somebody has taken the hold off, and that was composed anew.
+// lostTree returns an XR whose hold a user has removed, and that has composed new resources.
 func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstructured) {
 	x := xptest.XR("x")
 	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
@@ -52,7 +52,7 @@ func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstruct
 	return []*unstructured.Unstructured{back, anew, xr, restored(xptest.Revision(xptest.RevisionName, x))}, xr
 }
 
-// Whoever replaces an object takes off the label too that says which restore has created it.
+// A user who replaces an object also removes the label of its restore.
 func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 	objects, xr := lostTree()
 	for name, tc := range map[string]struct {
@@ -71,7 +71,7 @@ func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		by := adoption.Requester{Restore: monday.Restore, Started: began}
-		plans, err := hasty(newServer(all...)).Adopt(t.Context(), adoption.Unverified, by, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(newServer(all...)).Adopt(t.Context(), adoption.Unverified, by, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,12 +81,12 @@ func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 	}
 }
 
-// What was made anew looks adopted. That it is not is told once in the log and in an Event, and by
-// the operation.
-func TestAdoptTellsOfLosses(t *testing.T) {
+// An XR with new composed resources looks adopted. The loss is reported once in the log and in an
+// Event, and by the operation.
+func TestAdoptReportsLosses(t *testing.T) {
 	objects, xr := lostTree()
 	s := newServer(objects...)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	log, hook := logtest.NewNullLogger()
 	a.log = log
 	for range 2 {
@@ -101,7 +101,7 @@ func TestAdoptTellsOfLosses(t *testing.T) {
 			}
 		}
 	}
-	if told := s.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning AdoptionStopped x: XOrder x was reconciled without its hold") {
+	if told := s.writtenEvents(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning AdoptionStopped x: XOrder x was reconciled without its hold") {
 		t.Errorf("told %v", told)
 	}
 	logged := 0
@@ -115,7 +115,7 @@ func TestAdoptTellsOfLosses(t *testing.T) {
 	}
 }
 
-// What nobody has reconciled yet is held again, and then adopted as if nothing had been.
+// An object that no controller has reconciled yet is held again, and then adopted as usual.
 func TestAdoptHoldsAgain(t *testing.T) {
 	objects, claim, xr, child := restoredTree()
 	for n, u := range objects {
@@ -134,13 +134,13 @@ func TestAdoptHoldsAgain(t *testing.T) {
 	}
 	s := newServer(objects...)
 	seen := map[xp.ID]bool{xp.RefTo(child).ID(): true}
-	crossplaneBut(s, func(u *unstructured.Unstructured) bool {
+	simulateCrossplaneExcept(s, func(u *unstructured.Unstructured) bool {
 		id := xp.RefTo(u).ID()
 		seen[id] = seen[id] || xp.IsPaused(u)
 
 		return !seen[id]
 	})
-	plans, err := hasty(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
+	plans, err := newFastAdopter(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAdoptHoldsAgain(t *testing.T) {
 	if diff := cmp.Diff(want, s.requests("patch")); diff != "" {
 		t.Errorf("It is held again, and then the claim: -want, +asked:\n%s", diff)
 	}
-	said := strings.Join(s.told(), "\n")
+	said := strings.Join(s.writtenEvents(), "\n")
 	for _, name := range []string{"x", "o"} {
 		if !strings.Contains(said, "Warning Held "+name+": its hold had been taken off, and was put on again before Crossplane reconciled it: the last to write it was "+
 			`"argocd-controller"`) {
@@ -166,13 +166,13 @@ func TestAdoptHoldsAgain(t *testing.T) {
 	}
 }
 
-// Whose operation has ended costs no list.
-func TestAdoptLooksForWhatIsAsked(t *testing.T) {
+// An ended operation costs no list.
+func TestAdoptJudgesRequestedObjects(t *testing.T) {
 	objects, xr := lostTree()
 	other := unheld(xptest.XR("other", xptest.Refs(xptest.Object("v1", "ConfigMap", xptest.Namespace, "c")), xptest.Reconciled()))
 	heldXR := restored(xptest.XR("held", xptest.NeverComposed()))
 	s := newServer(append(objects, other, heldXR)...)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(heldXR))
 	if err != nil {
 		t.Fatal(err)
@@ -201,12 +201,12 @@ func TestAdoptLooksForWhatIsAsked(t *testing.T) {
 	}
 }
 
-// What this process has released has proven that it is adopted, and costs nothing more.
+// An object that this process has released is adopted, and costs nothing more.
 func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
-	crossplane(s)
-	a := hasty(s)
+	simulateCrossplane(s)
+	a := newFastAdopter(s)
 	for range 2 {
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Done || p.Unproven {
@@ -218,13 +218,13 @@ func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 	}
 }
 
-// Of an MR that is not held it is known who has written it only where that matters.
-func TestAdoptTellsOfMRs(t *testing.T) {
+// Who has written an MR that is not held is read only where it matters.
+func TestAdoptReportsLossesOfMRs(t *testing.T) {
 	mr := unheld(xptest.MR("b", xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt), appliedBy("argocd-controller")))
 	observing := unheld(xptest.MR("o", xptest.JSON(`{"spec":{"managementPolicies":["Observe"]},"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane",
 		"operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:managementPolicies":{}}}}]}}`)))
 	s := newServer(mr, observing)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	plans := map[xp.ID]adoption.Plan{}
 	for _, u := range []*unstructured.Unstructured{mr, observing} {
 		found, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
@@ -242,9 +242,9 @@ func TestAdoptTellsOfMRs(t *testing.T) {
 	}
 }
 
-// A policy can take a mark off whenever it is written. Then the pause of the hold is left, and who
-// manages that says whose it is.
-func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
+// An admission policy can remove a mark whenever it is written. The pause of the hold remains, and
+// managedFields show whose it is.
+func TestAdoptReportsRemovedMarks(t *testing.T) {
 	x := xptest.XR("x")
 	paused := unheld(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused(), xptest.JSON(`{"metadata":{"managedFields":[
 		{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}}}}]}}`)))
@@ -258,7 +258,7 @@ func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
 		return true, s.put(xorders, now), nil
 	})
 	for range 2 {
-		plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
+		plans, err := newFastAdopter(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +269,8 @@ func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
 	}
 }
 
-// What can't be marked is not paused for ever: it goes on when all is back, as what is marked does.
+// An object that can't be marked does not stay paused: it goes on when all is restored, as with a
+// mark.
 func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	x := xptest.XR("x", xptest.Refs(bucket))
@@ -287,7 +288,7 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(append(tc.back, paused, restored(xptest.Revision(xptest.RevisionName, x)))...)
-			crossplane(s)
+			simulateCrossplane(s)
 			s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 				if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
 					s.put(xorders, xptest.With(u, xptest.Without("metadata", "annotations", adoption.AnnotationHold)))
@@ -297,7 +298,7 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 			})
 			var p adoption.Plan
 			for range 3 {
-				plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
+				plans, err := newFastAdopter(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -312,15 +313,14 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 	}
 }
 
-// What has lost something fails also when nothing of its hold is left on it, whoever has taken that
-// off.
+// An object that has lost something fails even if nothing of its hold is left, whoever removed it.
 func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 	objects, x := lostTree()
 	back, anew := objects[0], objects[1]
 	unpaused := xptest.Without("metadata", "annotations", xp.AnnotationPaused)
 	objects[2] = xptest.With(restored(xptest.With(x, xptest.Refs(back))), xptest.Refs(anew), xptest.Reconciled(), unpaused)
 	s := newServer(objects...)
-	plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
+	plans, err := newFastAdopter(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,16 +17,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// provider reacts to each list of MRs as if it had done its work since the last, and fails the test
-// if it would make anything.
-func provider(t *testing.T, s *server, exists map[string]bool) {
+// simulateProvider makes each list of MRs see the next reconcile of each. It fails the test if the
+// provider would create anything.
+func simulateProvider(t *testing.T, s *server, exists map[string]bool) {
 	t.Helper()
 	s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		obj, err := s.Tracker().List(buckets, schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind), "")
 		if err != nil {
 			return true, nil, err
 		}
-		for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // It is all that the tracker has.
+		for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // The tracker returns only lists.
 			condition := xptest.Reconciled()
 			switch found := exists[u.GetAnnotations()[xp.AnnotationExternalName]]; {
 			case xp.IsPaused(&u):
@@ -45,7 +45,7 @@ func provider(t *testing.T, s *server, exists map[string]bool) {
 	})
 }
 
-// heldMR is an MR as a restore has put it on hold.
+// heldMR returns an MR as a restore holds it.
 func heldMR(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstructured {
 	u := restored(own)
 	of.Restore = "velero/monday"
@@ -56,16 +56,16 @@ func heldMR(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unst
 	return u
 }
 
-// An MR that observes first is unpaused, observed twice and given its own back, and its XR follows,
-// all in one poll.
+// One poll unpauses an MR that observes first, lets it be observed twice and returns its settings,
+// and then adopts its XR.
 func TestAdoptObservesFirst(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
 	xr := xptest.XR("x", xptest.Refs(own))
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	provider(t, s, map[string]bool{"b": true})
-	adopter := hasty(s)
+	simulateCrossplane(s)
+	simulateProvider(t, s, map[string]bool{"b": true})
+	adopter := newFastAdopter(s)
 	adopter.limit = time.Minute
 	plans, err := adopter.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
@@ -80,18 +80,18 @@ func TestAdoptObservesFirst(t *testing.T) {
 	}
 }
 
-// An MR whose external resource is gone is not made anew before a person says so; then its XR goes
-// on.
-func TestAdoptMakesNothingByItself(t *testing.T) {
+// An MR whose external resource is gone is not created again without a user's consent. Then its XR
+// goes on.
+func TestAdoptCreatesNothingWithoutConsent(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
 	xr := xptest.XR("x", xptest.Refs(own))
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
+	simulateCrossplane(s)
 	exists := map[string]bool{}
-	provider(t, s, exists)
+	simulateProvider(t, s, exists)
 	plan := func() adoption.Plan {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,17 +108,17 @@ func TestAdoptMakesNothingByItself(t *testing.T) {
 	}
 }
 
-// An MR without a name stays held, with its XR, until a person has named it; then both go on by
-// themselves.
+// An MR without an external-name stays held, with its XR, until a user sets the name. Then both go
+// on.
 func TestAdoptWaitsForAName(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
 	xr := xptest.XR("x", xptest.Refs(own))
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Identity: xp.Unknown}), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	provider(t, s, map[string]bool{"vpc-1": true})
+	simulateCrossplane(s)
+	simulateProvider(t, s, map[string]bool{"vpc-1": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], xp.AnnotationExternalName) {
 			t.Fatalf("got %+v, %v", p, err)
 		}
@@ -127,7 +127,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 		t.Fatalf("Nothing is changed until then; got %v", patches)
 	}
 	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1")))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Done {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -136,13 +136,13 @@ func TestAdoptWaitsForAName(t *testing.T) {
 	}
 }
 
-// An MR that nothing composes has an operation of its own, which does the same.
+// An MR that no XR composes has its own operation, with the same result.
 func TestAdoptWaitsForANameOfAnMRAlone(t *testing.T) {
 	own := xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
 	s := newServer(heldMR(own, adoption.Hold{Identity: xp.CreatePending}))
-	provider(t, s, map[string]bool{"vpc-1": true})
+	simulateProvider(t, s, map[string]bool{"vpc-1": true})
 	adopt := func() adoption.Plan {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// MarkKeySecret is the Secret in Velero's namespace that has the key with which the marks of holds
-// are signed. Whoever can read it can write marks.
+// MarkKeySecret is the name of the Secret in Velero's namespace with the key that signs the marks
+// of holds. A user who can read it can write valid marks.
 const MarkKeySecret = FieldManager + "-mark-key"
 
 const (
@@ -25,9 +25,9 @@ const (
 	labelExclude = "velero.io/exclude-from-backup"
 )
 
-// MarkKey returns the key with which the marks of holds are signed. It is read once, from a Secret
-// in Velero's namespace, which is made if there is none. Backups leave it out: a restore must not
-// bring back another than the one that has signed what is held by then.
+// MarkKey returns the key that signs the marks of holds. It reads the key once from a Secret in
+// Velero's namespace, and creates the Secret if there is none. Backups exclude the Secret: a
+// restore must not replace the key that has signed the marks of held objects.
 func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
 	key, err := c.ReadMarkKey(ctx, namespace)
 	if !apierrors.IsNotFound(err) {
@@ -51,7 +51,7 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 
 		return nil
 	})
-	if apierrors.IsAlreadyExists(err) { // Another process has made it at the same time, or the answer was lost.
+	if apierrors.IsAlreadyExists(err) { // Another process has created it at the same time, or the answer was lost.
 		return c.ReadMarkKey(ctx, namespace)
 	}
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *Cluster) keepMarkKey(namespace string, key adoption.Key) {
 	c.markKeys[namespace] = key
 }
 
-// ReadMarkKey is MarkKey for those who sign only what is signed already: it fails with an error
-// that apierrors.IsNotFound knows if there is no key.
+// ReadMarkKey is MarkKey without creating the key: it returns an error that apierrors.IsNotFound
+// matches if there is none. It is for callers that sign only what has a signature already.
 func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
 	c.mu.Lock()
 	key := c.markKeys[namespace]

@@ -50,7 +50,7 @@ func TestMarkKey(t *testing.T) {
 	}
 }
 
-// Two processes can find that there is none at the same time.
+// Two processes can find no key at the same time.
 func TestMarkKeyOfAnother(t *testing.T) {
 	s := newServer()
 	theirs := strings.Repeat("t", adoption.KeySize)
@@ -99,7 +99,7 @@ func TestReadMarkKey(t *testing.T) {
 	}
 }
 
-// What a namespaced object names is in its namespace, and nobody else's is read for it.
+// A namespaced object refers to its own namespace, so no other is read for it.
 func TestObserveListsInNamespaces(t *testing.T) {
 	of := func(namespaces ...string) []*unstructured.Unstructured {
 		var objects []*unstructured.Unstructured

@@ -20,12 +20,11 @@ import (
 
 const pageSize = 250
 
-// Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and linked
-// kinds, and everything that planning for them needs. Marks count in it if they were signed with
-// the key. It lists each kind once: those objects that carry the label selector, which is how
-// Velero marks what a restore created. Only when one that is needed is not among them, because it
-// was there before the restore, it lists the rest too. A kind that can't be read and that is only
-// composed is the Snapshot's to tell of; any other is an error.
+// Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and of linked
+// kinds, and everything that planning for them needs. A mark counts only if it was signed with the
+// key. Each kind is listed once with the label selector, which selects what a restore created. The
+// whole kind is listed only if a needed object is not among these because it existed before the
+// restore. The Snapshot records composed kinds that can't be read; Observe fails for any other.
 func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
@@ -36,53 +35,48 @@ type observer struct {
 	cluster  *Cluster
 	key      adoption.Key
 	selector string
-	// by is whose operations are asked for, if it is for those.
-	by       adoption.Requester
-	refs     []xp.Ref
-	snapshot *adoption.Snapshot
-	// labelled and whole are where that was listed which carries the selector's label, and all
-	// there is.
+	// requester is the Restore whose operations are polled; the zero value if there is none.
+	requester adoption.Requester
+	refs      []xp.Ref
+	snapshot  *adoption.Snapshot
+	// labelled are the collections listed with the selector, and whole those listed completely.
 	labelled map[collection]bool
 	whole    map[collection]bool
-	// vital are the kinds without which nothing is known, and unread why others could not be read.
+	// vital are the kinds that planning requires, and unread are the errors of other kinds.
 	vital  map[schema.GroupVersionKind]bool
 	unread map[schema.GroupVersionKind]error
-	// discovered says that all kinds were looked for since it began, and unanswered why it is not
-	// known what some groups and versions serve.
+	// discovered is set if all kinds were discovered since the observer was made. unanswered are
+	// the groups and versions whose kinds could not be read.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
-	// idleFactor are the versions in which kinds are served that are not in the version that was
-	// asked for; empty if there are none.
-	others map[schema.GroupVersionKind]schema.GroupVersionKind
-	// label is what a restore writes on what it creates, whichever restore it was: a second one
-	// adopts what the first has left.
+	// servedVersions maps a kind that is not served in its version to one that is, or to an empty
+	// one.
+	servedVersions map[schema.GroupVersionKind]schema.GroupVersionKind
+	// label is the key of the label that a restore writes on what it creates. It matches any
+	// restore: a second restore adopts what the first has left.
 	label string
-	// usages are those that an XR composed once, and usagesRead the namespaces in which they were
-	// read; nil if they were not.
+	// usages are the composed Usages, and usagesRead their namespaces; nil if not listed yet.
 	usages     []*unstructured.Unstructured
 	usagesRead []string
-	// listings are what was listed, feed is what has become of it since, and following is until
-	// when that is told.
-	listings  []*listing
-	events    *eventQueue
-	following context.Context //nolint:containedctx // It is that of many calls.
-	// watches says that it may be told.
+	// events is what has changed since listings were read; watchCtx is the watches' context.
+	listings []*listing
+	events   *eventQueue
+	watchCtx context.Context //nolint:containedctx // It spans many calls.
+	// watches is set if kinds may be watched.
 	watches bool
-	// prefetched is what has come of lists that were asked for side by side, and adding is held
-	// while what they have, or what was written, is added.
+	// prefetched are the results of parallel lists. snapshotMu serializes changes of the Snapshot.
 	prefetched map[collection]prefetchResult
-	adding     sync.Mutex
-	// expected are the versions of objects as they were written.
+	snapshotMu sync.Mutex
+	// expected are the resourceVersions of written objects whose events are still to come.
 	expected map[xp.ID]string
 }
 
-// newObserver returns an observer of what refs name, and of what belongs to it, that has seen
-// nothing yet.
+// newObserver returns an observer of what refs name and of what belongs to it.
 func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[collection]bool{},
 		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, events: newEventQueue(),
-		others: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, prefetched: map[collection]prefetchResult{},
+		servedVersions: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, prefetched: map[collection]prefetchResult{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.snapshot.Pack()
@@ -126,7 +120,7 @@ func (o *observer) put(u *unstructured.Unstructured) {
 	o.snapshot.Add(u)
 }
 
-// observe lists what is needed and not there, and reports whether it listed anything.
+// observe lists needed objects that are missing, and reports whether it listed anything.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 	more, err := o.prefetchList(ctx, needs)
 	if err != nil {
@@ -160,45 +154,44 @@ func (o *observer) list(ctx context.Context, p collection, selector string) erro
 		return err
 	}
 	if p.namespace != "" && o.isClusterScoped(gvk) {
-		o.whole[p] = true // What a namespaced object names is in its namespace, and so is none of these.
+		o.whole[p] = true // A namespaced object refers only to its namespace, so to none of these.
 
 		return nil
 	}
 	all := []metav1.ListOptions{{LabelSelector: selector}}
 	whole := gvk == kindSecret && selector == ""
 	if whole {
-		// No other Secrets of the cluster are anybody's business here.
+		// The plugin must not read other Secrets of the cluster.
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
 		if err := o.read(ctx, p, options); err != nil {
-			return o.unlisted(ctx, p, err)
+			return o.recordUnlisted(ctx, p, err)
 		}
 	}
 	if !whole {
 		return nil
 	}
 	if err := o.readInputs(ctx, p); err != nil {
-		return o.unlisted(ctx, p, err)
+		return o.recordUnlisted(ctx, p, err)
 	}
 
 	return nil
 }
 
-// unlisted takes note of why a kind could not be listed, or returns that if nothing is known
-// without the kind.
-func (o *observer) unlisted(ctx context.Context, p collection, err error) error {
+// recordUnlisted records the error of a list, or returns it if planning requires the kind.
+func (o *observer) recordUnlisted(ctx context.Context, p collection, err error) error {
 	gvk := p.GroupVersionKind
 	switch {
 	case isUnserved(err):
 		o.snapshot.AddUnserved(gvk.GroupKind())
 	case gvk == kindSecret && apierrors.IsForbidden(err):
-		// Who may not read Secrets can do all but give back control of one that was there before
-		// the restore, which Crossplane then says is missing.
+		// Without the right to read Secrets only a Secret that existed before the restore can't be
+		// adopted. Crossplane then reports that its controller is missing.
 		o.snapshot.AddUnreadable(gvk, err.Error())
 	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err), xp.IsConversion(err):
-		// A tenant can list any kind as composed, such as one whose server is down, and a provider
-		// can have no Pod. Only who needs the kind waits for it.
+		// A tenant can name any kind as composed, even one whose server is down, and a provider may
+		// have no Pod. Only the XRs that need the kind wait for it.
 		o.unread[gvk] = err
 		o.snapshot.AddUnreadable(gvk, err.Error())
 	default:
@@ -209,8 +202,7 @@ func (o *observer) unlisted(ctx context.Context, p collection, err error) error 
 	return nil
 }
 
-// discover looks for all kinds at once if one is not known, since a tenant can name thousands that
-// do not exist.
+// discover reads all kinds at once if one is unknown: a tenant can name thousands.
 func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	if o.discovered || o.cluster.isKnown(gvk) {
 		return nil
@@ -223,8 +215,8 @@ func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// read lists what the options select. What is not vital is not waited for as long as a restart of
-// the API server takes: all others wait with it.
+// read lists what the options select. A kind that is not required gets few retries, which do not
+// outlast a restart of the API server: all other objects wait meanwhile.
 func (o *observer) read(ctx context.Context, p collection, options metav1.ListOptions) error {
 	gvk := p.GroupVersionKind
 	if !o.cluster.isKnown(gvk) {
@@ -246,28 +238,28 @@ func (o *observer) read(ctx context.Context, p collection, options metav1.ListOp
 		try = o.cluster.retryForever(ctx)
 	}
 
-	return o.listed(ctx, p, options, try)
+	return o.listAndRecord(ctx, p, options, try)
 }
 
-// listed lists what the options select, and remembers as of when.
-func (o *observer) listed(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
-	a, isAhead := o.prefetched[p]
+// listAndRecord lists what the options select, and records the listing.
+func (o *observer) listAndRecord(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
+	a, isPrefetched := o.prefetched[p]
 	delete(o.prefetched, p)
-	if !isAhead {
+	if !isPrefetched {
 		a = o.prefetch(ctx, p, options, try)
 	}
 	if a.err != nil {
 		return a.err
 	}
 	o.listings = append(o.listings, a.listing)
-	if o.watches && a.took > uselessWatch && !a.followed && o.isAlwaysFollowed(a.listing) {
-		o.followAll(ctx, []*listing{a.listing}) // The lists of others can take longer than the API server keeps what happens.
+	if o.watches && a.took > shortWatch && !a.followed && o.isAlwaysFollowed(a.listing) {
+		o.followAll(ctx, []*listing{a.listing}) // Lists of other kinds can take longer than the API server keeps events.
 	}
 
 	return nil
 }
 
-// isUnreadable reports whether a kind can't be read: the API server says so, or gives no answer.
+// isUnreadable reports whether a kind can't be read: the answer is a 403 or a 5xx, or is missing.
 func isUnreadable(ctx context.Context, err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

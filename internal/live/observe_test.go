@@ -18,13 +18,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What selects what a restore has created.
+// selector selects what a restore has created.
 const selector = "velero.io/restore-name=monday"
 
 // monday is that restore.
 var monday = adoption.Requester{Restore: "velero/monday"}
 
-// restored is an object as a restore leaves it: labelled, and held if it is an XR or a claim.
+// restored returns an object as a restore leaves it: labelled, and held if it is an XR or a claim.
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))
 	if xp.IsComposite(u) || xp.IsClaim(u) {
@@ -163,7 +163,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Of the Secrets of a cluster only those that Crossplane publishes or composes are read.
+// Only connection Secrets and composed Secrets are read.
 func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s")))
 	s := newServer(xr, xptest.Secret("s", xptest.In("infra")))
@@ -182,7 +182,7 @@ func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 	}
 }
 
-// Who releases need not be allowed to read Secrets.
+// A release needs no right to read Secrets.
 func TestObserveWithoutSecrets(t *testing.T) {
 	xr := xptest.With(restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), xptest.SeenPaused())
 	s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
@@ -252,7 +252,7 @@ func TestObserveErrors(t *testing.T) {
 	}
 
 	s := newServer()
-	s.down = errDown
+	s.discoveryErr = errDown
 	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
 		t.Errorf("A failure of discovery is an error; got %v", err)
 	}
@@ -268,8 +268,7 @@ func TestObserveGivesItemsTheirKind(t *testing.T) {
 	}
 }
 
-// A reference can have a version of a kind that is not served any more. The object is the same in
-// each.
+// A reference can have a version that is no longer served. The object is the same in each version.
 func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))

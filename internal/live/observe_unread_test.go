@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What cannot be read and is composed by one only keeps that one waiting; whatever all are planned
-// by keeps all.
+// A composed kind that can't be read blocks only the XRs that compose it. A kind that all plans
+// need blocks all.
 func TestObserveWhatCannotBeRead(t *testing.T) {
 	c := xptest.Object("v1", "ConfigMap", "infra", "c", xptest.ControlledBy(xptest.XR("y")))
 	theirs := xptest.With(restored(xptest.XR("y", xptest.Refs(c))), xptest.SeenPaused())
@@ -35,13 +35,13 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
-		// fails is the resource that can't be listed, all of it or, with whole, what no restore has
-		// made.
+		// fails is the resource that can't be listed; with whole, only its lists without a selector
+		// fail.
 		fails string
 		whole bool
 		with  error
 		refs  []*unstructured.Unstructured
-		// want is what is waited for; if there is none, all wait.
+		// want is what the XR waits for; if it is empty, all wait.
 		want string
 	}{
 		"Down":      {reason: "A tenant can list any kind.", object: mine, fails: "buckets", with: down, want: "its server is down"},
@@ -67,7 +67,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 			s := newServer(theirs, restored(c), tc.object, restored(xptest.Revision(xptest.RevisionName, theirs)))
 			s.refuseLists(tc.fails, tc.whole, tc.with)
 			cluster := s.cluster()
-			cluster.pauses = wait.Backoff{Steps: 1}
+			cluster.backoff = wait.Backoff{Steps: 1}
 			refs := []xp.Ref{xp.RefTo(theirs), xp.RefTo(tc.object)}
 			for _, u := range tc.refs {
 				refs = append(refs, xp.RefTo(u))
@@ -95,8 +95,8 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A tenant's XR can list as many kinds as etcd takes objects. All adoptions wait for each request.
-func TestObserveAsksOnceForAllKinds(t *testing.T) {
+// A tenant's XR can list as many kinds as fit into etcd, and all adoptions wait for each request.
+func TestObserveDiscoversOnce(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))
 	theirs := restored(xptest.XR("y", xptest.Refs(bucket)))
 	down := schema.GroupVersion{Group: "down.example.org", Version: "v1"}
@@ -113,13 +113,13 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 		s.kinds[down.String()] = nil
 		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
 		c := of(s)
-		c.pauses = wait.Backoff{Steps: 1}
+		c.backoff = wait.Backoff{Steps: 1}
 		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The fourth is of all Buckets: those that are asked for in versions that there are not are
-		// looked for in the one that there is.
+		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
+		// served one.
 		if len(s.requests("list")) != 4 || w.Get(xp.RefTo(bucket)) == nil {
 			t.Errorf("what there is was observed with the lists %v", s.requests("list"))
 		}
@@ -127,14 +127,14 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 			t.Errorf("of %d that are not there %d are waited for", len(listed), len(waiting))
 		}
 
-		return len(s.asked) + s.groupings
+		return len(s.kindReads) + s.groupReads
 	}
 	cases := map[string]struct {
 		reason string
 		of     func(*server) *Cluster
 	}{
 		"AtOnce": {"It tells all at once, but for what is down.", func(s *server) *Cluster {
-			g := &generous{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
+			g := &bulkServer{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
 
 			return NewCluster(g, g)
 		}},

@@ -17,28 +17,28 @@ type takenStep struct {
 	step string
 }
 
-// lifted is the step that takes a hold off, however it is worded.
-const lifted = "lift"
+// stepRelease is the step that removes a hold, whatever the text of the step is.
+const stepRelease = "lift"
 
 func stepOf(change adoption.Change) takenStep {
 	s := takenStep{uid: change.Target.GetUID(), step: change.Step}
 	if change.Lifts() {
-		s.step = lifted
+		s.step = stepRelease
 	}
 
 	return s
 }
 
-// hasTaken reports whether this Adopter has taken a step with the object of a UID.
+// hasTaken reports whether this Adopter has taken a step on the object with the UID.
 func (a *Adopter) hasTaken(uid types.UID, step string) bool {
-	_, taken := a.taken.Load(takenStep{uid: uid, step: step})
+	_, taken := a.takenSteps.Load(takenStep{uid: uid, step: step})
 
 	return taken
 }
 
-// dropTaken returns the Plan without the steps that were taken already. Somebody undoes them, who
-// can do that as often as this plugin can repeat them: so a hold that is on again after it was
-// lifted fails, and any other step waits for the next poll.
+// dropTaken returns the Plan without steps that were already taken. Another writer undoes them, and
+// could do so as often as this plugin repeats them. A hold that is on again after its release fails
+// the plan; any other step waits for the next poll.
 func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	all := append(slices.Clone(plan.Also), plan.Change)
 	plan.Also, plan.Change = nil, adoption.Change{}
@@ -46,7 +46,7 @@ func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 		switch {
 		case c.Patch == nil:
 		case p.isHeldAgain(c.Target), p.hasTaken(c.Target.GetUID(), stepOf(c).step):
-			plan = p.undone(plan, c)
+			plan = p.addUndone(plan, c)
 		case n < len(all)-1:
 			plan.Also = append(plan.Also, c)
 		default:
@@ -57,13 +57,13 @@ func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	return plan
 }
 
-// isHeldAgain reports whether an object has a mark whose hold was lifted.
+// isHeldAgain reports whether an object has a mark although its hold was released.
 func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
-	return p.hasTaken(u.GetUID(), lifted) && xp.HasAnnotation(u, adoption.AnnotationHold)
+	return p.hasTaken(u.GetUID(), stepRelease) && xp.HasAnnotation(u, adoption.AnnotationHold)
 }
 
-// undone says in a Plan that somebody has undone a change that was made.
-func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
+// addUndone adds to a Plan that another writer has undone a change.
+func (p *poll) addUndone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	target := xp.RefTo(c.Target)
 	if p.isHeldAgain(c.Target) {
 		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get "+
@@ -79,10 +79,10 @@ func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	return plan
 }
 
-// nameForged names in the log those marks, of what was observed, that this plugin did not write.
-func (p *poll) nameForged(o *observer) {
+// logForged logs each mark in the Snapshot that this plugin did not write.
+func (p *poll) logForged(o *observer) {
 	for _, err := range o.snapshot.Forged() {
-		if _, again := p.forged.LoadOrStore(err.Error(), true); !again {
+		if _, seen := p.loggedForged.LoadOrStore(err.Error(), true); !seen {
 			p.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Somebody who may write an object can put a genuine mark back as often as it is taken off. Others
-// wait for each poll, and read each Event.
+// A user who may write an object can put a genuine mark back each time it is removed. Each try
+// would delay the others and write an Event.
 func TestAdoptTakesAStepOnce(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
@@ -26,7 +26,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 	kept := xr.GetAnnotations()[adoption.AnnotationHold]
 	cases := map[string]struct {
 		reason string
-		// back is what somebody does with an XR that they don't like as it is.
+		// back is how a user changes the XR back.
 		back func(u *unstructured.Unstructured) *unstructured.Unstructured
 		want string
 	}{
@@ -63,7 +63,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
-			crossplane(s)
+			simulateCrossplane(s)
 			s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 				u := s.get(t, xorders, "", "x")
 				if back := tc.back(u); xp.Annotation(u, adoption.AnnotationHold) != kept && back != u {
@@ -72,7 +72,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 
 				return false, nil, nil
 			})
-			plans, err := hasty(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
+			plans, err := newFastAdopter(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,14 +83,14 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 			if steps := s.steps(); len(steps) > 3 {
 				t.Errorf("%s\n%d steps: %v", tc.reason, len(steps), steps)
 			}
-			if told := s.told(); len(told) > 3 {
+			if told := s.writtenEvents(); len(told) > 3 {
 				t.Errorf("%s\n%d Events: %v", tc.reason, len(told), told)
 			}
 		})
 	}
 }
 
-// Marks that the plugin did not write are named once, and nothing is done on their word.
+// A mark that the plugin did not write is logged once and ignored.
 func TestAdoptNamesForgedMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	forged := restored(xptest.XR("forged", xptest.Annotated(xp.AnnotationPaused, "true")))
@@ -99,8 +99,8 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(forged, genuine)
-	crossplane(s)
-	a := hasty(s)
+	simulateCrossplane(s)
+	a := newFastAdopter(s)
 	log, hook := logtest.NewNullLogger()
 	a.log = log
 	plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(genuine))

@@ -13,22 +13,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Owner finds the live object that an owner reference of an object in the namespace means, by
-// group, kind and name: its UID is whatever it is now. It asks once for each owner that is there.
-// What it returns is the caller's own, and has no status and no managedFields. Errors are those of
-// Get.
+// Owner returns the live object that an owner reference of an object in the namespace means, by
+// group, kind and name, whatever its UID is. It reads each existing owner once. The result belongs
+// to the caller, and has no status and no managedFields. Errors are those of Get.
 func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {
 		return nil, err
 	} else if !namespaced {
-		r.Namespace = "" // Objects of all namespaces share such an owner.
+		r.Namespace = "" // It is the same owner for objects of all namespaces.
 	}
 	c.mu.Lock()
 	kept, ok := c.owners[r.ID()]
 	c.mu.Unlock()
 	if ok {
-		return unpacked(kept, r)
+		return decodeOwner(kept, r)
 	}
 	u, err := c.Get(ctx, r)
 	if err != nil {
@@ -38,12 +37,12 @@ func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespac
 	return u, c.keepOwner(u, r)
 }
 
-// keepOwner remembers an owner, and takes off it what Owner does not return.
+// keepOwner caches an owner, and removes from it what Owner does not return.
 func (c *Cluster) keepOwner(u *unstructured.Unstructured, r xp.Ref) error {
 	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}} {
 		unstructured.RemoveNestedField(u.Object, path...)
 	}
-	// A restore can have thousands of owners, and they are much smaller as bytes.
+	// A restore can have thousands of owners, and they are much smaller encoded.
 	kept, err := json.Marshal(u.Object)
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", r, err)
@@ -55,14 +54,14 @@ func (c *Cluster) keepOwner(u *unstructured.Unstructured, r xp.Ref) error {
 	return nil
 }
 
-// forgetOwners frees what was kept of owners.
+// forgetOwners clears the cache of owners.
 func (c *Cluster) forgetOwners() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.owners)
 }
 
-func unpacked(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {
+func decodeOwner(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(kept, &u.Object); err != nil {
 		return nil, fmt.Errorf("cannot read what was kept of %s: %w", r, err)

@@ -43,12 +43,11 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// A restore asks for its operations when all that has owners is restored, and they may be
-// thousands.
+// Velero polls operations when all objects with owners are restored. The owners may be thousands.
 func TestOperationsForgetOwners(t *testing.T) {
 	xr := xptest.XR("x")
 	s := newServer(xr)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	if _, err := a.cluster.Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +62,7 @@ func TestOperationsForgetOwners(t *testing.T) {
 	}
 }
 
-// Objects of a thousand namespaces can have the same owner.
+// Objects in a thousand namespaces can have the same owner.
 func TestOwnerOfObjectsInDifferentNamespaces(t *testing.T) {
 	of := func(kind, name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: kind, Name: name, UID: "old"}

@@ -18,23 +18,22 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A page is a part of a list: all pages of one are as of the same version, and the last has no
-// next.
+// A page is a part of a list. All pages of a list have the same version, and the last has no next.
 type page struct {
 	objects       []*unstructured.Unstructured
 	version, next string
 }
 
-// A pager returns the page that the options ask for of a resource, in the namespace or, if that is
-// "", in all of them. Errors are those of the API server.
+// A pager returns the page of a resource that the options select, in the namespace, or in all if
+// namespace is "". Errors are those of the API server.
 type pager func(ctx context.Context, gvr schema.GroupVersionResource, namespace string, options metav1.ListOptions) (page, error)
 
-// pagesOf returns pages as the dynamic client decodes them.
+// pagesOf returns a pager that uses the dynamic client.
 func pagesOf(client dynamic.Interface) pager {
 	return func(ctx context.Context, gvr schema.GroupVersionResource, namespace string, options metav1.ListOptions) (page, error) {
 		list, err := client.Resource(gvr).Namespace(namespace).List(ctx, options)
 		if err != nil {
-			return page{}, err //nolint:wrapcheck // Whoever asks for a page names what it lists.
+			return page{}, err //nolint:wrapcheck // The caller adds what was listed.
 		}
 		p := page{objects: make([]*unstructured.Unstructured, len(list.Items)), version: list.GetResourceVersion(), next: list.GetContinue()}
 		for i := range list.Items {
@@ -45,11 +44,11 @@ func pagesOf(client dynamic.Interface) pager {
 	}
 }
 
-// pagesFrom returns pages that are decoded in one go. The dynamic client goes through each object
-// several times, which was a third of the processor time of a poll of thousands.
+// pagesFrom returns a pager that decodes each page in one pass. The dynamic client decodes each
+// object several times, which took a third of the CPU time of a poll with thousands of objects.
 func pagesFrom(config *rest.Config) (pager, error) {
 	config = rest.CopyConfig(config)
-	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, metainternalversionscheme.Codecs.WithoutConversion() // It decodes errors.
+	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, metainternalversionscheme.Codecs.WithoutConversion() // For errors.
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for the API server's lists: %w", err)
@@ -63,17 +62,17 @@ func pagesFrom(config *rest.Config) (pager, error) {
 		for retries := 0; ; retries++ {
 			answer := client.Get().AbsPath(path...).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).MaxRetries(0).
 				SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).Do(ctx)
-			err := answer.Error() // Raw says less of it.
+			err := answer.Error() // The error of Raw has fewer details.
 			if err == nil {
 				b, _ := answer.Raw()
 
 				return decodePage(b)
 			}
 			delay, suggested := apierrors.SuggestsClientDelay(err)
-			// Of a kind that can't be converted it suggests 30 s, and the client would wait for
-			// that ten times.
-			if !suggested || retries == mostRetries || xp.IsConversion(err) {
-				return page{}, err //nolint:wrapcheck // Whoever asks for a page names what it lists.
+			// The API server suggests 30 s for a failed conversion, and client-go would wait ten
+			// times.
+			if !suggested || retries == maxRetries || xp.IsConversion(err) {
+				return page{}, err //nolint:wrapcheck // The caller adds what was listed.
 			}
 			if err := sleep(ctx, time.Duration(delay)*time.Second); err != nil {
 				return page{}, err
@@ -82,11 +81,10 @@ func pagesFrom(config *rest.Config) (pager, error) {
 	}, nil
 }
 
-// mostRetries is how often a list is asked for again when the API server suggests that, as
-// client-go does by itself.
-const mostRetries = 10
+// maxRetries is how often a list is retried when the API server suggests it, as in client-go.
+const maxRetries = 10
 
-// decodePage reads a list as an API server encodes it. It fails for anything else: that is no empty
+// decodePage decodes a list in the API server's JSON. Any other document is an error, not an empty
 // list.
 func decodePage(b []byte) (page, error) {
 	list := struct {

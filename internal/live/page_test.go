@@ -125,7 +125,7 @@ func TestDecodePage(t *testing.T) {
 	}
 }
 
-// FuzzDecodePage reads lists of which client-go's reader says what is in them.
+// FuzzDecodePage compares decodePage with client-go's decoder.
 func FuzzDecodePage(f *testing.F) {
 	for _, items := range []string{``, `{"kind":"A","apiVersion":"v1","metadata":{"name":"a"},"n":1,"m":1.0,"N":[null,{"x":-1e3}]}`, `{"kind":"B","k":1},{"kind":"C"}`} {
 		f.Add([]byte(`{"kind":"AList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"c"},"items":[` + items + `]}`))
@@ -142,7 +142,7 @@ func FuzzDecodePage(f *testing.F) {
 		for n, u := range got.objects {
 			gvk := list.Items[n].GroupVersionKind()
 			if gvk.Kind == "" {
-				continue // Where only the list says what kind it is of it is the one that was asked for.
+				continue // An item without a kind has the kind of the list.
 			}
 			if diff := cmp.Diff(list.Items[n].Object, ofKind(u, gvk).Object); diff != "" {
 				t.Errorf("-want, +got of %s:\n%s", b, diff)
@@ -151,9 +151,9 @@ func FuzzDecodePage(f *testing.F) {
 	})
 }
 
-// An API server suggests to ask again in 30 s for a kind that can't be converted, for which
-// client-go waits ten times.
-func TestPagesAreAskedForAgain(t *testing.T) {
+// For a failed conversion an API server suggests a retry after 30 s, and client-go retries ten
+// times.
+func TestPagesAreRetried(t *testing.T) {
 	initializing := apierrors.NewTooManyRequests("storage is (re)initializing: failed to list cloud.example.org/v1, Kind=Bucket: conversion webhook for "+
 		"cloud.example.org/v1beta1, Kind=Bucket failed: EOF", 30)
 	cases := map[string]struct {

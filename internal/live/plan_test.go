@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A listNeeded plans for what can have moved: not for who is adopted.
+// A pass plans for XRs that may have changed, and not for adopted ones.
 func TestPlan(t *testing.T) {
 	w := adoption.NewSnapshot(adoption.Unverified)
 	w.SetTime(time.Now())
@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 			case plan.Failed != "":
 				failed = append(failed, r.Name)
 			}
-			if u := atWork(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {
+			if u := reconcileAtOnce(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {
 				w.AddRestored(u)
 				xrs[r.ID()] = u
 			}

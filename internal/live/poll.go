@@ -14,46 +14,44 @@ import (
 )
 
 // parallelWrites is how many objects are written at a time. Crossplane reconciles a hundred XRs at
-// once, and of an API server that has much to do everybody gets as much as they ask for at a time.
+// once, and a busy API server shares its time by the number of parallel requests.
 const parallelWrites = 32
 
-// manyWrites is how many are many.
+// manyWrites is the number of writes above which a poll saves requests.
 const manyWrites = parallelWrites
 
-// maxSequential is how many are written one after the other if there are no more, so that whoever
-// looks on can follow.
+// maxSequential is up to how many writes run one after the other, which a user can follow.
 const maxSequential = 5
 
-// A poll is one call of an Adopter: looks at the cluster, each followed by the steps that can be
-// taken then.
+// A poll is one call of an Adopter, with several passes: each observes and takes the possible
+// steps.
 type poll struct {
 	*Adopter
 
-	// moved is when anything has moved last, and until is when it ends at the latest.
+	// moved is when anything last changed, and until is when the poll ends at the latest.
 	began, moved, until time.Time
-	// patience is for how long it looks on after the last that has moved.
+	// patience is how long the poll waits after the last change.
 	patience time.Duration
-	// observed is how long the latest look took at what was known, and thought how long the plans
-	// took to make.
+	// observed is how long the latest observation took without requests, planned how long planning
+	// took.
 	observed, planned time.Duration
-	// last sums up the latest plans, and steps is how many were taken in the latest pass.
+	// last summarizes the latest plans, and steps is how many steps the latest pass took.
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
-	// first says what each waited for at the first look.
-	first map[xp.ID]string
-	// requested says that Crossplane was asked to look at something, and heard that something has
-	// moved since it was asked last.
+	// initial is what each plan waited for in the first pass.
+	initial map[xp.ID]string
+	// requested is set if the poll has requested reconciles, answered if there was a change since.
 	requested, answered bool
-	// lost says that once it was not told what happens.
-	lost bool
-	// failed are the plans of what has lost something: when nothing of a hold is left on it, it
-	// looks adopted.
+	// missedEvents is set if events were missed once.
+	missedEvents bool
+	// failed are the plans of objects that have lost something, which can look adopted later.
 	failed map[xp.ID]adoption.Plan
-	// held and free are what is still to be told of what has arrived and of what was released.
-	held, free []adoption.Notice
-	left       *leftovers
-	// installed finds Crossplane when it is called first.
+	// held and released are the notices that are still to be written about held and released
+	// objects.
+	held, released []adoption.Notice
+	leftovers      *leftovers
+	// installed returns Crossplane's Deployment; its first call reads it.
 	installed func() adoption.Installation
 }
 
@@ -61,36 +59,37 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.firstLook, failed: map[xp.ID]adoption.Plan{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.firstWait,
+		failed: map[xp.ID]adoption.Plan{}, leftovers: leftoversIn(a.cluster), installed: a.installationOnce(ctx),
 	}
 }
 
-// pass plans for what refs name and takes the steps that can be taken now.
+// pass plans for what refs name, and takes the steps that are possible now.
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
-	p.noteHeld(o, refs)
-	p.nameForged(o)
-	p.plans, p.steps = p.take(ctx, o, refs)
+	p.collectHeld(o, refs)
+	p.logForged(o)
+	p.plans, p.steps = p.takeSteps(ctx, o, refs)
 	p.keepLosses()
 	if p.steps == 0 {
 		p.reportLate(ctx, p.reportBudget())
 	}
-	p.left.see(o.snapshot, p.plans)
+	p.leftovers.record(o.snapshot, p.plans)
 	now := summary(p.plans)
 	if p.steps > 0 || p.last != "" && now != p.last {
 		p.moved, p.patience, p.answered = time.Now(), p.Adopter.patience, true
 	}
 	p.last = now
-	if p.first == nil {
+	if p.initial == nil {
 		p.until = time.Now().Add(p.pollTimeout(time.Since(p.began)))
-		p.first = map[xp.ID]string{}
+		p.initial = map[xp.ID]string{}
 		for id, plan := range p.plans {
-			p.first[id] = plan.Fingerprint()
+			p.initial[id] = plan.Fingerprint()
 		}
 	}
 }
 
-// fewRetries tells an observer how to look: not at what nothing can come of while no Crossplane
-// runs, unless somebody wants to be told all.
+// skipComposed configures an observer. While no Crossplane is installed it skips composed
+// resources, which no XR can use then, unless a user waits for all notices.
 func (p *poll) skipComposed(o *observer) {
 	o.watches = !p.relists
 	p.investigate(o)
@@ -99,23 +98,21 @@ func (p *poll) skipComposed(o *observer) {
 	}
 }
 
-// longestPoll is for how long a poll goes on at most. Velero asks for the operations of other
-// restores after it.
-const longestPoll = 5 * time.Minute
+// maxPoll limits a poll, since Velero polls the operations of other restores after it.
+const maxPoll = 5 * time.Minute
 
-// pollTimeout returns for how long a poll goes on whose first look took as long as given: the next
-// would begin with the same. Of thousands, on an API server that has much to do, that is more than
-// it takes to release those of which there is word.
-func (p *poll) pollTimeout(look time.Duration) time.Duration {
-	return max(p.limit, min(pollFactor*look, longestPoll))
+// pollTimeout returns the duration of a poll from that of its first observation, with which the
+// next poll would begin too. With thousands of XRs and a busy API server this is enough to release
+// the XRs that Crossplane has reconciled.
+func (p *poll) pollTimeout(took time.Duration) time.Duration {
+	return max(p.limit, min(pollFactor*took, maxPoll))
 }
 
-// pollFactor is how many times as long as its first look a poll goes on.
+// pollFactor is the ratio of a poll's duration to that of its first observation.
 const pollFactor = 4
 
-// continues reports whether there is anything more to see in this poll, if a look takes as long as
-// given.
-func (p *poll) continues(look time.Duration) bool {
+// continues reports whether the poll continues; took is the duration of an observation.
+func (p *poll) continues(took time.Duration) bool {
 	if time.Now().After(p.until) {
 		return false
 	}
@@ -124,40 +121,39 @@ func (p *poll) continues(look time.Duration) bool {
 		moving = moving || plan.Moving
 	}
 
-	// Where a look takes long it is not worth another one to see nothing move.
-	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.relists || look <= p.patience)
+	// Where an observation takes long, another one without a change is not worth it.
+	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.relists || took <= p.patience)
 }
 
-// end tells what has become of all.
+// end writes all notices.
 func (p *poll) end(ctx context.Context, o *observer) {
 	arrived := o.snapshot.RestoredAt()
 	for id, plan := range p.plans {
 		plan.RestoredAt = arrived
 		p.plans[id] = plan
 	}
-	passing := p.passing()
+	temporary := p.temporary()
 	p.reportLate(ctx, unlimited)
-	p.explainSilence(o.snapshot)
-	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, passing))
+	p.explainPending(o.snapshot)
+	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, temporary))
 	p.reportLost(ctx, o)
-	p.left.report(ctx, p.Adopter, o, p.plans)
+	p.leftovers.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns what did not wait for the same when the poll began, or is under way, and has not
-// failed: nobody has to be told of what passes by itself.
-func (p *poll) passing() map[xp.ID]bool {
-	passing := map[xp.ID]bool{}
+// temporary returns the objects whose plan has not failed and now waits for something else than
+// when the poll began, or is in progress. No user needs a notice of a temporary state.
+func (p *poll) temporary() map[xp.ID]bool {
+	temporary := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && (plan.Fingerprint() != p.first[id] || p.isUnderWay(plan))
+		temporary[id] = plan.Failed == "" && (plan.Fingerprint() != p.initial[id] || p.isInProgress(plan))
 	}
 
-	return passing
+	return temporary
 }
 
-// isUnderWay reports whether a Plan waits for nothing but that Crossplane reconciles what it was
-// let reconcile not long ago. It may have a thousand others to reconcile, and would do it once more
-// for each that is told on it.
-func (p *poll) isUnderWay(plan adoption.Plan) bool {
+// isInProgress reports whether a Plan waits only for reconciles that Crossplane was allowed
+// recently. Each notice on an object would cause one more reconcile, and there may be a thousand.
+func (p *poll) isInProgress(plan adoption.Plan) bool {
 	if len(plan.Pending) == 0 || len(plan.Pending) < len(plan.Waiting) {
 		return false
 	}
@@ -170,7 +166,7 @@ func (p *poll) isUnderWay(plan adoption.Plan) bool {
 	return true
 }
 
-// summary is the same for two passes between which nothing moved.
+// summary returns the same string for two passes between which nothing changed.
 func summary(plans map[xp.ID]adoption.Plan) string {
 	adopted, waiting := 0, 0
 	for _, p := range plans {
@@ -181,45 +177,43 @@ func summary(plans map[xp.ID]adoption.Plan) string {
 	return fmt.Sprint(len(plans), adopted, waiting)
 }
 
-// A task is a step of the Plan for what ref names.
+// A task is one step of the Plan for the object that ref names.
 type task struct {
 	adoption.Change
 
 	ref xp.Ref
-	// toldFree says that it is told if the step takes the hold off the target, and news what is to
-	// be told.
-	toldFree bool
-	news     *adoption.Notice
-	// taken says that the step was taken. If it was not, the target was another than the one that
-	// was planned for; refusal is any other reason.
+	// reportsRelease is set if the release of the target gets a notice, and notice is the notice to
+	// write.
+	reportsRelease bool
+	notice         *adoption.Notice
+	// taken is set if the step was taken. If not, refusal is the error, or nil if the target has
+	// changed since.
 	taken   bool
 	refusal error
 }
 
-// plan has the task be a change. Of the target it keeps only who that is: there may be thousands.
+// plan sets the task's change. It keeps only the identity of the target: there may be thousands.
 func (t *task) plan(change adoption.Change) {
-	t.toldFree = reportsRelease(change.Target)
+	t.reportsRelease = reportsRelease(change.Target)
 	change.Configuration, _ = change.Applied()
 	change.Target = identityOf(change.Target)
 	t.Change = change
 }
 
-// carriedOut says in a Plan that it had changes, which nobody needs any more.
-func carriedOut() map[string]any { return map[string]any{} }
+// emptyPatch returns the patch of a Plan whose changes were passed to tasks: it frees memory.
+func emptyPatch() map[string]any { return map[string]any{} }
 
-// attempts is how often a step is planned anew at once whose target has changed meanwhile, as one
-// does that Crossplane is at work on.
+// attempts is how often a pass plans a step whose target changes, as during Crossplane's reconcile.
 const attempts = 3
 
-// take plans for what refs name, and takes one step for each that has one to take. All is planned
-// for what was seen, before anything is changed.
-func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
+// takeSteps plans for what refs name, and takes at most one step per target. All plans are made
+// from what was observed before anything is changed.
+func (p *poll) takeSteps(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
 	plans, tasks := p.plan(o.snapshot, refs)
 	p.planned = time.Since(began)
 	if len(tasks) > manyWrites && !p.relists {
-		// Of a watch that begins with the news of thousands of writes the API server makes an end
-		// at once.
+		// The API server ends a watch at once that starts with the events of thousands of writes.
 		o.followAll(ctx, o.unfollowed(o.isAlwaysFollowed))
 	}
 	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
@@ -229,13 +223,13 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	for _, t := range tasks {
 		if t.refusal == nil {
 			taken++
-			if t.news != nil {
-				p.free = append(p.free, *t.news)
+			if t.notice != nil {
+				p.released = append(p.released, *t.notice)
 			}
 
 			continue
 		}
-		// An admission policy can refuse one for ever. The others go on.
+		// An admission policy can refuse one object for ever. The others go on.
 		plan := plans[t.ref.ID()]
 		plan.Waiting, plan.Causes = append(plan.Waiting, t.refusal.Error()), append(plan.Causes, "refused")
 		plan.Blocked = true
@@ -245,18 +239,18 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	return plans, taken
 }
 
-// unlimited is more than there are.
+// unlimited is more than any number of notices.
 const unlimited = math.MaxInt
 
-// plan plans for what refs name, and returns what is to be done of that now. Who is adopted stays
-// so as long as the poll lasts: there are many looks at thousands, and each is to take no longer
-// than what has moved since the last.
+// plan plans for what refs name, and returns the tasks to do now. An adopted XR is not planned for
+// again in the same poll, and neither is one for which nothing has changed: thousands get many
+// passes.
 func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, tasks []*task) {
 	plans = make(map[xp.ID]adoption.Plan, len(refs))
 	changed := map[xp.ID]bool{}
 	for _, r := range refs {
 		id := r.ID()
-		if _, again := plans[id]; again {
+		if _, seen := plans[id]; seen {
 			continue
 		}
 		last, planned := p.plans[id]
@@ -267,7 +261,7 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 		}
 		plan := p.dropTaken(adoption.Next(w, r))
 		for _, change := range append(plan.Also, plan.Change) {
-			// The plan of a claim is that of its XR.
+			// A claim and its XR have the same plan.
 			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
 				continue
 			}
@@ -277,7 +271,7 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 			tasks = append(tasks, t)
 		}
 		if plan.Patch != nil || len(plan.Also) > 0 {
-			plan.Change, plan.Also = adoption.Change{Patch: carriedOut(), Step: plan.Step}, nil
+			plan.Change, plan.Also = adoption.Change{Patch: emptyPatch(), Step: plan.Step}, nil
 		}
 		plans[id] = plan
 	}
@@ -285,12 +279,11 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 	return plans, tasks
 }
 
-// underWay counts the XRs of which nothing but Crossplane's word is waited for. A claim has the
-// plan of its XR.
-func (p *poll) underWay() int {
+// countInProgress returns the number of XRs, without their claims, for which isInProgress is true.
+func (p *poll) countInProgress() int {
 	on := map[types.UID]bool{}
 	for _, plan := range p.plans {
-		if p.isUnderWay(plan) {
+		if p.isInProgress(plan) {
 			on[plan.Pending[0].UID] = true
 		}
 	}
@@ -298,14 +291,13 @@ func (p *poll) underWay() int {
 	return len(on)
 }
 
-// reportBudget returns of how many there is time to tell: of none while many have just been let
-// reconcile and Crossplane has something to say of them, and of a few withResourceVersion a time as
-// long as it has of anybody.
+// reportBudget returns how many notices may be written now: none while many XRs are in progress,
+// manyWrites while some are, and all when none is or nothing has changed for a while.
 func (p *poll) reportBudget() int {
 	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
 		return unlimited
 	}
-	switch n := p.underWay(); {
+	switch n := p.countInProgress(); {
 	case n > manyWrites:
 		return 0
 	case n > 0:
@@ -315,7 +307,7 @@ func (p *poll) reportBudget() int {
 	}
 }
 
-// replan returns those tasks that were not done, planned anew for what their targets are now.
+// replan returns the tasks that were not done, planned for the current targets.
 func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 	var late []*task
 	for _, t := range tasks {
@@ -327,10 +319,10 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 	p.inParallel(len(late), func(n int) {
 		u, err := p.cluster.Now(ctx, xp.RefTo(late[n].Target))
 		if err == nil {
-			now[n] = u // Else the next look tells.
+			now[n] = u // On an error the next observation finds out.
 		}
 	})
-	var again []*task
+	var replanned []*task
 	for n, t := range late {
 		if now[n] == nil {
 			continue
@@ -340,10 +332,10 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 		for _, change := range append(plan.Also, plan.Change) {
 			if change.Patch != nil && xp.RefTo(change.Target) == xp.RefTo(t.Target) {
 				t.plan(change)
-				again = append(again, t)
+				replanned = append(replanned, t)
 			}
 		}
 	}
 
-	return again
+	return replanned
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What becomes of a step says whether a person is told that it was refused.
+// The result of a step decides whether a refusal is reported.
 func TestStep(t *testing.T) {
 	xr := xptest.XR("x")
 	gr := xorders.GroupResource()
@@ -35,7 +35,7 @@ func TestStep(t *testing.T) {
 			step := &task{ref: xp.RefTo(xr)}
 			target := s.get(t, xorders, "", "x")
 			step.plan(adoption.Change{Target: target, Patch: adoption.RequestReconcile(target, time.Now()), Step: "ask"})
-			hasty(s).step(t.Context(), newObserver(s.cluster(), adoption.Unverified, selector, nil), step)
+			newFastAdopter(s).step(t.Context(), newObserver(s.cluster(), adoption.Unverified, selector, nil), step)
 			if step.taken != tc.taken || (step.refusal != nil) != tc.refused {
 				t.Errorf("%s\ntaken: %t, refused: %v", tc.reason, step.taken, step.refusal)
 			}
@@ -43,9 +43,9 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Nobody is told of what passes by itself. An operation that has failed is not asked for again, so
-// that this must be told at once.
-func TestPassing(t *testing.T) {
+// Temporary states get no notice. A failed operation is not polled again, so its failure is
+// reported at once.
+func TestTemporary(t *testing.T) {
 	r := xp.RefTo(xptest.XR("x"))
 	begun := []adoption.PendingReconcile{{Waiting: "a word", Since: time.Now(), Begun: true}}
 	cases := map[string]struct {
@@ -65,8 +65,8 @@ func TestPassing(t *testing.T) {
 			if tc.last.Pending != nil {
 				first = tc.last
 			}
-			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, first: map[xp.ID]string{r.ID(): first.Fingerprint()}}
-			if got := p.passing()[r.ID()]; got != tc.want {
+			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, initial: map[xp.ID]string{r.ID(): first.Fingerprint()}}
+			if got := p.temporary()[r.ID()]; got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
 			}
 		})

@@ -14,16 +14,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// brisk is an Adopter of a process of its own, which does not look on for long.
-func brisk(tb testing.TB, s *apiServer) *Adopter {
+// newShortAdopter returns an Adopter of a new process that does not wait long.
+func newShortAdopter(tb testing.TB, s *apiServer) *Adopter {
 	tb.Helper()
-	a := NewAdopter(s.connect(tb), quiet())
-	a.firstLook, a.pause = 20*time.Millisecond, time.Millisecond
+	a := NewAdopter(s.connect(tb), discardLog())
+	a.firstWait, a.pause = 20*time.Millisecond, time.Millisecond
 
 	return a
 }
 
-func TestWorthwhile(t *testing.T) {
+func TestPollTimeout(t *testing.T) {
 	p := &poll{Adopter: &Adopter{limit: time.Minute}}
 	for look, want := range map[time.Duration]time.Duration{
 		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
@@ -34,16 +34,16 @@ func TestWorthwhile(t *testing.T) {
 	}
 }
 
-// A poll in which nothing moves looks once and writes nothing, however much is held. What it asks
-// Crossplane for is not more if more is held.
-func TestPollsInWhichNothingMoves(t *testing.T) {
+// A poll without changes observes once and writes nothing, however much is held. It requests no
+// more reconciles if more is held.
+func TestPollsWithoutChanges(t *testing.T) {
 	long := time.Now().Add(-5 * time.Minute)
 	cases := map[string]struct {
 		reason  string
 		since   time.Time
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// parallelWrites is how many there may be at most.
+		// writes is the maximum number of writes.
 		writes int
 	}{
 		"Fresh":   {reason: "Crossplane has not been silent for long.", since: time.Now().Add(time.Hour)},
@@ -59,17 +59,17 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, xrs := range []int{2 * maxRequests, 10 * maxRequests} {
 				s := newAPIServer(t)
-				first := s.forest(t, xrs, tc.since)
+				first := s.putHeldXRs(t, xrs, tc.since)
 				s.put(t, tc.objects...)
 				if tc.change != nil {
 					tc.change(s)
 				}
 				for n := range 3 {
 					s.takeRequests()
-					if _, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
+					if _, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 						t.Fatal(err)
 					}
-					most, _, writes := tally(s.takeRequests())
+					most, _, writes := countRequests(s.takeRequests())
 					if n == 0 {
 						if told := 3*xrs + tc.writes; writes > told {
 							t.Errorf("%s\nThe first poll tells of each of %d: it is held, and waits, which is marked; got %d writes", tc.reason, xrs, writes)
@@ -86,14 +86,14 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 	}
 }
 
-// An XR costs four writes from the end of the restore to its release, however many there are: that
-// it is held, and that it no longer is, in an Event each, and the two steps between.
+// From the end of the restore to its release an XR costs four writes, however many there are: an
+// Event for the hold, one for the release, and the two steps between.
 func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	for _, xrs := range []int{10, 100} {
 		s := newAPIServer(t)
-		s.controllers = atWork
-		first := s.forest(t, xrs, time.Now())
-		plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
+		s.controllers = reconcileAtOnce
+		first := s.putHeldXRs(t, xrs, time.Now())
+		plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,24 +102,23 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 				t.Fatalf("%v: got %+v", id, p)
 			}
 		}
-		most, _, writes := tally(s.takeRequests())
+		most, _, writes := countRequests(s.takeRequests())
 		if diff := cmp.Diff(4*xrs, writes); diff != "" || most > 1 {
 			t.Errorf("%d lists of a kind, and writes for %d XRs, -want, +got:\n%s", most, xrs, diff)
 		}
 	}
 }
 
-// Each change to an XR has Crossplane reconcile it once more, so while it is at work on one nothing
-// is written that can wait.
-func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
+// Each change of an XR triggers a reconcile, so notices wait while Crossplane reconciles it.
+func TestPollsWriteNothingDuringReconciles(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 20
-	first := s.forest(t, xrs, time.Now())
+	first := s.putHeldXRs(t, xrs, time.Now())
 	for _, u := range s.all(xorders) {
 		s.put(t, xptest.With(u, xptest.SeenPaused()))
 	}
 	for poll, want := range []int{xrs, 0} {
-		a := brisk(t, s)
+		a := newShortAdopter(t, s)
 		a.patience = time.Second
 		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 			t.Fatal(err)
@@ -135,9 +134,8 @@ func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 	}
 }
 
-// Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have
-// been heard.
-func TestPollsAskForAll(t *testing.T) {
+// All lost reconciles are requested in the end: the next few as soon as a few have succeeded.
+func TestPollsRequestAll(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 3 * maxRequests
 	s.controllers = func(u *unstructured.Unstructured) *unstructured.Unstructured {
@@ -145,11 +143,11 @@ func TestPollsAskForAll(t *testing.T) {
 			return nil
 		}
 
-		return atWork(u)
+		return reconcileAtOnce(u)
 	}
-	first := s.forest(t, xrs, time.Now().Add(-time.Minute))
-	a := brisk(t, s)
-	a.firstLook = time.Second
+	first := s.putHeldXRs(t, xrs, time.Now().Add(-time.Minute))
+	a := newShortAdopter(t, s)
+	a.firstWait = time.Second
 	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 		t.Fatal(err)
 	}
@@ -164,15 +162,14 @@ func TestPollsAskForAll(t *testing.T) {
 	}
 }
 
-// While no Crossplane runs, and that was told, XRs are looked at by themselves: what they compose
-// can't help them.
-func TestPollsOfTheStuck(t *testing.T) {
+// While Crossplane is not installed, and that was reported, composed resources are not read: they
+// can't help.
+func TestPollsWithoutCrossplane(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// fewRetries says that what is composed is not read, and unpaused that the XRs are let
-		// reconcile.
+		// brief is set if composed resources are not read, and unpaused if the XRs are unpaused.
 		brief, unpaused bool
 	}{
 		"Stopped":  {reason: "It can't help them.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
@@ -190,7 +187,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
-			first := s.forest(t, maxRequests, time.Now().Add(-5*time.Minute))
+			first := s.putHeldXRs(t, maxRequests, time.Now().Add(-5*time.Minute))
 			s.put(t, tc.objects...)
 			s.remove(xptest.MR("x00001-0"))
 			second := xp.Ref{APIVersion: first.APIVersion, Kind: first.Kind, Name: "x00001"}
@@ -200,7 +197,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 					tc.change(s)
 				}
 				s.takeRequests()
-				plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
+				plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -226,12 +223,12 @@ func TestPollsOfTheStuck(t *testing.T) {
 	}
 }
 
-// A step that is late, since Crossplane has written the status meanwhile, is taken at once if it is
-// the right one still.
-func TestPollsKeepUpWithCrossplane(t *testing.T) {
+// A step whose target has changed, since Crossplane has written the status, is taken at once if it
+// is still right.
+func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// meanwhile is what becomes of the XR when the first step is on its way.
+		// meanwhile is the change of the XR before the first step.
 		meanwhile xptest.Option
 		want      bool
 	}{
@@ -248,7 +245,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
-			first := s.forest(t, 1, time.Now())
+			first := s.putHeldXRs(t, 1, time.Now())
 			s.put(t, xptest.With(s.all(xorders)[0], xptest.SeenPaused()))
 			late := true
 			s.patched = func() {
@@ -257,8 +254,8 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 					s.put(t, xptest.With(s.all(xorders)[0], tc.meanwhile))
 				}
 			}
-			a := brisk(t, s)
-			a.limit = time.Nanosecond // One pass.
+			a := newShortAdopter(t, s)
+			a.limit = time.Nanosecond // It is one pass.
 			if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +263,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 			if unpaused := !xp.IsPaused(u); unpaused != tc.want {
 				t.Errorf("%s\nunpaused: %v", tc.reason, unpaused)
 			}
-			// Who releases may list and patch, and not get.
+			// A user who releases may list and patch, but not get.
 			if asked := s.takeRequests(); asked["list one of xorders"] != 1 || asked["get xorders"] != 0 {
 				t.Errorf("%s\nIt is read once: %v", tc.reason, asked)
 			}
@@ -274,8 +271,8 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 	}
 }
 
-// What is only told waits until Crossplane is through with those that were let go on.
-func TestSpare(t *testing.T) {
+// Notices wait while Crossplane reconciles released XRs.
+func TestReportBudget(t *testing.T) {
 	now := time.Now()
 	cases := map[string]struct {
 		reason       string

@@ -11,12 +11,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// parallelLists is how many kinds are listed at a time: while one page is decoded here the API
-// server encodes another. It is little, since a page of each is in memory.
+// parallelLists is how many kinds are listed at a time: the API server encodes one page while the
+// plugin decodes another. It is small, since one page of each kind is in memory.
 const parallelLists = 4
 
-// A prefetchResult is what has come of a list: as of when it is, and how long it took. There is no
-// listing if there is an error.
+// A prefetchResult is the result of a list and how long it took. listing is nil on an error.
 type prefetchResult struct {
 	*listing
 
@@ -28,13 +27,13 @@ type prefetchResult struct {
 func (o *observer) prefetch(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) (a prefetchResult) {
 	began, early := time.Now(), false
 	l := &listing{collection: p, options: options}
-	version, err := o.cluster.eachTrying(ctx, p.GroupVersionKind, p.namespace, options, try, func(u *unstructured.Unstructured) {
+	version, err := o.cluster.eachWithRetry(ctx, p.GroupVersionKind, p.namespace, options, try, func(u *unstructured.Unstructured) {
 		u = trim(u)
-		o.adding.Lock()
-		defer o.adding.Unlock()
+		o.snapshotMu.Lock()
+		defer o.snapshotMu.Unlock()
 		o.put(u)
 	}, func(version string) {
-		if !early && time.Since(began) > uselessWatch {
+		if !early && time.Since(began) > shortWatch {
 			l.options.ResourceVersion = version
 			early = o.followEarly(ctx, l)
 		}
@@ -53,9 +52,8 @@ func (o *observer) prefetch(ctx context.Context, p collection, options metav1.Li
 	return a
 }
 
-// prefetchList lists side by side those kinds of what is needed that are to be listed for the first
-// time, and reports whether there were any. What is vital comes first, and is followed as soon as
-// it is listed.
+// prefetchList lists in parallel the needed kinds that are not required and were not listed yet,
+// and reports whether there were any. Required kinds are listed and watched before.
 func (o *observer) prefetchList(ctx context.Context, needs []xp.Ref) (bool, error) {
 	labelled, _ := o.due(needs)
 	var due []collection
@@ -74,16 +72,16 @@ func (o *observer) prefetchList(ctx context.Context, needs []xp.Ref) (bool, erro
 		return false, nil
 	}
 	outcomes := make([]prefetchResult, len(due))
-	var asking sync.WaitGroup
-	tickets := make(chan struct{}, parallelLists)
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallelLists)
 	for n, p := range due {
-		tickets <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-tickets }()
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
 			outcomes[n] = o.prefetch(ctx, p, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.withFewRetries)
 		})
 	}
-	asking.Wait()
+	group.Wait()
 	for n, p := range due {
 		o.prefetched[p], o.labelled[p] = outcomes[n], true
 		if err := o.list(ctx, p, o.selector); err != nil {

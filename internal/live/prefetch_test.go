@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The kinds that an XR composes are listed side by side, each once: none of them is answered here
-// before all were asked for.
-func TestKindsAreListedSideBySide(t *testing.T) {
+// The kinds that an XR composes are listed in parallel, each once: the server answers none before
+// all are requested.
+func TestKindsAreListedInParallel(t *testing.T) {
 	s := newAPIServer(t)
 	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.ModernXR("o", xptest.In("shop"))}
 	xr := xptest.With(xptest.XR("x"), xptest.Refs(composed...), xptest.Labelled("velero.io/restore-name", "monday"))
@@ -58,11 +58,10 @@ func TestKindsAreListedSideBySide(t *testing.T) {
 	}
 }
 
-// What becomes of kinds that are listed side by side is told like that of any other, as long as an
-// XR waits for it.
-func TestKindsListedSideBySideAreFollowed(t *testing.T) {
+// Kinds that are listed in parallel are watched like any other as long as an XR waits for them.
+func TestKindsListedInParallelAreFollowed(t *testing.T) {
 	s := newAPIServer(t)
-	s.controllers = atWork
+	s.controllers = reconcileAtOnce
 	x := xptest.XR("x")
 	bucket := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
 	queue := xptest.With(restored(xptest.MR("q", xptest.ControlledBy(x), xptest.Reconciled())), xptest.Field("Queue", "kind"))
@@ -74,8 +73,8 @@ func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 			once.Do(func() { s.put(t, queue) })
 		}
 	}
-	a := brisk(t, s)
-	a.firstLook = time.Minute // It ends when nothing is left to wait for.
+	a := newShortAdopter(t, s)
+	a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
 	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)

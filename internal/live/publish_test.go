@@ -21,7 +21,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// publishing is an MR that a restore has put on hold until its Secret is back.
+// publishing returns an MR that is held until its Secret is restored.
 func publishing(o ...xptest.Option) *unstructured.Unstructured {
 	u := restored(xptest.MR("b", append(o, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))...))
 	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret}); err != nil {
@@ -39,11 +39,11 @@ func checkLetGo(t *testing.T, s *server) {
 	}
 }
 
-func TestAdoptLetsAnMRGo(t *testing.T) {
+func TestAdoptReleasesAnMR(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 		if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 			t.Fatalf("The first poll lets it go, since all is restored by then; got %+v, %v", plans, err)
 		}
@@ -54,20 +54,20 @@ func TestAdoptLetsAnMRGo(t *testing.T) {
 	}
 }
 
-// A Secret that is in the backup and that could not be restored is waited for: its provider would
-// publish another.
+// An MR waits for a Secret of the backup that could not be restored: its provider would publish
+// another.
 func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	mr := restored(xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false")))
 	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret, Secret: true}); err != nil {
 		t.Fatal(err)
 	}
 	s := newServer(mr)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || p.Patch != nil || !p.Blocked || len(s.steps()) > 0 {
 		t.Errorf("without its Secret: %+v, %v", p, err)
 	}
 	s.put(secrets, restored(xptest.Secret("s", xptest.In("infra"))))
-	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err = newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 		t.Errorf("with its Secret: %+v, %v", plans, err)
 	}
@@ -77,36 +77,36 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	checkLetGo(t, s)
 }
 
-// The operation of an XR lets go what the XR composes, before Crossplane reconciles the XR.
-func TestAdoptLetsComposedMRsGo(t *testing.T) {
+// The operation of an XR releases its composed MRs before Crossplane reconciles the XR.
+func TestAdoptReleasesComposedMRs(t *testing.T) {
 	x := xptest.XR("x")
 	mr := publishing(xptest.ControlledBy(x), xptest.Reconciled())
 	xr := xptest.XR("x", xptest.Refs(mr))
 	s := newServer(restored(xr), mr, restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	simulateCrossplane(s)
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
 	checkLetGo(t, s)
-	// The plan of the MR itself may have asked for the same.
+	// The plan of the MR may have the same step.
 	if diff := cmp.Diff([]string{"buckets /b", "xorders /x"}, slices.Compact(s.requests("patch"))); diff != "" {
 		t.Errorf("First the MR is let go, then the XR is unpaused and released: -want, +asked:\n%s", diff)
 	}
 }
 
-// A refusal of one does not keep the others.
-func TestAdoptTellsOfAnMRThatCannotGo(t *testing.T) {
+// A rejected patch of one MR does not block the others.
+func TestAdoptReportsRejectedMR(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
 	s.failOn("patch", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "b", errDown))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 {
 		t.Errorf("What an admission policy refuses is told; got %+v, %v", p, err)
 	}
 }
 
-// A provider's kind can be called Secret too. It has no type to select by.
+// A provider's kind can have the name Secret too. It has no type to select by.
 func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	const gv = "secretsmanager.example.org/v1beta1"
 	gvr := schema.GroupVersionResource{Group: "secretsmanager.example.org", Version: "v1beta1", Resource: "secrets"}
@@ -132,8 +132,7 @@ func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	}
 }
 
-// A Secret that a provider reads can be of any type and have no labels. It is looked for with one
-// list of metadata where somebody waits for it.
+// A Secret that a provider reads can have any type and no labels. One list of metadata finds it.
 func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	var mrs []*unstructured.Unstructured
 	for _, name := range []string{"a", "b"} {
@@ -152,7 +151,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 		l, _ := action.(clienttesting.ListActionImpl)
 		none := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList"}}
 
-		return !l.GetListRestrictions().Fields.Empty(), none, nil // None of them is of Crossplane's type.
+		return !l.GetListRestrictions().Fields.Empty(), none, nil // None has Crossplane's type.
 	})
 	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
 	if err != nil {
@@ -173,19 +172,19 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	if lists != 4 {
 		t.Errorf("Both are looked for at once, with the restore's label, by type, composed, and among all; got %d lists", lists)
 	}
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
 	if p := plans[xp.RefTo(mrs[1]).ID()]; err != nil || p.Done || !p.Blocked || adoption.IsMarked(s.get(t, buckets, "", "a")) {
 		t.Errorf("Who has its Secret is let go, and who has not waits: %+v, %v", plans, err)
 	}
 	s.put(secrets, secretOf("password-b"))
-	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
+	plans, err = newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
 	if err != nil || !plans[xp.RefTo(mrs[1]).ID()].Done {
 		t.Errorf("with its Secret: %+v, %v", plans, err)
 	}
 }
 
-// Who may not list all Secrets of the namespace waits, and is told.
-func TestAdoptMayNotLookForInputs(t *testing.T) {
+// Without the right to list all Secrets of the namespace the XR waits, with a notice.
+func TestAdoptWithoutRightToInputs(t *testing.T) {
 	mr := restored(xptest.MR("b"))
 	in := adoption.Input{Namespace: "infra", Name: "password"}
 	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Inputs: []adoption.Input{in}}); err != nil {
@@ -193,13 +192,13 @@ func TestAdoptMayNotLookForInputs(t *testing.T) {
 	}
 	s := newServer(mr)
 	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], "can't be read") {
 		t.Errorf("got %+v, %v", plans, err)
 	}
 }
 
-// Where all Secrets are asked for, their data is left out by the API server.
+// A list of all Secrets excludes their data.
 func TestAllSecretsAreListedWithoutData(t *testing.T) {
 	s := newServer()
 	c := s.cluster()

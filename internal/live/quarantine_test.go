@@ -13,17 +13,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Polls leave what is in quarantine as it is; when that has ended they adopt it as anything else.
+// Polls don't change an object in quarantine. After the quarantine they adopt it.
 func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
 	xr := xptest.XR("x", xptest.Refs(own))
 	away := func(u adoption.Hold) adoption.Hold { u.Quarantine = true; return u }
 	s := newServer(heldMR(xr, away(adoption.Hold{})), heldMR(own, away(adoption.Hold{})), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	provider(t, s, map[string]bool{"b": true})
+	simulateCrossplane(s)
+	simulateProvider(t, s, map[string]bool{"b": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Quarantine == "" {
 			t.Fatalf("got %+v, %v", p, err)
 		}
@@ -31,8 +31,8 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	if patches := s.requests("patch"); len(patches) > 0 {
 		t.Fatalf("Nothing is written; got %v", patches)
 	}
-	a := hasty(s)
-	for range 2 { // The second time there is nothing to do, also for one that has changed meanwhile.
+	a := newFastAdopter(s)
+	for range 2 { // The second poll has nothing to do, even for an object that has changed.
 		for _, u := range []string{"b", "gone"} {
 			if err := a.Consent(context.Background(), adoption.Unverified, heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
 				t.Fatal(err)
@@ -52,9 +52,9 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	}
 }
 
-// What has come back without its hold is in quarantine again after the first poll, which tells of
-// it, also below an XR that stays as it is.
-func TestAdoptHoldsWhatCameBackWithoutItsHold(t *testing.T) {
+// A restored object without its hold is put into quarantine by the first poll, with a notice, even
+// below an XR that does not change.
+func TestAdoptHoldsRestoredObjectsWithoutHold(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
 	xr := xptest.XR("x", xptest.Refs(own))
@@ -68,7 +68,7 @@ func TestAdoptHoldsWhatCameBackWithoutItsHold(t *testing.T) {
 
 		return nil
 	}
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, by, selector, xp.RefTo(xr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, by, selector, xp.RefTo(xr))
 	if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Moving || p.Quarantine == "" {
 		t.Fatalf("got %+v, %v", p, err)
 	}
@@ -76,7 +76,7 @@ func TestAdoptHoldsWhatCameBackWithoutItsHold(t *testing.T) {
 	if h, err := adoption.HoldOf(now); err != nil || h == nil || !h.Quarantine || !xp.IsPaused(now) {
 		t.Errorf("got %+v, %v", h, err)
 	}
-	told := s.told()
+	told := s.writtenEvents()
 	if !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning Held b: it came back without the hold") }) {
 		t.Errorf("told %v", told)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Schedules returns what starts Operations by itself. Crossplane has such kinds from v2.0 on.
+// Schedules returns the CronOperations and WatchOperations, which Crossplane has from v2.0 on.
 func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, gk := range xp.ScheduleKinds() {
@@ -35,8 +35,8 @@ func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, 
 	return all, nil
 }
 
-// Read returns what there is of what refs name. It lists each kind once, in the namespace or in
-// all, and asks for what is in another namespace by itself.
+// Read returns the existing objects of refs. It lists each kind once, in the namespace or in all if
+// that is "", and reads objects of other namespaces one by one.
 func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (map[xp.ID]*unstructured.Unstructured, error) {
 	objects, read := map[xp.ID]*unstructured.Unstructured{}, map[schema.GroupVersionKind]bool{}
 	meant := map[xp.ID]bool{}
@@ -72,26 +72,25 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 	return objects, nil
 }
 
-// Consent says that a person wants an object adopted, which stays held until it is. What does not
-// wait for that stays as it is.
+// Consent records that a user wants an object adopted that is held until then. It ignores other
+// objects.
 func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
 	_, err := a.change(ctx, u, key.Consent)
 	if isUnserved(err) {
-		return nil // It is gone, which whoever goes on with it finds out.
+		return nil // It is gone; the caller's next request finds that out.
 	}
 	if err != nil {
 		return err
 	}
 	if h, err := key.HoldOf(u); err == nil && h != nil {
 		step, _ := h.AwaitsConsent()
-		a.stepped(adoption.Change{Target: u, Step: step})
+		a.onStep(adoption.Change{Target: u, Step: step})
 	}
 
 	return nil
 }
 
-// AssessForce returns what it means to lift the holds of what refs name by force. It changes
-// nothing.
+// AssessForce returns the risks of releasing what refs name by force. It changes nothing.
 func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
 	snapshot, err := a.cluster.Observe(ctx, key, selector, refs)
 	if err != nil {
@@ -109,7 +108,7 @@ func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector st
 	return forcings, nil
 }
 
-// Force lifts a hold as it was foreseen. It fails if the object has changed since.
+// Force releases an object as f describes. It fails if the object has changed since f was made.
 func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	after, err := a.cluster.ApplyChange(ctx, f.Change)
 	if err != nil {
@@ -118,7 +117,7 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	if after, err = a.finish(ctx, after); err != nil {
 		return err
 	}
-	a.stepped(f.Change)
+	a.onStep(f.Change)
 	why := f.Step
 	if len(f.Risks) > 0 {
 		why += "; " + strings.Join(f.Risks, "; ")
@@ -130,7 +129,7 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	return nil
 }
 
-// finish takes the mark off what has its own settings back, and returns it as it is then.
+// finish removes the mark of an object that has its own settings back, and returns the new object.
 func (a *Adopter) finish(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		change, left := adoption.Finish(u)
@@ -144,7 +143,7 @@ func (a *Adopter) finish(ctx context.Context, u *unstructured.Unstructured) (*un
 			return nil
 		}
 		if apierrors.IsConflict(err) {
-			// Whoever reconciles it has written it, and nothing of that is undone.
+			// Its controller has written it. Read it again, so that nothing of that is undone.
 			now, readErr := a.cluster.Now(ctx, xp.RefTo(u))
 			if readErr != nil {
 				return readErr

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What was released may be gone, with its kind, when somebody looks at what became of it.
+// A released object may be gone, with its kind, when its state is read.
 func TestReadOfWhatIsGone(t *testing.T) {
 	near, far := xptest.Claim("near"), xptest.Claim("far", xptest.In("team-b"))
 	unserved := xptest.Object("gone.example.org/v1", "Gone", "team-a", "g")

@@ -15,25 +15,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// How often Crossplane is asked again depends on for how long it has been silent: at each poll for
-// the first minutes, and later about once a minute.
+// A reconcile is requested again at each poll for the first minutes, and later about once a minute.
 const (
 	requestEachPollFor = 10 * time.Minute
 	requestInterval    = time.Minute
-	pollInterval       = 20 * time.Second // A poll and what it takes.
+	pollInterval       = 20 * time.Second // A poll and its interval.
 )
 
-// maxRequests is how many are asked for at a time. Crossplane may be silent of a thousand because
-// it does not run, or has much to do, and then requests are but more of that; so the next are asked
-// for when one of these has helped.
+// maxRequests is how many reconciles are requested at a time. Crossplane may have reconciled none
+// of a thousand objects because it does not run or is busy, and requests would only add to its
+// work. More are requested when one of these has helped.
 const maxRequests = 10
 
-// prefetch asks Crossplane to look at a few of those that have heard nothing for a while: when
-// nothing moves, and again when that has helped and nothing moves any more. As long as something
-// does, Crossplane is at work, and what it is asked for is only more of that. It reports whether it
-// has asked.
-func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Duration) bool {
-	if p.steps > 0 || p.answered && p.continues(look) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
+// requestReconciles requests a reconcile of a few objects that were not reconciled for a while, and
+// reports whether it did. It does so when nothing changes, and again when that has helped and
+// nothing changes any more. While anything changes Crossplane is busy.
+func (p *poll) requestReconciles(ctx context.Context, o *observer, took time.Duration) bool {
+	if p.steps > 0 || p.answered && p.continues(took) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
 		return false
 	}
 	now := time.Now()
@@ -41,27 +39,27 @@ func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Dur
 	if len(due) == 0 {
 		return false
 	}
-	// Another few each time, lest those that nothing helps keep the others waiting.
+	// Begin elsewhere each time, so that objects that no request helps don't block the others.
 	begin := int(now.Unix()/int64(p.requestAfter.Seconds()+1)*maxRequests) % len(due)
 	due = append(due[begin:], due[:begin]...)
 	due = due[:min(maxRequests, len(due))]
 	targets := make([]*unstructured.Unstructured, len(due))
 	for n, s := range due {
-		p.asked[s.UID], targets[n] = now, o.snapshot.Get(s.Ref)
+		p.requestedAt[s.UID], targets[n] = now, o.snapshot.Get(s.Ref)
 	}
 	p.inParallel(len(due), func(n int) { o.putWritten(p.requestReconcile(ctx, targets[n], now)) })
-	p.moved, p.patience, p.requested, p.answered = time.Now(), p.firstLook, true, false
+	p.moved, p.patience, p.requested, p.answered = time.Now(), p.firstWait, true, false
 
 	return true
 }
 
-// due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A
-// Crossplane that does not run can't be asked.
+// due returns the objects for which a reconcile is to be requested, in a stable order. If
+// Crossplane is down, it returns only those that a provider reconciles.
 func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 	found := map[types.UID]adoption.PendingReconcile{}
 	for _, plan := range p.plans {
 		for _, s := range plan.Pending {
-			if last, asked := p.asked[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.requestAfter) {
+			if last, asked := p.requestedAt[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.requestAfter) {
 				found[s.UID] = s
 			}
 		}
@@ -77,9 +75,8 @@ func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 	return due
 }
 
-// explainSilence says in the plans why there probably is no word of Crossplane where one was waited
-// for long enough.
-func (p *poll) explainSilence(w *adoption.Snapshot) {
+// explainPending adds the probable cause to plans whose reconcile has been pending for long.
+func (p *poll) explainPending(w *adoption.Snapshot) {
 	for id, plan := range p.plans {
 		for _, s := range plan.Pending {
 			if time.Since(s.Since) >= p.stuckAfter {
@@ -94,8 +91,8 @@ func (a *Adopter) isDue(age time.Duration) bool {
 	return age >= a.requestAfter && (age < requestEachPollFor || age%requestInterval < pollInterval)
 }
 
-// lookOnce returns a function that finds Crossplane when it is called first.
-func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
+// installationOnce returns a function that reads Crossplane's Deployment on its first call.
+func (a *Adopter) installationOnce(ctx context.Context) func() adoption.Installation {
 	var found *adoption.Installation
 
 	return func() adoption.Installation {
@@ -112,8 +109,8 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 	}
 }
 
-// requestReconcile asks Crossplane to reconcile an object, by an annotation that is taken back at
-// once: that it was changed is what makes Crossplane look. It returns the object as it is then.
+// requestReconcile makes Crossplane reconcile an object by an annotation that it sets and removes
+// at once: the change triggers the reconcile. It returns the new object.
 func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	log := a.log.WithField("object", xp.String(u))
 	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) {
@@ -131,8 +128,7 @@ func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstruct
 	return asked
 }
 
-// applyChange patches an object, if there is something to patch, and returns it as it is then. Only
-// if it has changed since it was seen it reads it again.
+// change applies a patch, if one is needed, and returns the new object. It retries a conflict.
 func (a *Adopter) change(ctx context.Context, u *unstructured.Unstructured, patch func(*unstructured.Unstructured) (map[string]any, bool)) (
 	*unstructured.Unstructured, error,
 ) {

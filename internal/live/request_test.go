@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// deployment is Crossplane's, as its chart makes it.
+// deployment returns Crossplane's Deployment as in its chart.
 func deployment(name, version string, ready int64) *unstructured.Unstructured {
 	return xptest.Object("apps/v1", "Deployment", "crossplane-system", name, xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
 		xptest.Field(int64(1), "spec", "replicas"), xptest.Field(ready, "status", "readyReplicas"),
@@ -26,14 +26,14 @@ func deployment(name, version string, ready int64) *unstructured.Unstructured {
 
 var scaledDown = xptest.Field(int64(0), "spec", "replicas")
 
-// unresponsive is a Crossplane that reacts to requests only.
-func deaf(s *server) {
+// reconcileOnRequest makes Crossplane reconcile only after a request.
+func reconcileOnRequest(s *server) {
 	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		p, ok := action.(clienttesting.PatchActionImpl)
 		if !ok || !strings.Contains(string(p.GetPatch()), xp.AnnotationReconcileRequested+`":"2`) {
 			return false, nil, nil
 		}
-		handled, obj, err := s.refuseStale(action)
+		handled, obj, err := s.rejectStale(action)
 		if err != nil {
 			return handled, obj, err
 		}
@@ -50,15 +50,15 @@ func deaf(s *server) {
 	})
 }
 
-// A Crossplane that loses every event adopts what it is asked for, and no request is left.
-func TestAdoptAsksCrossplane(t *testing.T) {
+// A Crossplane that loses every event adopts after requests, and no request annotation is left.
+func TestAdoptRequestsReconciles(t *testing.T) {
 	b := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	own := xptest.XR("x", xptest.Refs(b), xptest.Annotated(xp.AnnotationReconcileRequested, "once"))
 	s := newServer(restored(own), restored(b), restored(xptest.Revision(xptest.RevisionName, own)))
-	deaf(s)
-	a := hasty(s)
+	reconcileOnRequest(s)
+	a := newFastAdopter(s)
 	a.requestAfter = 0
-	for range 4 { // Polls.
+	for range 4 { // Four polls.
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +101,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 			if tc.fail != nil {
 				s.failOn("list", "deployments", 1<<30, tc.fail)
 			}
-			a := hasty(s)
+			a := newFastAdopter(s)
 			a.stuckAfter, a.requestAfter = tc.stuck, time.Hour
 			for range 2 {
 				plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
@@ -118,7 +118,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 			}
 			var told []string
-			for _, e := range s.told() {
+			for _, e := range s.writtenEvents() {
 				e, _, _ = strings.Cut(e, ": ")
 				if event, about := strings.CutSuffix(e, " c"); about {
 					told = append(told, event)
@@ -131,11 +131,11 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 	}
 }
 
-// A poll lists kinds, and reads nothing by itself that is as it was listed.
-func TestAdoptAsksForWhatItHasListed(t *testing.T) {
+// A poll lists kinds. It reads no object separately that has not changed since.
+func TestAdoptRequestsListedObjects(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	a.requestAfter, a.stuckAfter = 0, time.Hour
 	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
@@ -154,16 +154,16 @@ func TestAdoptAsksForWhatItHasListed(t *testing.T) {
 	}
 }
 
-// What can't be asked for is asked for at the next poll.
-func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
+// A request that fails is repeated at the next poll.
+func TestAdoptGoesOnWithoutRequests(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	for _, verb := range []string{"get", "patch"} {
 		s := newServer(objects...)
 		s.failOn(verb, "xorders", 1<<30, apierrors.NewForbidden(xorders.GroupResource(), "x", errDown))
-		if verb == "get" { // It is read only if it has changed.
+		if verb == "get" { // The object is read only if it has changed.
 			s.failOn("patch", "xorders", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
 		}
-		a := hasty(s)
+		a := newFastAdopter(s)
 		a.requestAfter = 0
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done {
@@ -173,7 +173,7 @@ func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 }
 
 func TestIsDue(t *testing.T) {
-	a := NewAdopter(nil, quiet())
+	a := NewAdopter(nil, discardLog())
 	for age, want := range map[time.Duration]bool{
 		time.Second: false, 10 * time.Second: true, 25 * time.Second: true, 9 * time.Minute: true,
 		11*time.Minute + 10*time.Second: true, 11*time.Minute + 30*time.Second: false,
@@ -239,12 +239,12 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// What was released is waited for until Crossplane has reconciled it, whichever restore had brought
-// it, and not what no restore has.
+// A released object waits for Crossplane's reconcile, whichever restore has created it. An object
+// that no restore has created does not.
 func TestAdoptWaitsAfterTheRelease(t *testing.T) {
 	for label, done := range map[string]bool{"velero.io/restore-name": false, "theirs": true} {
 		xr := xptest.XR("x", xptest.Labelled(label, "sunday"), xptest.Generation(2), xptest.Reconciled(), xptest.OfGeneration(1))
-		plans, err := hasty(newServer(xr)).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(newServer(xr)).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done != done {
 			t.Errorf("with the label %s: got %+v, %v", label, plans, err)
 		}

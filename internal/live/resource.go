@@ -13,18 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// unservedTTL is for how long nobody asks again for a kind that is not served. A CRD may come while
-// a restore waits for it, and whoever writes references can explainSilence any number of kinds.
+// unservedTTL is for how long a kind counts as not served without another request: a user can name
+// any number of kinds. It is short, since a restore may wait for a CRD.
 const unservedTTL = 250 * time.Millisecond
 
-// served are the groups and versions that an API server has.
+// served are the groups and versions that an API server serves.
 type served struct {
 	list     *metav1.APIGroupList
 	versions map[schema.GroupVersion]bool
 	read     time.Time
 }
 
-// kinds are those that a group and version serves.
+// kinds are the kinds that a group and version serves.
 type kinds struct {
 	list *metav1.APIResourceList
 	read time.Time
@@ -38,11 +38,10 @@ func (k kinds) find(kind string) (metav1.APIResource, bool) {
 	return find(k.list, kind)
 }
 
-// Resource returns the resource of a kind and whether it is namespaced. It fails with an error that
-// meta.IsNoMatchError knows if the API server does not serve the kind. What is served is asked for
-// once for each group and version. A kind that is not found is looked for again after a moment,
-// with one request for all kinds of its group and version, or for all groups: a CRD may have come
-// since, and a tenant can name any number of kinds.
+// Resource returns the resource of a kind, and whether it is namespaced. It returns an error that
+// meta.IsNoMatchError matches if the kind is not served. It reads each group and version once. For
+// a kind that is not found it asks again after unservedTTL, with one request for all kinds of the
+// group and version or for all groups: a CRD may be new.
 func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,11 +76,11 @@ func (c *Cluster) isRecent(read time.Time) bool {
 	return !read.IsZero() && c.now().Sub(read) < unservedTTL
 }
 
-// serves reports whether the API server has a group and version. It asks for the groups again if it
-// is not among those that there were a moment ago.
+// serves reports whether the API server serves a group and version. It reads the groups again if
+// the cached ones do not have it and are older than unservedTTL.
 func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
 	if gv.Group == "" {
-		return gv.Version == "v1", nil // Every API server has it.
+		return gv.Version == "v1", nil // Every API server serves it.
 	}
 	if c.groups.versions[gv] || c.isRecent(c.groups.read) {
 		return c.groups.versions[gv], nil
@@ -93,7 +92,7 @@ func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
 	return c.groups.versions[gv], nil
 }
 
-// readGroups asks which groups and versions there are.
+// readGroups reads and caches the groups and versions.
 func (c *Cluster) readGroups() error {
 	var groups *metav1.APIGroupList
 	err := c.withRetry(nil, apiServerName, func() (err error) {
@@ -118,8 +117,8 @@ func (c *Cluster) setGroups(groups *metav1.APIGroupList) {
 	}
 }
 
-// Served returns the version, the one that the group prefers if that has the kind, in which the API
-// server served a kind when it was first asked about the group; ok is false if it didn't serve it.
+// Served returns a kind in the version in which it was served when its group was first read, in the
+// preferred version if possible; ok is false if it was not served.
 func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
 	versions := []string{"v1"}
 	if gk.Group != "" {
@@ -157,8 +156,7 @@ func versionsOf(groups *metav1.APIGroupList, group string) []string {
 	return versions
 }
 
-// kindsOf returns what a group and version, which is among those that are served, served when it
-// was first asked for: nothing if it has gone since.
+// kindsOf returns the cached kinds of a served group and version, none if it is gone since.
 func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,11 +167,10 @@ func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, erro
 	return c.readKinds(gv)
 }
 
-// serverOf names what answers for a group and version.
+// serverOf returns a name for the server of a group and version.
 func serverOf(gv schema.GroupVersion) string { return "what serves " + gv.String() }
 
-// prefetch asks which kinds a group and version serves, and keeps the answer. Another server than
-// that of the others may be the one to answer.
+// readKinds reads and caches the kinds of a group and version. An extension API server may answer.
 func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
 	err = c.withRetry(nil, serverOf(gv), func() error {
 		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
@@ -181,7 +178,7 @@ func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceLis
 		return err
 	})
 	if apierrors.IsNotFound(err) {
-		list, err = &metav1.APIResourceList{}, nil // It has gone since the groups were asked for.
+		list, err = &metav1.APIResourceList{}, nil // The group and version is gone since the groups were read.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
@@ -191,8 +188,8 @@ func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceLis
 	return list, nil
 }
 
-// isValidGroupVersion reports whether an API server can serve the group and version. They go into
-// the path of a request, and a tenant can write any.
+// isValidGroupVersion reports whether an API server can serve the group and version. They become
+// part of a request's path, and a tenant can write any text.
 func isValidGroupVersion(gv schema.GroupVersion) bool {
 	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
 }

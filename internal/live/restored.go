@@ -12,16 +12,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A restoredIndex is what restores had created of a kind when it was first asked for.
+// A restoredIndex lists the objects of a kind that restores have created. It is made once.
 type restoredIndex struct {
-	// strays are those of which a restore was stopped before it had written back who manages them.
+	// strays are the objects for which adoption.IsStray is true.
 	strays map[xp.ID]bool
-	// named are the MRs in namespaces by external-name.
+	// named are the namespaced MRs by external-name.
 	named map[string][]xp.Managing
 }
 
-// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name,
-// when it was first asked about the kind, which it lists once.
+// Moved returns the namespaced MRs of a kind that restores had created and that have the
+// external-name. It lists each kind once and caches the result.
 func (c *Cluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	b, err := c.restoredIndexOf(ctx, gvk)
 
@@ -35,7 +35,7 @@ func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKi
 	if ok {
 		return b, nil
 	}
-	if err := c.unconverted(gvk); err != nil {
+	if err := c.conversionError(gvk); err != nil {
 		return restoredIndex{}, err
 	}
 	b = restoredIndex{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
@@ -48,7 +48,7 @@ func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKi
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return restoredIndex{}, c.noteUnreadable(gvk, err)
+		return restoredIndex{}, c.recordUnreadable(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ func TestMoved(t *testing.T) {
 		t.Errorf("A kind is listed once; got %v", lists)
 	}
 	s.failOn("list", "*", 1<<30, errDown)
-	if _, err := rushed(s.cluster()).Moved(t.Context(), mr.GroupVersionKind(), "external"); err == nil {
+	if _, err := withoutPauses(s.cluster()).Moved(t.Context(), mr.GroupVersionKind(), "external"); err == nil {
 		t.Error("Without an answer nobody knows")
 	}
 }

@@ -17,47 +17,46 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// requestTimeout is for how long an answer is waited for. The API server ends a request itself
-// after a minute, but what is between may not. It waits 30 s for a conversion webhook
-// (apiextensions-apiserver pkg/apiserver/conversion), and then names it.
+// requestTimeout limits one request. The API server ends a request after a minute, but a proxy may
+// not. It waits 30 s for a conversion webhook (apiextensions-apiserver pkg/apiserver/conversion),
+// and then names it.
 const requestTimeout = 35 * time.Second
 
-// conversionPatience is for how long what can't be converted is asked for again. There is an
-// answer, and who has to wait for the webhook does so elsewhere.
-const conversionPatience = 5 * time.Second
+// conversionTimeout is for how long a failed conversion is retried. Other code waits for the
+// webhook.
+const conversionTimeout = 5 * time.Second
 
-// apiServerName is what answers, but for a group and version.
+// apiServerName is the server of all requests but those for a group and version.
 const apiServerName = "the API server"
 
-// withRetry does what asks the API server as often as it takes to get an answer, for about as long
-// as it takes to restart one. An item that Velero restores has no second chance. It ends when done
-// is closed, if that is not nil. Of what did not answer last time no more is expected than one
-// failure.
+// withRetry calls do until it gets an answer, for about as long as a restart of the API server
+// takes. Velero does not retry an item. It ends when done is closed, if done is not nil. It does
+// not retry if the server named of did not answer last time.
 func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) error {
-	c.asking.Lock()
-	pauses, silent := c.pauses, c.silent[of]
-	c.asking.Unlock()
+	c.silentMu.Lock()
+	pauses, silent := c.backoff, c.silent[of]
+	c.silentMu.Unlock()
 	if silent {
 		pauses.Steps = 0
 	}
 	began := time.Now()
 	for tries := 1; ; tries++ {
 		err := do()
-		passing := isPassing(err)
-		if xp.IsConversion(err) && (tries >= fewRetries || time.Since(began) > conversionPatience) {
-			return err // It says nothing of other kinds.
+		transient := isTransient(err)
+		if xp.IsConversion(err) && (tries >= fewRetries || time.Since(began) > conversionTimeout) {
+			return err // It has no meaning for other kinds.
 		}
 		if given := (retriesExhaustedError{}); errors.As(err, &given) {
 			return err
 		}
-		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
-			c.asking.Lock()
+		if !transient || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
+			c.silentMu.Lock()
 			delete(c.silent, of)
-			if passing {
+			if transient {
 				c.silent[of] = true
 			}
-			c.asking.Unlock()
-			if passing {
+			c.silentMu.Unlock()
+			if transient {
 				err = retriesExhaustedError{fmt.Errorf("%w; it has failed %s, so try again when %s answers", err, timesText(tries), of)}
 			}
 
@@ -87,38 +86,37 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// fewRetries is how often more that is tried which is not worth to wait for.
+// fewRetries is the number of retries for a request that is not worth waiting for.
 const fewRetries = 3
 
-// withFewRetries does what asks the API server a few times if need be. It is for what is done at
-// the next poll otherwise, or is not worth to wait for.
+// withFewRetries calls do with a few retries. It is for requests that may fail.
 func (c *Cluster) withFewRetries(do func() error) error {
-	pauses := c.pauses
+	pauses := c.backoff
 	pauses.Steps = min(pauses.Steps, fewRetries)
 	began := time.Now()
 
-	// One that hangs was waited for long enough.
+	// After a timeout another try would take as long again.
 	isWorthwhile := func(err error) bool {
-		return isPassing(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionPatience)
+		return isTransient(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionTimeout)
 	}
 
-	return retry.OnError(pauses, isWorthwhile, do) //nolint:wrapcheck // It is what was done's.
+	return retry.OnError(pauses, isWorthwhile, do) //nolint:wrapcheck // The error is that of do.
 }
 
-// isTimeout reports whether an answer was waited for in vain.
+// isTimeout reports whether a request timed out.
 func isTimeout(err error) bool {
 	slow := net.Error(nil)
 
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// A retriesExhaustedError is one that was tried again often enough.
+// A retriesExhaustedError wraps the last error of a request that is not to be retried.
 type retriesExhaustedError struct{ error }
 
 func (e retriesExhaustedError) Unwrap() error { return e.error }
 
-// isPassing tells an error that may be gone next time from an answer.
-func isPassing(err error) bool {
+// isTransient reports whether an error may disappear with a retry.
+func isTransient(err error) bool {
 	if given := (retriesExhaustedError{}); err == nil || errors.As(err, &given) {
 		return false
 	}
@@ -135,12 +133,12 @@ func isPassing(err error) bool {
 	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// pausesBetween are those between tries: 16 s in all.
-func pausesBetween() wait.Backoff {
+// defaultBackoff returns the pauses between retries: 16 s in all.
+func defaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
 }
 
-// isNoOp reports whether a merge patch would change nothing of what it is applied to.
+// isNoOp reports whether a merge patch would not change the object.
 func isNoOp(patch, object map[string]any) bool {
 	for key, want := range patch {
 		have, there := object[key]
@@ -150,7 +148,7 @@ func isNoOp(patch, object map[string]any) bool {
 				return false
 			}
 		case map[string]any:
-			// What is not there is what removes nothing from it.
+			// Only a patch that removes fields changes nothing of an absent map.
 			if in, ok := have.(map[string]any); there && !ok || !isNoOp(want, in) {
 				return false
 			}

@@ -26,21 +26,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A flaky is a server that fails for a while.
-type flaky struct {
+// failingServer is a server that fails for a while.
+type failingServer struct {
 	*server
 
 	left int
 	err  error
 }
 
-func (f *flaky) fails() bool {
+func (f *failingServer) fails() bool {
 	f.left--
 
 	return f.left >= 0
 }
 
-func (f *flaky) ServerGroups() (*metav1.APIGroupList, error) {
+func (f *failingServer) ServerGroups() (*metav1.APIGroupList, error) {
 	if f.fails() {
 		return nil, f.err
 	}
@@ -48,7 +48,7 @@ func (f *flaky) ServerGroups() (*metav1.APIGroupList, error) {
 	return f.server.ServerGroups()
 }
 
-func (f *flaky) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+func (f *failingServer) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
 	if f.fails() {
 		return nil, f.err
 	}
@@ -56,23 +56,23 @@ func (f *flaky) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLi
 	return f.server.ServerResourcesForGroupVersion(gv)
 }
 
-// tries of the clusters of these tests, which have no time.
+// tries is how often a Cluster of these tests tries a request, without pauses.
 const tries = 4
 
-func rushed(c *Cluster) *Cluster {
-	c.pauses = wait.Backoff{Duration: time.Microsecond, Steps: tries - 1}
+func withoutPauses(c *Cluster) *Cluster {
+	c.backoff = wait.Backoff{Duration: time.Microsecond, Steps: tries - 1}
 
 	return c
 }
 
-func newFlaky(err error, objects ...*unstructured.Unstructured) (*flaky, *Cluster) {
-	f := &flaky{server: newServer(objects...), err: err}
+func newFailingServer(err error, objects ...*unstructured.Unstructured) (*failingServer, *Cluster) {
+	f := &failingServer{server: newServer(objects...), err: err}
 	f.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return f.fails(), nil, f.err })
 
-	return f, rushed(NewCluster(f, f))
+	return f, withoutPauses(NewCluster(f, f))
 }
 
-func passing() map[string]error {
+func transientErrors() map[string]error {
 	bucket := schema.GroupResource{Group: "cloud.example.org", Resource: "buckets"}
 	broken := func(err error) error { return &url.Error{Op: "Get", URL: "https://10.0.0.1/", Err: err} }
 
@@ -89,8 +89,8 @@ func passing() map[string]error {
 	}
 }
 
-// Whatever a restore or a backup asks for, it gets when the API server answers again, and until
-// then nothing is taken for gone.
+// A restore or a backup gets its answer when the API server is back, and nothing counts as missing
+// until then.
 func TestFailuresAreNoAnswers(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
@@ -217,16 +217,16 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		for fault, err := range passing() {
+		for fault, err := range transientErrors() {
 			t.Run(name+"/"+fault, func(t *testing.T) {
-				f, c := newFlaky(err, xr, mr, revision, settings)
+				f, c := newFailingServer(err, xr, mr, revision, settings)
 				f.left = 2
 				got, err := tc.ask(t, c)
 				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
 					t.Errorf("%s While it fails a few times: %v, -want, +got:\n%s", tc.reason, err, diff)
 				}
 
-				f, c = newFlaky(f.err, xr, mr, revision, settings)
+				f, c = newFailingServer(f.err, xr, mr, revision, settings)
 				f.left = 1 << 20
 				_, err = tc.ask(t, c)
 				if err == nil || isUnserved(err) || !errors.Is(err, f.err) || name != "Event" && strings.Count(err.Error(), "try again when") != 1 {
@@ -242,12 +242,12 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 	}
 }
 
-// A server that is down is not asked as often for each of a thousand items.
-func TestFailuresAreExpected(t *testing.T) {
-	f, c := newFlaky(apierrors.NewServiceUnavailable("starting"), xptest.XR("x"))
+// A server that is down is not retried for each of a thousand items.
+func TestServerThatIsDown(t *testing.T) {
+	f, c := newFailingServer(apierrors.NewServiceUnavailable("starting"), xptest.XR("x"))
 	asked := func() int {
 		before := f.left
-		_, _ = c.Settings(t.Context(), "velero") // It fails, and how often is what matters.
+		_, _ = c.Settings(t.Context(), "velero") // It fails; the number of requests matters.
 
 		return before - f.left
 	}
@@ -265,7 +265,7 @@ func TestFailuresAreExpected(t *testing.T) {
 	}
 }
 
-// A refusal is an answer.
+// A refusal is not retried.
 func TestAnswersAreFinal(t *testing.T) {
 	cases := map[string]error{
 		"NotFound":  apierrors.NewNotFound(buckets.GroupResource(), "b"),
@@ -278,8 +278,8 @@ func TestAnswersAreFinal(t *testing.T) {
 	for name, want := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			err := rushed(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
-			if n != 1 || err != want { //nolint:errorlint // It must be that very error.
+			err := withoutPauses(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
+			if n != 1 || err != want { //nolint:errorlint // It must be the same error.
 				t.Errorf("asked %d times: %v", n, err)
 			}
 		})

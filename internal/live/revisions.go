@@ -12,13 +12,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// RaiseRevision keeps the newest revision of a live Composition the newest when the revision is
-// restored beside it. Crossplane takes the highest number for the newest and leaves a tie as it is
-// (crossplane internal/controller/apiextensions/composition, LatestRevision), so a restored
-// revision of the same number could become the one that every XR on Automatic follows, now or at
-// any later restart. A higher number for the Composition's own is what Crossplane itself gives it
-// when it finds that it is not the newest. It does nothing for a Composition without live
-// revisions.
+// RaiseRevision keeps the newest revision of a live Composition the newest when revision is
+// restored beside it. Crossplane takes the highest number for the newest and does not resolve a tie
+// (crossplane internal/controller/apiextensions/composition, LatestRevision). A restored revision
+// with the same number could therefore become the one that every XR with the policy Automatic
+// follows, now or after a restart. RaiseRevision gives the Composition's newest revision a higher
+// number, as Crossplane does when it finds that the revision is not the newest. It ignores a
+// Composition without revisions.
 func (c *Cluster) RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error {
 	return c.withRetry(ctx.Done(), apiServerName, func() error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.raiseRevision(ctx, revision) })
@@ -39,9 +39,9 @@ func (c *Cluster) raiseRevision(ctx context.Context, revision *unstructured.Unst
 	highest := int64(0)
 	for _, live := range list {
 		if live.GetName() == revision.GetName() {
-			return nil // It is live, so Velero leaves it as it is.
+			return nil // It is live, so Velero does not change it.
 		}
-		// Only a revision of the Composition's own is one that XRs follow.
+		// XRs follow only a revision that its Composition controls.
 		if _, ok := xp.Controller(live); !ok {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestOutrank(t *testing.T) {
+func TestRaiseRevision(t *testing.T) {
 	x := xptest.XR("x")
 	composition := xptest.Composition(xptest.CompositionName, x)
 	revision := func(name string, number int64, o ...xptest.Option) *unstructured.Unstructured {
@@ -78,9 +78,9 @@ func TestOutrank(t *testing.T) {
 	}
 }
 
-// Crossplane numbers revisions too, and a number that is lower than the one it has just given would
-// make another revision the newest.
-func TestOutrankWritesOverNothing(t *testing.T) {
+// Crossplane numbers revisions too. A number lower than the one that it has just set would make
+// another revision the newest.
+func TestRaiseRevisionConflict(t *testing.T) {
 	x := xptest.XR("x")
 	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)), xptest.Field(int64(5), "spec", "revision"))
 	s := newServer(live)
@@ -95,7 +95,7 @@ func TestOutrankWritesOverNothing(t *testing.T) {
 	}
 }
 
-func TestOutrankErrors(t *testing.T) {
+func TestRaiseRevisionErrors(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision("r", x, xptest.Field(int64(9), "spec", "revision"))
 	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))
@@ -103,7 +103,7 @@ func TestOutrankErrors(t *testing.T) {
 		t.Error("A number that can't be read can't be outranked.")
 	}
 	s := newServer(live)
-	s.down = errDown
+	s.discoveryErr = errDown
 	if err := s.cluster().RaiseRevision(context.Background(), revision); !errors.Is(err, errDown) {
 		t.Errorf("got error %v", err)
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Rights returns what people's bindings give to packages that run in Crossplane's namespace. It
-// lists each kind once, and those of packages only if a binding names what is called as a revision
-// of one.
+// Rights returns what the bindings of users grant to packages that run in Crossplane's namespace.
+// It lists each kind once. It lists packages only if a binding seems to name a package's revision.
 func (c *Cluster) Rights(ctx context.Context, namespace string) (diagnosis.Rights, error) {
 	r := diagnosis.Rights{Namespace: namespace}
 	read := func(kinds ...schema.GroupVersionKind) error {

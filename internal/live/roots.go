@@ -15,23 +15,22 @@ import (
 type Places struct {
 	// Namespaces are the only ones to look into.
 	Namespaces []string
-	// Cluster says that they are cluster-scoped.
+	// Cluster selects cluster-scoped claims and XRs.
 	Cluster bool
 }
 
 // Roots are claims and XRs.
 type Roots struct {
 	Objects []*unstructured.Unstructured
-	// Kinds is how many kinds of them were read, and Unread is why others were not.
+	// Kinds is how many kinds were read, and Unread are the errors of the others.
 	Kinds  int
 	Unread map[schema.GroupVersionKind]error
-	// Unasked are the groups and versions of which nobody knows whether there are any in them, with
-	// the reason.
+	// Unasked are the groups and versions whose kinds could not be read, with the reason.
 	Unasked map[string]string
 }
 
-// Roots reads the claims and XRs in the places that the selector selects. It needs no right but to
-// list them there.
+// Roots reads the claims and XRs in the places that the selector selects. It needs only the right
+// to list.
 func (c *Cluster) Roots(ctx context.Context, in Places, selector string) (Roots, error) {
 	kinds, unasked, err := c.Kinds(ctx, xp.CategoryClaim, xp.CategoryComposite)
 	if err != nil {

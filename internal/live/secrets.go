@@ -15,15 +15,14 @@ import (
 
 var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// areAllSecrets reports whether somebody asks for all Secrets there are. Nobody here needs the data
-// of what is not Crossplane's.
+// areAllSecrets reports whether the options select all Secrets, whose data must not be read.
 func areAllSecrets(gvk schema.GroupVersionKind, options metav1.ListOptions) bool {
 	return gvk == kindSecret && options.LabelSelector == "" && options.FieldSelector == ""
 }
 
-// eachSecret calls the function with the metadata of every Secret that has the label, or of all if
-// that is "", in the namespace or in all of them. The API server leaves the data out, and what
-// kubectl apply keeps of it in an annotation is dropped here.
+// eachSecret calls do with the metadata of each Secret that has the label, or of all if label is
+// "", in the namespace, or in all if namespace is "". The API server leaves out the data.
+// eachSecret removes the copy of the data that kubectl apply keeps in an annotation.
 func (c *Cluster) eachSecret(ctx context.Context, namespace, label string, do func(*unstructured.Unstructured)) error {
 	options := metav1.ListOptions{LabelSelector: label, Limit: pageSize}
 	for {
@@ -56,9 +55,8 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace, label string, do fu
 	}
 }
 
-// readInputs looks for the Secrets that somebody waits for and that can be of any type, in a
-// collection where all else that is waited for was listed. Such a Secret can have no label. Of the
-// others nothing is kept.
+// readInputs reads the Secrets that an object waits for and that can have any type and no label.
+// They are read from a collection whose other needed objects were listed. It keeps no others.
 func (o *observer) readInputs(ctx context.Context, p collection) error {
 	missing := map[xp.ID]bool{}
 	for _, r := range o.snapshot.Inputs() {

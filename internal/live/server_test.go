@@ -28,19 +28,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server is an API server with the kinds of package xptest. It refuses a patch of an object that
+// A server is an API server with the kinds of package xptest. It rejects a patch of an object that
 // has changed since it was observed.
 type server struct {
 	*fake.FakeDynamicClient
 
 	kinds map[string][]metav1.APIResource
-	// asked are the groups and versions that discovery was asked for.
-	asked []string
-	// groupings counts how often discovery was asked for the groups.
-	groupings int
-	// down is what discovery fails with.
-	down error
-	// undiscoverable are the groups and versions that discovery fails for.
+	// kindReads are the groups and versions that discovery has read.
+	kindReads []string
+	// groupReads counts how often discovery has read the groups.
+	groupReads int
+	// discoveryErr is the error of discovery.
+	discoveryErr error
+	// undiscoverable are the errors of groups and versions.
 	undiscoverable map[string]error
 }
 
@@ -81,25 +81,25 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 			xp.GroupAPIExtensions + "/v1": {{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositions", Kind: "Composition"}},
 		},
 	}
-	s.PrependReactor("patch", "*", s.refuseStale)
-	s.PrependReactor("create", "*", nameAnew)
+	s.PrependReactor("patch", "*", s.rejectStale)
+	s.PrependReactor("create", "*", generateName)
 	s.refuseWatches()
 
 	return s
 }
 
-// refuseWatches makes watches fail: the fake's tell nothing of what has happened between a list and
-// the watch. What follows from that they can is tested with an apiServer.
+// refuseWatches makes watches fail: those of the fake have no events between a list and the watch.
+// Tests of watches use an apiServer.
 func (s *server) refuseWatches() {
 	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no watches"))
 	})
 }
 
-// nameAnew does what an API server does with an object that asks for a name.
-func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
+// generateName sets a generated name, as an API server does.
+func generateName(action clienttesting.Action) (bool, runtime.Object, error) {
 	if create, ok := action.(clienttesting.CreateActionImpl); ok {
-		u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
+		u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 		if u.GetName() == "" {
 			u.SetName(u.GetGenerateName() + rand.String(5))
 		}
@@ -108,9 +108,9 @@ func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// refuseStale does what an API server does with a patch that has a resourceVersion, and gives the
-// object a new one.
-func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object, error) {
+// rejectStale rejects a patch with an old resourceVersion, as an API server does, and sets a new
+// one.
+func (s *server) rejectStale(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch, ok := action.(clienttesting.PatchActionImpl)
 	if !ok {
 		return false, nil, nil
@@ -119,7 +119,7 @@ func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object,
 	if err != nil {
 		return true, nil, err
 	}
-	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker returns only such objects.
 	var document map[string]any
 	if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
 		return true, nil, err
@@ -131,7 +131,7 @@ func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object,
 	return true, s.put(patch.GetResource(), xptest.Merge(u, document)), nil
 }
 
-// put creates or replaces an object, with the next resourceVersion, and returns it as it is then.
+// put creates or replaces an object with the next resourceVersion, and returns it.
 func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructured) *unstructured.Unstructured {
 	n, _ := strconv.Atoi(u.GetResourceVersion())
 	u = xptest.With(u, xptest.Version(strconv.Itoa(n+1)))
@@ -152,10 +152,10 @@ func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, n
 		t.Fatal(err)
 	}
 
-	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker returns only such objects.
 }
 
-// failOn makes the first n requests of a kind fail.
+// failOn makes the first n requests with a verb fail.
 func (s *server) failOn(verb, resource string, n int, err error) {
 	s.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		n--
@@ -164,7 +164,7 @@ func (s *server) failOn(verb, resource string, n int, err error) {
 	})
 }
 
-// meanwhile has something happen right before the first request of a verb is carried out.
+// meanwhile calls happens before the first request with the verb.
 func (s *server) meanwhile(verb string, happens func()) {
 	var once sync.Once
 	s.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -183,7 +183,7 @@ func (s *server) refuseLists(resource string, whole bool, err error) {
 	})
 }
 
-// requests returns what was asked of a verb, as resource and label selector or name.
+// requests returns the requests with a verb, as resource and label selector or name.
 func (s *server) requests(verb string) []string {
 	var asked []string
 	for _, a := range s.Actions() {
@@ -205,7 +205,7 @@ func (s *server) requests(verb string) []string {
 	return asked
 }
 
-// steps returns what was patched with more than what is said of a hold.
+// steps returns the patches that change more than a notice in a mark.
 func (s *server) steps() []string {
 	var steps []string
 	for _, a := range s.Actions() {
@@ -229,12 +229,12 @@ func (s *server) steps() []string {
 	return steps
 }
 
-// told returns the Events that were written, as reason, object and message.
-func (s *server) told() []string {
+// writtenEvents returns the Events that were written, as reason, object and message.
+func (s *server) writtenEvents() []string {
 	var told []string
 	for _, a := range s.Actions() {
 		if create, ok := a.(clienttesting.CreateActionImpl); ok && create.GetResource() == events {
-			e := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
+			e := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 			about, _, _ := unstructured.NestedStringMap(e.Object, "involvedObject")
 			told = append(told, fmt.Sprintf("%s %s %s: %s", e.Object["type"], e.Object["reason"], about["name"], e.Object["message"]))
 		}
@@ -244,9 +244,9 @@ func (s *server) told() []string {
 }
 
 func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	s.asked = append(s.asked, groupVersion)
-	if s.down != nil {
-		return nil, s.down
+	s.kindReads = append(s.kindReads, groupVersion)
+	if s.discoveryErr != nil {
+		return nil, s.discoveryErr
 	}
 	if groupVersion == "" {
 		return nil, errors.New("groupVersion shouldn't be empty") // As client-go does.
@@ -263,9 +263,9 @@ func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.AP
 }
 
 func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
-	s.groupings++
-	if s.down != nil {
-		return nil, s.down
+	s.groupReads++
+	if s.discoveryErr != nil {
+		return nil, s.discoveryErr
 	}
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for groupVersion := range s.kinds {
@@ -288,7 +288,7 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 
 func (s *server) cluster() *Cluster { return NewCluster(s, s) }
 
-func quiet() logrus.FieldLogger {
+func discardLog() logrus.FieldLogger {
 	log, _ := logtest.NewNullLogger()
 
 	return log

@@ -13,20 +13,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// SettingsLabels are the labels of the ConfigMap of settings: the one that all ConfigMaps of
-// Velero's plugins have, and this plugin's.
+// SettingsLabels select the ConfigMap of settings: the label of all Velero plugins, and this one's.
 const SettingsLabels = "velero.io/plugin-config,velero.crossplane.io/settings"
 
-// Settings returns the data of the ConfigMap of settings in the namespace, which is that of Velero;
-// nil if there is none. It fails with a setting.InvalidError if there are several, of which one
-// would not be heard.
+// Settings returns the data of the ConfigMap of settings in Velero's namespace; nil if there is
+// none. It returns a setting.InvalidError if there are several, since one would be ignored.
 func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
 	found, err := c.SettingsIn(ctx, namespace)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, nil //nolint:nilnil // No settings are settings.
+		return nil, nil //nolint:nilnil // nil means the default settings.
 	case len(found) > 1:
 		return nil, setting.InvalidError{Err: fmt.Errorf("cannot choose between the ConfigMaps %s and %s, which both have the labels %s; remove one", found[0].Name,
 			found[1].Name, SettingsLabels)}
@@ -35,8 +33,7 @@ func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]st
 	}
 }
 
-// SettingsIn returns all ConfigMaps of settings in the namespace, of which there should be one at
-// most.
+// SettingsIn returns all ConfigMaps of settings in the namespace; there should be at most one.
 func (c *Cluster) SettingsIn(ctx context.Context, namespace string) ([]setting.Place, error) {
 	found, err := c.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: setting.KindConfigMap}, namespace, metav1.ListOptions{LabelSelector: SettingsLabels})
 	if err != nil {
@@ -54,8 +51,7 @@ func (c *Cluster) SettingsIn(ctx context.Context, namespace string) ([]setting.P
 	return places, nil
 }
 
-// SettingsOf returns the annotations of a Backup or Restore of Velero's, whichever the kind says,
-// as a place with settings.
+// SettingsOf returns the annotations of a Velero Backup or Restore as a place with settings.
 func (c *Cluster) SettingsOf(ctx context.Context, kind, namespace, name string) (setting.Place, error) {
 	u, err := c.Get(ctx, xp.Ref{APIVersion: KindRestore.GroupVersion().String(), Kind: kind, Namespace: namespace, Name: name})
 	if isUnserved(err) {
@@ -69,7 +65,7 @@ func (c *Cluster) SettingsOf(ctx context.Context, kind, namespace, name string) 
 	return setting.Place{Kind: kind, Namespace: namespace, Name: name, Data: u.GetAnnotations()}, nil
 }
 
-// Restore returns a Restore of Velero's. Errors are those of Get.
+// Restore returns a Velero Restore. Errors are those of Get.
 func (c *Cluster) Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	return c.Get(ctx, xp.Ref{APIVersion: KindRestore.GroupVersion().String(), Kind: KindRestore.Kind, Namespace: namespace, Name: name})
 }

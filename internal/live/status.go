@@ -14,9 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ReturnStatus writes those fields of a status that the object which r names is held for and does
-// not have. It does nothing to what does not exist, is not held by a mark that was signed with the
-// key, or was let go on: from then on its status is its controller's.
+// ReturnStatus writes the status fields that the object named by r is held for and lacks. It does
+// nothing to an object that does not exist, has no mark signed with the key, or was released.
 func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := c.Get(ctx, r)
@@ -28,7 +27,7 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 		}
 		h, err := key.HoldOf(u)
 		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
-			return nil //nolint:nilerr // A mark that can't be read is named by the operation.
+			return nil //nolint:nilerr // The operation reports a mark that can't be read.
 		}
 		fields := map[string]any{}
 		for _, name := range xp.MissingStatus(u, h.Status) {
@@ -60,9 +59,9 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 	})
 }
 
-// ReturnManagers writes back who manages what of an object that a restore has created, if that was
-// stopped before it did: the item is that which Velero would create now, and r what that is called.
-// It lists what restores have brought back of the kind once, and asks only for what needs it.
+// ReturnManagers writes back the managedFields of an object that a restore has created, if the
+// restore stopped before it did. item is what Velero would create now, and r is its reference. It
+// lists what restores have created of the kind once, and reads only objects that need it.
 func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
 	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
 	if err != nil || !b.strays[r.ID()] {

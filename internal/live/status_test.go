@@ -67,8 +67,8 @@ func TestReturnStatus(t *testing.T) {
 	}
 }
 
-// A controller that says something in the meantime is right.
-func TestReturnStatusWritesOverNothing(t *testing.T) {
+// A status that a controller has written meanwhile stays.
+func TestReturnStatusConflict(t *testing.T) {
 	held := xptest.XR("x")
 	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Status: []string{"address", "size"}}); err != nil {
 		t.Fatal(err)
@@ -86,8 +86,8 @@ func TestReturnStatusWritesOverNothing(t *testing.T) {
 	}
 }
 
-// What a stopped restore has left is found with one list of a kind, and written back with one
-// patch.
+// The objects of a stopped restore are found with one list of each kind, and repaired with one
+// patch each.
 func TestReturnManagers(t *testing.T) {
 	const theirs, veleros = `{"manager":"kubectl","operation":"Update","fieldsV1":{"f:spec":{}}}`, `{"manager":"velero-server","time":"2026-01-02T12:00:00Z"}`
 	managed := func(entries string) xptest.Option {

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inParallel does n things, some of them at a time, and returns when all are done. If there are
-// only a few it does them in their order.
+// inParallel calls do n times, a.writes at a time, and returns when all calls have returned. It
+// calls do in sequence if n is at most maxSequential.
 func (a *Adopter) inParallel(n int, do func(n int)) {
 	if n <= maxSequential {
 		for i := range n {
@@ -24,18 +24,18 @@ func (a *Adopter) inParallel(n int, do func(n int)) {
 		return
 	}
 	var wg sync.WaitGroup
-	tickets := make(chan struct{}, a.writes)
+	slots := make(chan struct{}, a.writes)
 	for i := range n {
-		tickets <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-tickets }()
+			defer func() { <-slots }()
 			do(i)
 		})
 	}
 	wg.Wait()
 }
 
-// step takes a step, and takes over what the object is then.
+// step takes a step, and puts the new object into the Snapshot.
 func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	target := xp.String(t.Target)
 	defer func() {
@@ -46,7 +46,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
 	after, err := a.cluster.ApplyChange(ctx, t.Change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// It has changed since it was observed; the next pass plans anew.
+		// The object has changed since it was observed; replan plans again.
 		log.WithError(err).Debug("Looking again")
 
 		return
@@ -58,18 +58,18 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	}
 	t.taken = true
 	log.WithField("step", t.Step).Info("Adoption step taken")
-	a.taken.Store(stepOf(t.Change), true)
-	a.stepping.Lock()
-	a.stepped(t.Change)
-	a.stepping.Unlock()
-	n, free := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
+	a.takenSteps.Store(stepOf(t.Change), true)
+	a.onStepMu.Lock()
+	a.onStep(t.Change)
+	a.onStepMu.Unlock()
+	n, released := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
 	switch {
 	case t.Warning != "":
 		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
-		t.news = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
-	case free && t.toldFree:
-		t.news = &n
+		t.notice = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
+	case released && t.reportsRelease:
+		t.notice = &n
 	}
-	t.Change = adoption.Change{} // There may be thousands.
+	t.Change = adoption.Change{} // Release the memory: there may be thousands.
 	o.putWritten(after)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever publishes with a secret store chooses the type of the Secret, and may write in it when
-// its new UID is on it.
+// A provider that publishes with a secret store chooses the type of the Secret. It may write to the
+// Secret once that has its new UID.
 func TestAdoptWritesTheUIDOnWhatIsInASecretStore(t *testing.T) {
 	mr := restored(xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Annotated(xp.AnnotationPaused, "false")))
 	stored := &adoption.Stored{Namespace: "infra", Name: "s", UID: "old"}
@@ -26,11 +26,11 @@ func TestAdoptWritesTheUIDOnWhatIsInASecretStore(t *testing.T) {
 		l, _ := action.(clienttesting.ListActionImpl)
 		none := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList"}}
 
-		return !l.GetListRestrictions().Fields.Empty(), none, nil // None of them is of Crossplane's type.
+		return !l.GetListRestrictions().Fields.Empty(), none, nil // None has Crossplane's type.
 	})
 	poll := func() adoption.Plan {
 		t.Helper()
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 		if err != nil {
 			t.Fatal(err)
 		}

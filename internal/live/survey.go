@@ -21,32 +21,31 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// lists is how many kinds are listed at a time: a cluster can have a thousand.
-const lists = 8
+// parallelSurveyLists is how many kinds are listed at a time: a cluster can have a thousand.
+const parallelSurveyLists = 8
 
-// A Scope is what is surveyed.
+// A Scope limits a Survey.
 type Scope struct {
-	// Namespace is the only one of which trees matter; "" for all.
+	// Namespace limits the Survey to trees with objects in it; "" means all.
 	Namespace string
 	// Velero is the namespace of Velero.
 	Velero string
 }
 
-// A Survey is what was read of a cluster to tell how well its trees are.
+// A Survey is what was read of a cluster to judge its trees.
 type Survey struct {
 	*diagnosis.Objects
 
 	State diagnosis.ClusterState
-	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could
-	// not be read; nil if they were, or Velero is not there.
+	// Restores are Velero's Restores by namespace/name. Unread is why those in Velero's own
+	// namespace could not be read; nil if they were, or if Velero is not installed.
 	Restores map[string]report.Restore
 	Unread   error
 
 	surveyor *surveyor
 }
 
-// PlansAfter returns the plans as they would be if a person had said that they want what refs name
-// adopted. Nothing is read for that.
+// PlansAfter returns the plans if a user consented to adopt what refs name. It reads nothing.
 func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adoption.Plan {
 	if len(refs) == 0 {
 		return s.State.Plans
@@ -58,17 +57,17 @@ func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adopti
 	return s.surveyor.plans(ctx)
 }
 
-// Survey reads the trees of the cluster, and what is needed to tell what they wait for. It lists
-// each kind once: those that discovery finds in Crossplane's categories, then those of what XRs
-// compose besides; and a second time if something is not among those that carry Crossplane's
-// labels. Of Secrets it reads the metadata only. What can't be read is named in the Objects; it
-// fails if that is everything.
+// Survey reads the trees of the cluster, and what is needed to find out what they wait for. It
+// lists each kind once: first the kinds in Crossplane's categories, then the other kinds that XRs
+// compose. It lists a kind a second time if an object is not among those with Crossplane's labels.
+// It reads only the metadata of Secrets. The Objects record the kinds that can't be read; Survey
+// fails if none can.
 func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	if err := c.Discover(); err != nil {
 		return nil, err
 	}
 	s := &surveyor{
-		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(adoption.Unverified), made: map[schema.GroupKind]extent{},
+		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(adoption.Unverified), extents: map[schema.GroupKind]extent{},
 		categories: map[string]map[schema.GroupKind]bool{},
 	}
 	s.objects.Limit(scope.Namespace)
@@ -95,7 +94,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 type extent int
 
 const (
-	// labelled is what carries the label by which Crossplane tells what matters.
+	// labelled is what has the label by which Crossplane's objects are selected.
 	labelled extent = iota + 1
 	whole
 )
@@ -107,17 +106,17 @@ type surveyor struct {
 	mu       sync.Mutex
 	objects  *diagnosis.Objects
 	snapshot *adoption.Snapshot
-	made     map[schema.GroupKind]extent
-	// categories are the kinds that discovery finds in each.
+	extents  map[schema.GroupKind]extent
+	// categories are the kinds in each of Crossplane's categories.
 	categories map[string]map[schema.GroupKind]bool
-	read       int
-	// undecided are cluster-scoped XRs that may have nothing to do with the namespace.
+	kindsRead  int
+	// undecided are cluster-scoped XRs that may have nothing in the namespace.
 	undecided []*unstructured.Unstructured
-	// refusal is why the first kind could not be read.
-	refusal error
+	// firstError is the error of the first kind that could not be read.
+	firstError error
 }
 
-// A request is one for the objects of a kind.
+// A request is a list of a kind.
 type request struct {
 	schema.GroupVersionKind
 
@@ -125,20 +124,20 @@ type request struct {
 }
 
 func (s *surveyor) readTrees(ctx context.Context) error {
-	requests, err := s.first(ctx)
+	requests, err := s.firstRequests(ctx)
 	if err != nil {
 		return err
 	}
 	if err := s.list(ctx, requests); err != nil {
 		return err
 	}
-	s.decide()
-	if s.read == 0 {
+	s.addUndecided()
+	if s.kindsRead == 0 {
 		return fmt.Errorf("cannot read any kind of claims, XRs or managed resources: %w; see docs/validate.md for the rights that are needed, and give -n if they "+
-			"are for one namespace", s.refusal)
+			"are for one namespace", s.firstError)
 	}
 	for {
-		requests, err := s.more()
+		requests, err := s.missingRequests()
 		if err != nil {
 			return err
 		}
@@ -151,9 +150,9 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 	}
 }
 
-// first returns the requests for what discovery finds in Crossplane's categories, and for what
-// concerns trees and is in none.
-func (s *surveyor) first(ctx context.Context) ([]request, error) {
+// firstRequests returns the requests for the kinds in Crossplane's categories, for Usages and for
+// XRDs.
+func (s *surveyor) firstRequests(ctx context.Context) ([]request, error) {
 	var requests []request
 	for _, category := range []string{xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged} {
 		kinds, unread, err := s.cluster.Kinds(ctx, category)
@@ -161,8 +160,8 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 			return nil, err
 		}
 		for gv, why := range unread {
-			// Extension API servers, of which one is often down, have these groups, and CRDs never
-			// do (kubernetes api-approved).
+			// Only extension API servers, which are often down, have these groups (kubernetes
+			// api-approved).
 			if group, _, _ := strings.Cut(gv, "/"); !strings.HasSuffix(group, ".k8s.io") {
 				s.objects.AddBroken(schema.GroupKind{Group: group, Kind: "*"}, why)
 			}
@@ -170,7 +169,7 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 		s.categories[category] = map[schema.GroupKind]bool{}
 		for _, gvk := range kinds {
 			s.categories[category][gvk.GroupKind()] = true
-			if r, ok := s.widen(gvk); ok {
+			if r, ok := s.nextRequest(gvk); ok {
 				requests = append(requests, r)
 			}
 		}
@@ -187,7 +186,7 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 		if !ok {
 			continue
 		}
-		if r, more := s.widen(gvk); more {
+		if r, more := s.nextRequest(gvk); more {
 			requests = append(requests, r)
 		}
 	}
@@ -195,29 +194,29 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 	return requests, nil
 }
 
-// widen returns the next request for a kind; ok is false if there is nothing more of it to be read.
-func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
+// nextRequest returns the next request for a kind; ok is false if the kind was read completely.
+func (s *surveyor) nextRequest(gvk schema.GroupVersionKind) (r request, ok bool) {
 	gk := gvk.GroupKind()
 	_, namespaced, err := s.cluster.Resource(gvk)
-	// Any cluster-scoped XR can have something in any namespace, and of MRs there are many more
-	// than of XRs.
+	// Any cluster-scoped XR can have composed resources in any namespace. MRs are limited, since
+	// there are many more.
 	limited := err == nil && !namespaced && s.scope.Namespace != "" && !s.isRoot(gk)
-	switch s.made[gk] {
+	switch s.extents[gk] {
 	case whole:
 		return request{}, false
 	case labelled:
-		s.made[gk] = whole
+		s.extents[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	}
-	s.made[gk] = labelled
+	s.extents[gk] = labelled
 	switch {
 	case gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), !limited && s.categories[xp.CategoryManaged][gk]:
-		s.made[gk] = whole
+		s.extents[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	case gk == kindSecret.GroupKind():
-		s.made[gk] = whole // No other Secrets are anybody's business here.
+		s.extents[gk] = whole // The survey must not read other Secrets.
 	case s.categories[xp.CategoryManaged][gk]:
 		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
 	}
@@ -229,8 +228,8 @@ func (s *surveyor) isRoot(gk schema.GroupKind) bool {
 	return s.categories[xp.CategoryComposite][gk] || s.categories[xp.CategoryClaim][gk]
 }
 
-// more returns the requests for what the objects refer to and is not there.
-func (s *surveyor) more() ([]request, error) {
+// missingRequests returns the requests for what the objects refer to and was not found.
+func (s *surveyor) missingRequests() ([]request, error) {
 	wanted := map[schema.GroupKind]bool{}
 	for _, r := range s.objects.Missing() {
 		wanted[r.GroupVersionKind().GroupKind()] = true
@@ -245,7 +244,7 @@ func (s *surveyor) more() ([]request, error) {
 func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error) {
 	var requests []request
 	for gk := range wanted {
-		if s.made[gk] == whole {
+		if s.extents[gk] == whole {
 			continue
 		}
 		gvk, ok, err := s.cluster.Served(gk)
@@ -257,13 +256,13 @@ func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error)
 		case !ok:
 			s.unserved(gk)
 		default:
-			if r, more := s.widen(gvk); more {
+			if r, more := s.nextRequest(gvk); more {
 				requests = append(requests, r)
 			}
 
 			continue
 		}
-		s.made[gk] = whole
+		s.extents[gk] = whole
 	}
 	slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(a.String(), b.String()) })
 
@@ -275,16 +274,16 @@ func (s *surveyor) unserved(gk schema.GroupKind) {
 	s.snapshot.AddUnserved(gk)
 }
 
-// list carries requests out, some at a time.
+// list sends requests, some at a time.
 func (s *surveyor) list(ctx context.Context, requests []request) error {
 	var wg sync.WaitGroup
-	tickets := make(chan struct{}, lists)
+	slots := make(chan struct{}, parallelSurveyLists)
 	for _, r := range requests {
 		wg.Add(1)
-		tickets <- struct{}{}
+		slots <- struct{}{}
 		go func() {
-			defer func() { <-tickets; wg.Done() }()
-			s.carryOut(ctx, r)
+			defer func() { <-slots; wg.Done() }()
+			s.send(ctx, r)
 		}()
 	}
 	wg.Wait()
@@ -292,7 +291,7 @@ func (s *surveyor) list(ctx context.Context, requests []request) error {
 	return ctx.Err()
 }
 
-func (s *surveyor) carryOut(ctx context.Context, r request) {
+func (s *surveyor) send(ctx context.Context, r request) {
 	var found []*unstructured.Unstructured
 	var err error
 	add := func(u *unstructured.Unstructured) { found = append(found, u) }
@@ -307,17 +306,17 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	switch {
 	case err == nil:
 		if s.isRoot(gk) || s.categories[xp.CategoryManaged][gk] {
-			s.read++
+			s.kindsRead++
 		}
 	case isUnserved(err):
-		s.made[gk] = whole
+		s.extents[gk] = whole
 		s.unserved(gk)
 
 		return
 	default:
-		s.made[gk] = whole
-		if s.refusal == nil {
-			s.refusal = err
+		s.extents[gk] = whole
+		if s.firstError == nil {
+			s.firstError = err
 		}
 		if apierrors.IsForbidden(err) {
 			s.objects.AddUnread(gk, err.Error())
@@ -330,7 +329,7 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	for _, u := range found {
 		s.add(u)
 	}
-	if s.made[gk] == whole && r.selector == "" {
+	if s.extents[gk] == whole && r.selector == "" {
 		s.snapshot.AddedAll(gk)
 	}
 }
@@ -342,19 +341,19 @@ func (s *surveyor) add(u *unstructured.Unstructured) {
 		return
 	}
 	s.objects.Add(u)
-	s.observe(u)
+	s.addToSnapshot(u)
 }
 
-// decide adds the cluster-scoped XRs of trees that have something in the namespace, and the others
-// as witnesses of what they list.
-func (s *surveyor) decide() {
+// addUndecided adds the cluster-scoped XRs of trees with objects in the namespace, and the others
+// as witnesses.
+func (s *surveyor) addUndecided() {
 	byID, linked := map[xp.ID]*unstructured.Unstructured{}, map[xp.ID][]xp.ID{}
 	for _, u := range s.undecided {
 		byID[xp.RefTo(u).ID()] = u
 	}
 	var queue []xp.ID
 	for id, u := range byID {
-		refs, _ := xp.CompositeFrom(u).ResourceRefs() // One that can't be read concerns nobody.
+		refs, _ := xp.CompositeFrom(u).ResourceRefs() // An XR whose references can't be read links to no other.
 		for _, r := range refs {
 			if byID[r.ID()] != nil {
 				linked[id], linked[r.ID()] = append(linked[id], r.ID()), append(linked[r.ID()], id)
@@ -369,7 +368,7 @@ func (s *surveyor) decide() {
 		queue = queue[1:]
 		if u := byID[id]; u != nil {
 			s.objects.Add(u)
-			s.observe(u)
+			s.addToSnapshot(u)
 			queue = append(queue, linked[id]...)
 			delete(byID, id)
 		}
@@ -380,7 +379,7 @@ func (s *surveyor) decide() {
 	s.undecided = nil
 }
 
-func (s *surveyor) observe(u *unstructured.Unstructured) {
+func (s *surveyor) addToSnapshot(u *unstructured.Unstructured) {
 	if _, ok := u.GetLabels()[xp.LabelRestore]; ok {
 		s.snapshot.AddRestored(u)
 	} else {
@@ -388,7 +387,7 @@ func (s *surveyor) observe(u *unstructured.Unstructured) {
 	}
 }
 
-// concerns reports whether a cluster-scoped XR has something in the namespace itself.
+// concerns reports whether a cluster-scoped XR itself refers to the namespace.
 func concerns(xr *unstructured.Unstructured, refs []xp.Ref, namespace string) bool {
 	claim, ok := xp.CompositeFrom(xr).ClaimRef()
 

@@ -21,7 +21,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// surveyed is a server with the categories that Crossplane and providers give to their kinds.
+// surveyed returns a server with the categories of Crossplane's and providers' kinds.
 func surveyed(objects ...*unstructured.Unstructured) *server {
 	s := newServer()
 	var all []runtime.Object
@@ -70,7 +70,7 @@ func survey(t *testing.T, s *server, scope Scope) *Survey {
 	return got
 }
 
-// problems are what validation finds in a survey.
+// problems returns the problems that validation finds in a survey.
 func problems(s *Survey) []string {
 	var all []string
 	for _, p := range diagnosis.Validate(s.Objects, s.State) {

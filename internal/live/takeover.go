@@ -14,17 +14,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// pauseTimeout is how long Crossplane is given to say that it has seen a pause, and pauseInterval
-// how often it is asked.
+// Crossplane has pauseTimeout to acknowledge a pause, which is checked each pauseInterval.
 const (
 	pauseTimeout  = 10 * time.Second
 	pauseInterval = 200 * time.Millisecond
 )
 
-// TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds
-// it, if adoption.CanTakeOver. It returns it as Owner does from then on, nil if it is not taken
-// over: since it can't be, or since Crossplane was in the middle of composing something else for
-// it. Then all is as it was. The labels are what Velero writes on what it creates.
+// TakeOver gives the live XR or claim that r names the composed resources of the backup's item, and
+// holds it, if adoption.CanTakeOver. The labels are those that Velero writes on what it creates. It
+// returns the new object as Owner does. It returns nil, and undoes its change, if the object can't
+// be taken over, or if Crossplane was composing other resources for it at that moment.
 func (c *Cluster) TakeOver(
 	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
@@ -61,7 +60,7 @@ func (c *Cluster) TakeOver(
 		return nil, err
 	}
 	if after == nil {
-		return nil, nil //nolint:nilnil // There is nothing left of it.
+		return nil, nil //nolint:nilnil // The object is gone.
 	}
 	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
@@ -71,13 +70,13 @@ func (c *Cluster) TakeOver(
 
 		return after, c.keepOwner(after, r)
 	case being:
-		return nil, c.giveUp(ctx, key, after)
+		return nil, c.undoTakeOver(ctx, key, after)
 	default:
-		return nil, nil //nolint:nilnil // Somebody has taken the hold off.
+		return nil, nil //nolint:nilnil // Another writer has removed the hold.
 	}
 }
 
-// returnInherited has those manage what was given who did in the backup.
+// returnInherited gives the fields taken from the backup to the field managers that they had there.
 func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Unstructured, r xp.Ref) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		p, ok := adoption.ReturnInherited(u, item)
@@ -100,17 +99,17 @@ func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Uns
 	})
 }
 
-// awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling
-// what that was, and what it composed it wrote with force. If it does not say anything it is
-// probably not running, and what it does all the same the polls find.
+// awaitPause waits until Crossplane has acknowledged an XR's pause. Crossplane may have been
+// reconciling the earlier version, and it writes resourceRefs with force. If it does not answer it
+// is probably not running; if it changes the XR nevertheless, the polls find that.
 func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
-	lasts := pauseTimeout
+	timeout := pauseTimeout
 	if c.unresponsive {
-		lasts = 0
+		timeout = 0
 	}
 	c.mu.Unlock()
-	err := wait.PollUntilContextTimeout(ctx, pauseInterval, lasts, false, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pauseInterval, timeout, false, func(context.Context) (bool, error) {
 		now, err := c.Get(ctx, r)
 		if isUnserved(err) {
 			u = nil
@@ -126,7 +125,7 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		c.mu.Lock()
-		c.unresponsive = true // Who waits for each of a thousand would wait for hours.
+		c.unresponsive = true // Waiting for each of a thousand objects would take hours.
 		c.mu.Unlock()
 
 		return u, nil
@@ -138,8 +137,8 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 	return u, nil
 }
 
-// giveUp takes the hold off what was not taken over.
-func (c *Cluster) giveUp(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
+// undoTakeOver removes the hold of an object that was not taken over.
+func (c *Cluster) undoTakeOver(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
 	change := key.GiveUp(u)
 	if change.Patch == nil {
 		return nil

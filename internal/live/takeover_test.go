@@ -21,9 +21,9 @@ func TestTakeOver(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		live   []*unstructured.Unstructured
-		// meanwhile is what Crossplane makes of it until it is looked at again.
+		// meanwhile are Crossplane's changes until the object is read again.
 		meanwhile []xptest.Option
-		deaf      bool
+		empty     bool
 		want      want
 	}{
 		"Seen": {
@@ -35,7 +35,7 @@ func TestTakeOver(t *testing.T) {
 			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
 		},
 		"Deaf": {
-			reason: "Crossplane is not running: the polls look whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, deaf: true,
+			reason: "Crossplane is not running: the polls look whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, empty: true,
 			want: want{Taken: true, Held: true, Paused: true},
 		},
 		"Composed": {reason: "It lists what it has composed.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Refs(mr))}},
@@ -44,9 +44,9 @@ func TestTakeOver(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.live...)
-			s.PrependReactor("get", "xorders", s.afterTheFirst(tc.meanwhile))
+			s.PrependReactor("get", "xorders", s.changeAfterFirstGet(tc.meanwhile))
 			c := s.cluster()
-			c.unresponsive = tc.deaf
+			c.unresponsive = tc.empty
 			u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -63,8 +63,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// afterTheFirst changes an object before all but the first time that it is read.
-func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFunc {
+// changeAfterFirstGet changes the object after it was read once.
+func (s *server) changeAfterFirstGet(change []xptest.Option) clienttesting.ReactionFunc {
 	reads := 0
 
 	return func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -72,12 +72,12 @@ func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFun
 		if reads != 2 || change == nil {
 			return false, nil, nil
 		}
-		get := a.(clienttesting.GetAction) //nolint:forcetypeassert // It reacts to nothing else.
+		get := a.(clienttesting.GetAction) //nolint:forcetypeassert // It reacts only to get.
 		o, err := s.Tracker().Get(a.GetResource(), a.GetNamespace(), get.GetName())
 		if err != nil {
 			return true, nil, err
 		}
-		u := xptest.With(o.(*unstructured.Unstructured), change...) //nolint:forcetypeassert // It is all that there is.
+		u := xptest.With(o.(*unstructured.Unstructured), change...) //nolint:forcetypeassert // The tracker returns only such objects.
 
 		return false, nil, s.Tracker().Update(a.GetResource(), u, a.GetNamespace())
 	}

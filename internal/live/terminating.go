@@ -12,24 +12,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// definitionsLast is for how long a list of XRDs is believed: a restore takes minutes, and somebody
-// may delete one in the meantime.
-const definitionsLast = 5 * time.Second
+// definitionsTTL is for how long a list of XRDs is cached. A user may delete one during a restore.
+const definitionsTTL = 5 * time.Second
 
-// definitions are the XRDs that are being deleted.
+// definitions caches the XRDs that are being deleted.
 type definitions struct {
 	mu          sync.Mutex
 	terminating []*unstructured.Unstructured
 	read        time.Time
 }
 
-// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it is
-// not. It lists the XRDs at most once in a few seconds.
+// Terminating returns the XRD that defines the kind of an XR or claim if that XRD is being deleted,
+// else nil. It lists the XRDs at most once per definitionsTTL.
 func (c *Cluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	d := &c.definitions
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.read.IsZero() || time.Since(d.read) > definitionsLast {
+	if d.read.IsZero() || time.Since(d.read) > definitionsTTL {
 		var terminating []*unstructured.Unstructured
 		err := c.Each(ctx, xp.KindDefinition, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			if u.GetDeletionTimestamp() != nil {
@@ -47,5 +46,5 @@ func (c *Cluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstru
 		}
 	}
 
-	return nil, nil //nolint:nilnil // None is an answer.
+	return nil, nil //nolint:nilnil // nil means that no XRD is terminating.
 }

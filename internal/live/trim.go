@@ -10,10 +10,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// trim returns what planning reads of an object, of which it shares the values: a poll can observe
-// a hundred thousand MRs. Of XRs, claims, what is held, and what Crossplane itself brings, that is
-// all, but of who manages which field only what a hold changes; of what an XR composes it is who it
-// is, whose, and how well. It returns nil for nil.
+// trim returns what planning reads of an object: a poll can observe a hundred thousand MRs. The
+// result shares the object's values. XRs, claims, held objects and Crossplane's own kinds keep all
+// but the managedFields that no hold changes. Other composed resources keep their metadata,
+// conditions and the spec fields that identify an MR. It returns nil for nil.
 func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
@@ -30,7 +30,7 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 		case key == "spec":
 			spec := pick(fields, "writeConnectionSecretToRef", "managementPolicies")
 			if _, ok := fields["forProvider"]; ok {
-				spec["forProvider"] = map[string]any{} // It tells an MR that no provider has seen yet.
+				spec["forProvider"] = map[string]any{} // It identifies an MR that no provider has reconciled yet.
 			}
 			out[key] = spec
 		case key == "status":
@@ -43,7 +43,7 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[string]any {
 	out := maps.Clone(fields)
-	if !adoption.IsFreed(u) { // Else they are written back.
+	if !adoption.IsFreed(u) { // Otherwise the managedFields are written back.
 		delete(out, "managedFields")
 		if managers := managers(u); managers != nil {
 			out["managedFields"] = managers
@@ -58,8 +58,8 @@ func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[strin
 	return out
 }
 
-// managers returns who manages what a hold changes, of what can have one, and the data of Secrets
-// that are to get a controller.
+// managers returns the managedFields that a hold changes, for objects that can have one, and those
+// of the data of Secrets that are to get a controller.
 func managers(u *unstructured.Unstructured) []any {
 	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) || adoption.NeedsManagers(u) {
 		return adoption.Managers(u)

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestSlim(t *testing.T) {
+func TestTrim(t *testing.T) {
 	x := xptest.XR("x", xptest.Field(map[string]any{"deep": "yes"}, "spec", "parameters"), xptest.Field("ready", "status", "phase"))
 	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.PublishesTo("infra", "s"))
 	managedBy := func(fields string) xptest.Option {
@@ -58,7 +58,7 @@ func TestSlim(t *testing.T) {
 				xptest.Field(fields, "metadata", "managedFields")(whole)
 			}
 			got := trim(whole)
-			// An annotation that was the only one leaves an empty map.
+			// Removing the only annotation leaves an empty map.
 			if len(got.GetAnnotations()) == 0 {
 				got.SetAnnotations(nil)
 			}
@@ -69,8 +69,8 @@ func TestSlim(t *testing.T) {
 	}
 }
 
-// What is planned for objects is what is planned for what is left of them.
-func TestSlimChangesNoPlan(t *testing.T) {
+// Trimmed objects have the same plans.
+func TestTrimChangesNoPlan(t *testing.T) {
 	objects, _, _, _ := restoredTree()
 	restoredUsage := restored(xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.ControlledBy(xptest.XR("n"))))
 	native := restored(xptest.XR("n", xptest.Refs(restoredUsage)))

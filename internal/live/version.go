@@ -6,15 +6,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inServed returns refs with the versions in which what they name can be read: that of the ref, or
-// else one in which the same kind is served.
+// inServed returns refs with the versions in which their objects can be read: the version of the
+// ref, else one in which the kind is served.
 func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
 	for n, r := range refs {
 		gvk := r.GroupVersionKind()
 		if o.cluster.isKnown(gvk) {
 			continue
 		}
-		other, looked := o.others[gvk]
+		other, looked := o.servedVersions[gvk]
 		if !looked {
 			if err := o.discover(gvk); err != nil {
 				return nil, err
@@ -25,7 +25,7 @@ func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
 					return nil, err
 				}
 			}
-			o.others[gvk] = other
+			o.servedVersions[gvk] = other
 		}
 		if !other.Empty() {
 			o.snapshot.AddRetired(gvk, other)
@@ -36,9 +36,8 @@ func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
 	return refs, nil
 }
 
-// otherVersion returns a kind in the version in which it is served if it is not in the given one,
-// an empty one if it is in that or in none. Of a group of which a version gives no answer the
-// others are looked at.
+// otherVersion returns a kind in another version in which it is served. It returns an empty one if
+// the kind is served in the given version or in none. It skips versions that do not answer.
 func (o *observer) otherVersion(gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	groups, err := o.cluster.groupList()
 	if err != nil {

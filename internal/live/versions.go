@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Versions returns what the CRD of a kind says of its versions, and asks once for each kind. It is
-// the zero value if there is no CRD of the kind, or it may not be read.
+// Versions returns what the CRD of a kind defines as its versions. It reads the CRD of each kind
+// once. It returns the zero value if there is no CRD of the kind or the CRD may not be read.
 func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error) {
 	c.mu.Lock()
 	v, known := c.versions[gk]
@@ -26,7 +26,7 @@ func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Version
 	}
 	gvk, ok, err := c.Served(gk)
 	if err != nil || !ok {
-		return xp.Versions{}, err // It may come yet.
+		return xp.Versions{}, err // The kind may be served later.
 	}
 	gvr, _, err := c.Resource(gvk)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Version
 	}
 	crd, err := c.Get(ctx, xp.Ref{APIVersion: xp.KindCRD.GroupVersion().String(), Kind: xp.KindCRD.Kind, Name: gvr.GroupResource().String()})
 	switch {
-	case isUnserved(err), apierrors.IsForbidden(err): // Another API server than that of CRDs may have the kind.
+	case isUnserved(err), apierrors.IsForbidden(err): // An aggregated API server may serve the kind.
 	case err != nil:
 		return xp.Versions{}, err
 	default:
@@ -47,13 +47,12 @@ func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Version
 	return v, nil
 }
 
-// Convert has the API server convert an object to the version in which it stores the kind, as if it
-// were created in the namespace, and creates nothing. It fails if that can't be done, and not for
-// other reasons for which the object may not be created.
+// Convert makes the API server convert an object to the storage version of its kind, with a dry run
+// that creates it in the namespace. It fails only if the conversion fails or times out.
 func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error {
 	gvr, namespaced, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
-		return nil // Whoever creates it is told.
+		return nil // The create request returns this error.
 	}
 	if !namespaced {
 		namespace = ""
@@ -66,7 +65,7 @@ func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, nam
 	})
 	switch {
 	case xp.IsConversion(err):
-		return err //nolint:wrapcheck // Whoever asks names the object.
+		return err //nolint:wrapcheck // The caller adds the object.
 	case isTimeout(err), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("there was no answer for %s", time.Since(began).Round(time.Second))
 	default:
@@ -74,7 +73,7 @@ func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, nam
 	}
 }
 
-// creatable returns what of an object of a backup can be created.
+// creatable returns the part of a backed-up object that can be created.
 func creatable(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	delete(object, "status")
@@ -88,18 +87,18 @@ func creatable(u *unstructured.Unstructured, namespace string) *unstructured.Uns
 	return b
 }
 
-// unconvertedFor is for how long nobody lists a kind again that could not be converted: there may
-// be thousands of it to restore, and a webhook may take 30 s to give no answer.
-const unconvertedFor = 10 * time.Second
+// unconvertedTTL is for how long a kind that could not be converted is not listed again. A restore
+// may have thousands of its objects, and a webhook may take 30 s to time out.
+const unconvertedTTL = 10 * time.Second
 
-// An unreadableKind kind is one that could not be converted when it was listed.
+// An unreadableKind is a kind whose conversion failed when it was listed.
 type unreadableKind struct {
 	err error
 	at  time.Time
 }
 
-// noteUnreadable takes note of why a kind can't be listed, if that is for long, and returns it.
-func (c *Cluster) noteUnreadable(gvk schema.GroupVersionKind, err error) error {
+// recordUnreadable records the error of a list if it is a failed conversion, and returns the error.
+func (c *Cluster) recordUnreadable(gvk schema.GroupVersionKind, err error) error {
 	if xp.IsConversion(err) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -109,11 +108,11 @@ func (c *Cluster) noteUnreadable(gvk schema.GroupVersionKind, err error) error {
 	return err
 }
 
-// unconverted returns why a kind could not be listed a moment ago.
-func (c *Cluster) unconverted(gvk schema.GroupVersionKind) error {
+// conversionError returns the error of a kind that could not be listed a moment ago.
+func (c *Cluster) conversionError(gvk schema.GroupVersionKind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedFor {
+	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedTTL {
 		return u.err
 	}
 

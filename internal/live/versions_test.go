@@ -29,7 +29,7 @@ import (
 var errConversion = apierrors.NewInternalError(errors.New(
 	`conversion webhook for cloud.example.org/v1alpha1, Kind=Bucket failed: Post "https://provider.crossplane-system.svc/convert": service "provider" not found`))
 
-// What can't be converted is not missing, and keeps nobody else waiting, whatever it is.
+// An object that can't be converted is not missing, and blocks no other XR.
 func TestObserveWhatCannotBeConverted(t *testing.T) {
 	theirs := xptest.With(restored(xptest.Claim("theirs")), xptest.SeenPaused())
 	bucket := restored(xptest.MR("b", xptest.PublishesTo("infra", "s")))
@@ -49,7 +49,7 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.mine, tc.other, restored(xptest.Revision(xptest.RevisionName, claimed)))
 			s.refuseLists(tc.fails, false, errConversion)
-			w, err := rushed(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(tc.mine), xp.RefTo(tc.other)})
+			w, err := withoutPauses(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(tc.mine), xp.RefTo(tc.other)})
 			if err != nil {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
@@ -66,8 +66,8 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 	}
 }
 
-// One kind that can't be converted says nothing of others, and is not waited for as a restart of
-// the API server is.
+// A failed conversion of one kind does not concern other kinds, and is not retried as long as a
+// restart of the API server takes.
 func TestConversionIsNotOutage(t *testing.T) {
 	s := newServer(xptest.MR("b"))
 	asked := 0
@@ -76,7 +76,7 @@ func TestConversionIsNotOutage(t *testing.T) {
 
 		return true, nil, errConversion
 	})
-	c := rushed(s.cluster())
+	c := withoutPauses(s.cluster())
 	for range 3 {
 		if _, err := c.Exists(t.Context(), xp.RefTo(xptest.MR("b"))); !xp.IsConversion(err) {
 			t.Errorf("got %v", err)
@@ -89,7 +89,7 @@ func TestConversionIsNotOutage(t *testing.T) {
 		t.Errorf("the API server is taken for silent: %v", c.silent)
 	}
 	began := time.Now()
-	c.now = func() time.Time { return began.Add(unconvertedFor) }
+	c.now = func() time.Time { return began.Add(unconvertedTTL) }
 	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || asked != 2*fewRetries {
 		t.Errorf("asked %d times, and got %v: the webhook may have come", asked, err)
 	}
@@ -138,7 +138,7 @@ func TestVersions(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := tc.server()
-			c := rushed(s.cluster())
+			c := withoutPauses(s.cluster())
 			for range 2 {
 				got, err := c.Versions(t.Context(), tc.kind)
 				if diff := cmp.Diff(tc.want, got); (err != nil) != tc.fails || diff != "" {
@@ -169,8 +169,8 @@ func TestConvert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
 			s.PrependReactor("create", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				create := a.(clienttesting.CreateActionImpl)    //nolint:forcetypeassert // It is one.
-				u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
+				create := a.(clienttesting.CreateActionImpl)    //nolint:forcetypeassert // The reactor gets only creates.
+				u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 				if u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil || len(u.GetOwnerReferences()) > 0 {
 					t.Errorf("An API server does not create this: %v", u.Object)
 				}
@@ -185,7 +185,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// The fake of a client does not say with which options something was created.
+// The fake client does not record the options of a create.
 func TestConvertCreatesNothing(t *testing.T) {
 	var query url.Values
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
