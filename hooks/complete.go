@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 )
 
-// completionTimeout is how long a shell waits for what is to be completed.
+// completionTimeout limits a completion that reads the cluster: the user's shell waits for it.
 const completionTimeout = 5 * time.Second
 
 // completeContext completes the contexts of the kubeconfig file.

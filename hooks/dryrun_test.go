@@ -31,7 +31,7 @@ func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.ItemR
 
 func TestInspectOrder(t *testing.T) {
 	var asked *velerov1.Restore
-	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, tell func(report.ItemResult)) error {
+	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, add func(report.ItemResult)) error {
 		if c != nil {
 			t.Error("Without --against there is no cluster.")
 		}
@@ -39,10 +39,10 @@ func TestInspectOrder(t *testing.T) {
 		xr := fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep})
 		xr.For = &xp.Ref{Kind: "Bucket", Name: "shop-b"}
 
-		tell(xr)
-		tell(fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}))
-		tell(fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}))
-		tell(xr)
+		add(xr)
+		add(fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}))
+		add(fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}))
+		add(xr)
 
 		return nil
 	}

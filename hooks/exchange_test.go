@@ -129,7 +129,7 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 	} else {
 		err = failed(e.run(ctx))
 	}
-	o.sayError(err)
+	o.printError(err)
 	xr := s.get(t, xorders, "", "x")
 	refs, _ := xp.CompositeFrom(xr).ResourceRefs()
 

@@ -65,7 +65,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 			if codeOf(failed(err)) != tc.code {
 				t.Errorf("%s got %v, want code %d", tc.reason, err, tc.code)
 			}
-			if err := o.guardOff(t.Context(), cluster, probingOf(cluster)); err != nil {
+			if err := o.guardOff(t.Context(), cluster, proberOf(cluster)); err != nil {
 				t.Errorf("%s got %v", tc.reason, err)
 			}
 			for _, must := range append(tc.status, tc.off...) {

@@ -215,7 +215,7 @@ func TestGuardOn(t *testing.T) {
 			tc.on.options = &options{Streams: Streams{In: bytes.NewReader(xptest.Backup(xptest.MR("b"))), Out: &out, Err: &errs}, velero: "velero"}
 			tc.on.crossplane = defaultCrossplane
 			cluster := live.NewCluster(s, s)
-			err := tc.on.run(t.Context(), cluster, probing{patience: time.Second, pause: time.Millisecond, probe: cluster.Probe})
+			err := tc.on.run(t.Context(), cluster, prober{timeout: time.Second, pause: time.Millisecond, probe: cluster.Probe})
 			var got want
 			if err != nil {
 				got.Err = err.Error()
@@ -257,7 +257,7 @@ func TestGuardOnNotEnforced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var errs bytes.Buffer
 			g := &guardOn{options: &options{Streams: Streams{Err: &errs}}, paused: tc.paused}
-			_, err := g.awaitForce(t.Context(), probing{pause: time.Millisecond, probe: func(context.Context) (live.Probe, error) { return tc.does, tc.err }})
+			_, err := g.awaitEnforced(t.Context(), prober{pause: time.Millisecond, probe: func(context.Context) (live.Probe, error) { return tc.does, tc.err }})
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s got %v, want %q", tc.reason, err, tc.want)
 			}

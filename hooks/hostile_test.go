@@ -79,14 +79,14 @@ func TestWaitSaysNothingForOthers(t *testing.T) {
 		"an option": xptest.ModernXR("-rf", xptest.In("--all"), xptest.Annotated(adoption.AnnotationHold, markOf(t, "velero/r"))),
 	} {
 		var out, stderr bytes.Buffer
-		w := &wait{options: newOptions(Streams{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond, told: map[string]string{}}
+		w := &wait{options: newOptions(Streams{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond, reported: map[string]string{}}
 		w.look = func(context.Context) (live.Roots, error) {
 			return live.Roots{
 				Kinds: 1, Objects: []*unstructured.Unstructured{u}, Unasked: map[string]string{forged: forged},
 				Unread: map[schema.GroupVersionKind]error{{Group: "example.org", Version: "v1", Kind: forged}: errors.New(forged)},
 			}, nil
 		}
-		w.sayError(failed(w.run(t.Context())))
+		w.printError(failed(w.run(t.Context())))
 		obeyed(t, of, out.String())
 		obeyed(t, of, stderr.String())
 		if of == "an option" && !strings.Contains(stderr.String(), "validate -- --all/-rf") {
@@ -196,7 +196,7 @@ var forgedFile = strings.NewReplacer("\x00", "", "/", "").Replace(forged)
 func TestReleasedIsOneLine(t *testing.T) {
 	var b bytes.Buffer
 	o := newOptions(Streams{Out: &b, Err: &b})
-	(&release{options: o}).say("%s: %s", forged, report.Released)
+	(&release{options: o}).logf("%s: %s", forged, report.Released)
 	if got := strings.Count(b.String(), "\n"); got != 1 {
 		t.Errorf("%d lines: %q", got, b.String())
 	}

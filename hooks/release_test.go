@@ -64,7 +64,7 @@ func (s *server) release(t *testing.T, of releasing) results {
 	} else {
 		err = failed(r.run(t.Context()))
 	}
-	o.sayError(err)
+	o.printError(err)
 	got := results{err: problems.String(), out: out.String(), Code: codeOf(err)}
 	if out.Len() == 0 || gocmp.Or(of.format, printer.JSON) != printer.JSON {
 		return got
