@@ -7,8 +7,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkExchanges finds claims and XRs that an exchange has paused. What is held by then is told
-// with the hold.
+// checkExchanges finds claims and XRs that an exchange has paused. checkHolds reports those that
+// are held by then.
 func (d *diagnosis) checkExchanges() {
 	for _, o := range sorted(slices.Concat(d.claims, d.composites)) {
 		if o.is(isMarked) {

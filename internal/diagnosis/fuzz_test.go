@@ -71,7 +71,7 @@ func TestLongChain(t *testing.T) {
 	}
 	o.Add(next)
 	trees := o.Trees()
-	if len(trees) != long/deepest {
+	if len(trees) != long/maxDepth {
 		t.Errorf("there are %d trees", len(trees))
 	}
 	found := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkHolds finds what is held: by a Restore that works on it, or by none.
+// checkHolds finds held objects, whether or not their Restore is under way.
 func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
 		u := o.full()
@@ -29,12 +29,12 @@ func (d *diagnosis) checkHolds() {
 		case err != nil:
 			d.add(report.Malformed, report.Grave, r, err.Error(), "correct or remove that annotation, and then run release")
 		case h != nil:
-			d.held(u, h)
+			d.addHeld(u, h)
 		}
 	}
 }
 
-func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
+func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	why := h.Reason
 	plan, planned := d.Plans[xp.RefTo(u).ID()]
 	switch {
@@ -68,7 +68,8 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	}
 }
 
-// restoreName is the name of a Restore without its namespace, as the velero command takes it.
+// restoreName returns the name of a Restore without its namespace, as the velero command expects
+// it.
 func restoreName(restore string) string {
 	_, name, _ := strings.Cut(restore, "/")
 
@@ -86,8 +87,8 @@ func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
 // PhaseUnread stands for the phase of a Restore that could not be read.
 const PhaseUnread = "Unread"
 
-// IsUnderWay reports whether Velero still works on a Restore of the phase, so that its operations
-// lift its holds.
+// IsUnderWay reports whether Velero still works on a Restore with the phase. Its operations lift
+// its holds.
 func IsUnderWay(phase string) bool {
 	switch phase {
 	case "", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed":
@@ -97,7 +98,7 @@ func IsUnderWay(phase string) bool {
 	}
 }
 
-// checkLeft finds a setting of a hold on what is not held.
+// checkLeft finds a setting that a hold left on an object that is not held.
 func (d *diagnosis) checkLeft(u *unstructured.Unstructured) {
 	setting := adoption.LeftoverSetting(u)
 	if setting == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkUsages finds Usages that XRs have left behind, which forbid the deletion of what nobody
-// uses.
+// checkUsages finds Usages that XRs have left behind. They block a deletion although nothing uses
+// the object any more.
 func (d *diagnosis) checkUsages() {
 	var composed []*unstructured.Unstructured
 	for _, u := range fullObjects(sorted(d.usages)) {
@@ -35,8 +35,8 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isGoing reports whether a Usage is being deleted and may well be gone soon: Crossplane keeps it
-// until what uses the used object is gone.
+// isGoing reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it until
+// the using object is gone.
 func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {
@@ -45,5 +45,5 @@ func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
 	user, ok := xp.User(usage)
 	u := d.Get(user)
 
-	return d.Now.Sub(deleted.Time) < patience || ok && u != nil && u.GetDeletionTimestamp() != nil
+	return d.Now.Sub(deleted.Time) < stuckAfter || ok && u != nil && u.GetDeletionTimestamp() != nil
 }

@@ -172,9 +172,9 @@ func TestValidate(t *testing.T) {
 		"StuckOld": {
 			reason: "Nobody has since it was changed.", objects: all(xptest.With(x, xptest.Generation(3), xptest.OfGeneration(2), changed(2*time.Minute))), want: []string{"problem Stuck XOrder x"},
 		},
-		"StuckAtLast": {reason: "It has had the time that it may take.", objects: all(xptest.XR("x", changed(patience))), want: []string{"problem Stuck XOrder x"}},
+		"StuckAtLast": {reason: "It has had the time that it may take.", objects: all(xptest.XR("x", changed(stuckAfter))), want: []string{"problem Stuck XOrder x"}},
 		"StuckMRAtLast": {
-			reason: "So has an MR.", objects: all(xptest.MR("b", changed(patienceProvider))), want: []string{"problem Stuck Bucket b"},
+			reason: "So has an MR.", objects: all(xptest.MR("b", changed(stuckAfterProvider))), want: []string{"problem Stuck Bucket b"},
 		},
 		"NoGeneration": {reason: "Crossplane v1 does not say as of when it has reconciled something.", objects: all(xptest.With(x, xptest.Generation(3)))},
 		"StuckPaused":  {reason: "It is not paused any more.", objects: all(xptest.XR("x", xptest.SeenPaused())), want: []string{"problem Stuck XOrder x"}},

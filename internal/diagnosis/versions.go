@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Versions returns what the objects say of versions: which Crossplane they need, which packages
-// were installed, and what XRDs define.
+// Versions returns the Crossplane versions that can run the objects, the installed packages, and
+// the kinds of the XRDs.
 func (o *Objects) Versions() []report.Version {
 	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
 	if i := o.RanOn(); i.Version != "" {
@@ -31,7 +31,7 @@ func (o *Objects) Versions() []report.Version {
 	return versions
 }
 
-// crossplane says which versions of Crossplane can run what there is, and why others can't.
+// crossplane returns the versions of Crossplane that can run the objects, and why others cannot.
 func (o *Objects) crossplane() string {
 	var old, modern []string
 	for _, u := range sorted(slices.Concat(o.platform, o.composites, o.usages)) {
@@ -62,7 +62,7 @@ func some(list []string) string {
 	return list[0]
 }
 
-// definedKinds says what an XRD defines.
+// definedKinds describes the kinds, versions and scope of an XRD.
 func definedKinds(xrd *unstructured.Unstructured) string {
 	var kinds, served []string
 	for _, k := range xp.DefinitionKinds(xrd) {
