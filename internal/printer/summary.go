@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// summary says what there is, how it is, and what to do: on a terminal that is what one sees first.
+// summary returns the counts, the verdict and what to do. It comes last, where a user of a terminal
+// looks first.
 func (s *textReport) summary() string {
 	var lines []string
 	for _, r := range s.report.Restores {
@@ -69,7 +70,7 @@ func counts(r *report.Report) string {
 	return line + "."
 }
 
-// verdict says how it stands, and what to do about it.
+// verdict returns the overall result, and what to do.
 func verdict(r *report.Report) (what, next string) {
 	source := ""
 	if r.Source != "" {
@@ -120,7 +121,7 @@ func advice(r *report.Report) string {
 	}
 }
 
-// some returns a number and of what.
+// some returns a number with a noun.
 func some(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -131,8 +132,8 @@ func some(n int, what string) string {
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// moment is a point in time as it can be compared with logs.
+// moment returns a time in the format of logs.
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// ago is a duration as kubectl prints it.
+// ago returns a duration in kubectl's format.
 func ago(d time.Duration) string { return duration.HumanDuration(d) }
