@@ -80,7 +80,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 	}
 }
 
-// Whoever waits for the adoption must not forget the guard.
+// A user who waits for the adoption must not forget the guard.
 func TestWaitBehindGuard(t *testing.T) {
 	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
 	late := &exit{code: ExitTimeout}
@@ -118,7 +118,7 @@ func TestWaitBehindGuard(t *testing.T) {
 	}
 }
 
-// What a Restore has not come to yet still needs the guard.
+// Objects that a Restore has not created yet still need the guard.
 func TestWaitForRestores(t *testing.T) {
 	of := func(name, phase string) *unstructured.Unstructured {
 		return xptest.Object("velero.io/v1", "Restore", "velero", name, xptest.Field(phase, "status", "phase"))

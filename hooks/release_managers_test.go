@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// managedBy is an object that was created an hour ago, with an entry of managedFields that its
-// manager has written so long after that.
+// managedBy returns an object created an hour ago, with a managedFields entry of manager at that
+// time plus after.
 func managedBy(u *unstructured.Unstructured, manager string, after time.Duration) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	created := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
@@ -38,8 +38,8 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
-		of      releasing
-		// says is the reason, and next what to do.
+		of      releaseArgs
+		// says is the reason, next the next step.
 		says, next string
 		want       want
 	}{
@@ -62,7 +62,7 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 		"DryRun": {
 			reason:  "Now it can still be brought back.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", time.Second), left.xr, left.mr, left.revision},
-			of:      releasing{dryRun: true}, says: reasonManagersMissing, next: nextManagersMissing,
+			of:      releaseArgs{dryRun: true}, says: reasonManagersMissing, next: nextManagersMissing,
 			want: want{results: map[string]report.Result{xr: report.WouldRelease, claim: report.WouldRelease}, lost: []string{claim}},
 		},
 		"StillHeld": {
@@ -73,7 +73,7 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 		"Forced": {
 			reason:  "The same, with what else is lost.",
 			objects: []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.revision},
-			of:      releasing{force: true, yes: true}, says: reasonManagersLost, next: nextManagersLost,
+			of:      releaseArgs{force: true, yes: true}, says: reasonManagersLost, next: nextManagersLost,
 			want: want{results: map[string]report.Result{xr: report.Forced, claim: report.Released}, lost: []string{xr}},
 		},
 	}

@@ -126,7 +126,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A person reads each setting in a line, and then what is wrong, with what to do.
+// The table has a line for each setting, then the faults with their next step.
 func TestSettingsAsATable(t *testing.T) {
 	restore := xptest.Object("velero.io/v1", "Restore", "velero", "nightly", xptest.Annotated("velero.crossplane.io/hold", "all"),
 		xptest.Annotated("velero.crossplane.io/release", "manual"))

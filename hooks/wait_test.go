@@ -37,13 +37,13 @@ func TestWait(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		names  []string
-		// looks are what is seen, the last of them for ever, and failure what the first look fails
-		// with.
+		// looks are the results of the rounds; the last repeats. failure is the error of the first
+		// round.
 		looks   []live.Roots
 		failure error
 		want    error
 		out     string
-		// err is in the progress and the error, in this order.
+		// err are texts in the progress and the error, in this order.
 		err []string
 	}{
 		"Adopted": {reason: "It is over at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},

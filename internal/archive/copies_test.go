@@ -44,14 +44,13 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Velero writes each item into the directory of its version, and that of the preferred one above it
-// too.
+// Velero writes each item into a directory of its version, and the preferred version above it too.
 func TestVersions(t *testing.T) {
 	const dir = "resources/buckets.cloud.example.org/"
 	cases := map[string]struct {
 		reason string
 		dirs   []string
-		// want are the versions that are told of, because nothing is above them.
+		// want are the versions that are reported because the directory above lacks the item.
 		want []string
 		kept int
 	}{

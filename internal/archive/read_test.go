@@ -143,7 +143,7 @@ func TestSecretsHaveNoValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var of []any // An Item itself prints its name only.
+			var of []any // An Item's own output has its name only.
 			for _, i := range b.Items {
 				of = append(of, i.object, i.Object().Object)
 			}
@@ -304,7 +304,7 @@ func flip(b []byte, at int) []byte {
 	return b
 }
 
-// FuzzRead reads whatever there can be in a file. It must neither panic nor keep what it may not.
+// FuzzRead reads arbitrary files. It must neither panic nor keep data of Secrets.
 func FuzzRead(f *testing.F) {
 	f.Add(backupOf(f, file{name: here, content: bucket}), false)
 	f.Add(tarOf(f, file{name: version, content: "1.1.0"}, file{name: here, content: bucket}), true)
@@ -325,7 +325,7 @@ func FuzzRead(f *testing.F) {
 	}
 	good := backupOf(f, file{name: here, content: bucket})
 	f.Add(good[:len(good)/2], false)
-	f.Add(bytes.Repeat(good, 2), false)         // Of a gzip file there can be several, one after the other.
+	f.Add(bytes.Repeat(good, 2), false)         // A gzip file can have several members.
 	f.Add(zipped(f, make([]byte, 1<<20)), true) // It is longer than it looks.
 	f.Add(sparse(f), true)
 	f.Fuzz(func(t *testing.T, b []byte, wrap bool) {
@@ -349,7 +349,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// sparse is a tarball with a PAX header that says that its entry is sparse.
+// sparse is a tarball whose PAX header declares its entry sparse.
 func sparse(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer

@@ -77,7 +77,7 @@ func TestChoose(t *testing.T) {
 			if diff := cmp.Diff(append([]string{}, tc.trees...), got); diff != "" {
 				t.Errorf("%s\ntrees: -want, +got:\n%s", tc.reason, diff)
 			}
-			found := said(problems)
+			found := summaries(problems)
 			slices.Sort(found)
 			slices.Sort(tc.problems)
 			if diff := cmp.Diff(tc.problems, found); diff != "" {

@@ -183,7 +183,7 @@ func TestValidate(t *testing.T) {
 		"NotSynced":    {reason: "It says so itself.", objects: all(xptest.XR("x", xptest.Synced("False", "ReconcileError", "no"))), want: []string{"warning NotSynced XOrder x"}},
 		"NotReady":     {reason: "It says so itself.", objects: all(xptest.MR("b", ready("False"))), want: []string{"warning NotReady Bucket b"}},
 		"Quarantined": {
-			reason: "Somebody wants it held.", objects: all(away(xptest.With(lists, xptest.Without("status"))), away(claim)),
+			reason: "Somebody wants it held.", objects: all(quarantined(xptest.With(lists, xptest.Without("status"))), quarantined(claim)),
 			want: []string{"problem Quarantined OrderClaim team-a/c", "problem Quarantined XOrder x"},
 		},
 		"ByHand": {
@@ -196,7 +196,7 @@ func TestValidate(t *testing.T) {
 			want: []string{"problem Held Bucket new"},
 		},
 		"QuarantinedNew": {
-			reason: "Nobody had reconciled it yet.", objects: all(away(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
+			reason: "Nobody had reconciled it yet.", objects: all(quarantined(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
 			want: []string{"problem Quarantined Bucket new"},
 		},
 		"Exchanging": {
@@ -218,21 +218,21 @@ func TestValidate(t *testing.T) {
 			if tc.change != nil {
 				tc.change(o)
 			}
-			if diff := cmp.Diff(tc.want, said(Validate(o, ClusterState{Now: now}))); diff != "" {
+			if diff := cmp.Diff(tc.want, summaries(Validate(o, ClusterState{Now: now}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// What each has is no name, and to compare all of them would take for ever.
+// An external-name that many MRs share is no identity, and comparing all pairs would take too long.
 func TestCrowdsAreNotCompared(t *testing.T) {
 	for _, n := range []int{maxShared, maxShared + 1, maxShared + 9} {
 		var objects []*unstructured.Unstructured
 		for i := range n {
 			objects = append(objects, xptest.MR(fmt.Sprint("b", i), xptest.Annotated(xp.AnnotationExternalName, "default"), ready("True")))
 		}
-		// The first is no duplicate of another.
+		// The first one duplicates none before it.
 		if got := len(Validate(objectsOf(objects...), ClusterState{Now: now})); got != maxShared-1 {
 			t.Errorf("of %d MRs with one name %d are told of, not %d", n, got, maxShared-1)
 		}

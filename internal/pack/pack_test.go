@@ -128,8 +128,8 @@ func TestField(t *testing.T) {
 	}
 }
 
-// Of what comes up only once there is no word, and the number of words has an end: whoever writes a
-// backup must not decide how much memory they take.
+// A value that occurs once does not become a word, and the number of words is bounded: the author
+// of a backup must not decide how much memory they take.
 func TestWordsHaveAnEnd(t *testing.T) {
 	p := New()
 	names := map[string]any{}
@@ -167,8 +167,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// FuzzPack packs whatever JSON can be, as long as it is an object, and looks whether the same comes
-// out.
+// FuzzPack packs any JSON object and checks that unpacking returns the same.
 func FuzzPack(f *testing.F) {
 	for _, u := range xptest.Zoo() {
 		b, err := u.MarshalJSON()
@@ -201,8 +200,8 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// FuzzSlim packs from JSON, and looks whether that is what it would be to decode it as Kubernetes
-// does, to take fields off and to pack the rest.
+// FuzzSlim checks that packing from JSON equals decoding as Kubernetes does, removing fields and
+// packing the rest.
 func FuzzSlim(f *testing.F) {
 	for n, u := range xptest.Zoo() {
 		if n%2 == 0 {

@@ -16,9 +16,9 @@ func TestEffect(t *testing.T) {
 		return &Place{Kind: KindRestore, Namespace: "velero", Name: "monday", Data: annotations}
 	}
 	type want struct {
-		// Set are those that somebody has set, with where.
+		// Set are the settings that are set, with their place.
 		Set map[string]string
-		// Faults are their names, places and the beginnings of their reasons.
+		// Faults are names, places and the beginnings of reasons.
 		Faults []string
 	}
 	cases := map[string]struct {
@@ -105,7 +105,7 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// A fault that Parse finds first is one of those that Effect finds, and without one there are none.
+// Effect finds faults if and only if Parse fails. The first one is Parse's error.
 func FuzzEffect(f *testing.F) {
 	f.Add("hold", "all", "clone", "x")
 	f.Add("x", "", NameTimeout, "")
