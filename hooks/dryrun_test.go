@@ -80,7 +80,7 @@ func TestMappingsNeedACluster(t *testing.T) {
 	}
 }
 
-func TestFulfil(t *testing.T) {
+func TestApplyResults(t *testing.T) {
 	b := readBackup(t, xptest.Backup(shop()...))
 	trees := objectsOf(b).Trees()
 	results := []report.ItemResult{

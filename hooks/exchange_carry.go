@@ -65,10 +65,10 @@ func (e *exchangeRun) list(p exchange.Plan) {
 
 func (e *exchangeRun) printDone(root xp.Ref) {
 	fmt.Fprintf(e.Out, "%s is paused and composes nothing, until a restore takes it over. Restore now: velero restore create --from-backup BACKUP --wait. "+
-		"Or have it compose anew: %s\n", root, e.abandoning(root))
+		"Or have it compose anew: %s\n", root, e.abandonCommand(root))
 }
 
-func (e *exchangeRun) abandoning(root xp.Ref) xp.Command {
+func (e *exchangeRun) abandonCommand(root xp.Ref) xp.Command {
 	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
 }
 
@@ -94,7 +94,7 @@ func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Uns
 		})
 	}
 	if err := e.removeAll(ctx, root, now.Items); err != nil {
-		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandoning(confirmed.Root))
+		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandonCommand(confirmed.Root))
 
 		return err
 	}

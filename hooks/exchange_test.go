@@ -178,7 +178,7 @@ func TestExchange(t *testing.T) {
 			},
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "it is not as it was confirmed any more",
 		},
-		"Deaf": {
+		"PauseNotReported": {
 			reason: "Crossplane can still be composing.", of: a, ignoresPauses: true, args: []string{"--yes", "--ignore-pauses"},
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "is it running?",
 		},
@@ -258,8 +258,8 @@ func TestExchangeAgain(t *testing.T) {
 	}
 }
 
-// TestExchangeLoses has another writer take the pause off meanwhile.
-func TestExchangeLoses(t *testing.T) {
+// TestExchangeWhosePauseIsTakenOff has another writer take the pause off meanwhile.
+func TestExchangeWhosePauseIsTakenOff(t *testing.T) {
 	a := newRecomposedTree("two")
 	s := exchangeServer(false, a.xr, a.recreated)
 	s.PrependReactor("delete", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -81,7 +81,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 }
 
 // A user who waits for the adoption must not forget the guard.
-func TestWaitBehindGuard(t *testing.T) {
+func TestWaitWithGuard(t *testing.T) {
 	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
 	late := &exit{code: ExitTimeout}
 	cases := map[string]struct {

@@ -68,7 +68,7 @@ func hostileTree(t *testing.T, restore string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{claim, xr, xptest.Revision(xptest.RevisionName, x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))}
 }
 
-func TestWaitSaysNothingForOthers(t *testing.T) {
+func TestWaitWithHostileText(t *testing.T) {
 	marked := func(restore string) *unstructured.Unstructured {
 		return xptest.ModernXR(hostile, xptest.Annotated(adoption.AnnotationHold, markOf(t, restore)))
 	}
@@ -97,7 +97,7 @@ func TestWaitSaysNothingForOthers(t *testing.T) {
 	}
 }
 
-func TestReleaseSaysNothingForOthers(t *testing.T) {
+func TestReleaseWithHostileText(t *testing.T) {
 	for of, restore := range map[string]string{"a mark": "velero/gone", "a forged mark": "velero/" + hostile, "an option": "velero/--all"} {
 		for _, r := range []releaseArgs{{timeout: time.Millisecond}, {dryRun: true}, {dryRun: true, force: true}, {force: true, yes: true}} {
 			s := newServer(hostileTree(t, restore)...)
@@ -117,7 +117,7 @@ func TestReleaseSaysNothingForOthers(t *testing.T) {
 }
 
 // The question comes after the risks. Text from objects neither answers it nor fakes another one.
-func TestReleaseAsksInItsOwnWords(t *testing.T) {
+func TestReleaseQuestionWithHostileText(t *testing.T) {
 	keyboard, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestReleaseAsksInItsOwnWords(t *testing.T) {
 	}
 }
 
-func TestValidateSaysNothingForOthers(t *testing.T) {
+func TestValidateWithHostileText(t *testing.T) {
 	for _, restore := range []string{"velero/gone", "velero/" + hostile, "velero/--all"} {
 		s := newServer(append(hostileTree(t, restore), xptest.MR("-rf", xptest.Synced("False", hostile, hostile), xptest.Annotated(xp.AnnotationExternalName, hostile)))...)
 		for _, format := range printer.Formats() {
@@ -163,7 +163,7 @@ func TestValidateSaysNothingForOthers(t *testing.T) {
 	}
 }
 
-func TestInspectSaysNothingForOthers(t *testing.T) {
+func TestInspectWithHostileText(t *testing.T) {
 	x := xptest.XR("-rf")
 	mr := xptest.MR(hostileFile, xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationExternalName, hostile), xptest.Synced("False", hostile, hostile))
 	objects := []*unstructured.Unstructured{

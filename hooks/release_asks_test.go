@@ -41,7 +41,7 @@ func TestReleaseAsks(t *testing.T) {
 }
 
 // The user has not agreed to changes since the question.
-func TestReleaseForcesOnlyWhatWasAgreedTo(t *testing.T) {
+func TestReleaseForcesOnlyConfirmed(t *testing.T) {
 	left := newLeftTree("1")
 	s := newServer(left.claim, left.xr, left.revision)
 	keyboard, terminal, err := pty.Open()

@@ -44,7 +44,7 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 		if h.Result != report.WouldWait {
 			continue
 		}
-		h.Next = afterMending(h)
+		h.Next = nextAfterFix(h)
 		if h.parent != nil && waits[h.parent] == "" {
 			waits[h.parent] = h.Object.String() + ", which would stay held"
 		}

@@ -269,7 +269,7 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 			if h.Reason == "" {
 				h.Reason = whyHeld(p, hold)
 			}
-			h.Next = afterMending(h)
+			h.Next = nextAfterFix(h)
 		case !h.schedule && !p.Done:
 			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.FirstReasons(p.Waiting)
 			h.Next = "see whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
@@ -292,7 +292,7 @@ func howToRead(err error) string {
 	return "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
 }
 
-func afterMending(h *held) string {
+func nextAfterFix(h *held) string {
 	return "mend that, and run: " + xp.ReleaseCommand(h.Object).String() + " (to see what doing without it can cost, with --force --dry-run)"
 }
 

@@ -224,11 +224,11 @@ func TestRelease(t *testing.T) {
 		"CopyUnasked": {
 			reason: "It is as somebody wanted it.", objects: []*unstructured.Unstructured{copied}, want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
 		},
-		"Nameless": {
+		"NoExternalName": {
 			reason: "Its provider would make a second one.", objects: []*unstructured.Unstructured{nameless},
 			want: results{Results: map[string]report.Result{"Bucket n": report.StillHeld}, Code: ExitProblems},
 		},
-		"NamelessForced": {
+		"NoExternalNameForced": {
 			reason: "Somebody wants just that.", objects: []*unstructured.Unstructured{nameless}, of: releaseArgs{force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "its provider makes another external resource",
 		},

@@ -29,7 +29,7 @@ func TestUsage(t *testing.T) {
 		// out and err are the beginnings of the output.
 		out, err string
 	}{
-		"Slip": {
+		"Typo": {
 			reason: "A command that is nearly right is named.", args: "valdate", code: ExitUsage,
 			err: "Error: unknown command \"valdate\"; did you mean validate?\nSee \"velero-plugin-for-crossplane --help\".\n",
 		},

@@ -283,7 +283,7 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	var left []pending
 	// An extension API server that is down for good must not block the wait.
 	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {
-		w.reportOnce(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
+		w.reportChange(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
 	}
 	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
 	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
@@ -293,7 +293,7 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 			next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace",
 		}
 		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
-			w.reportOnce(p.what, p.what+" is left out, since it may not be read: "+p.why)
+			w.reportChange(p.what, p.what+" is left out, since it may not be read: "+p.why)
 
 			continue
 		}
@@ -306,11 +306,11 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 // reportPending prints the pending entries that have changed.
 func (w *wait) reportPending(left []pending) {
 	for _, p := range left {
-		w.reportOnce(p.what, "waiting for "+p.String())
+		w.reportChange(p.what, "waiting for "+p.String())
 	}
 }
 
-func (w *wait) reportOnce(of, what string) {
+func (w *wait) reportChange(of, what string) {
 	if w.reported[of] != what {
 		w.reported[of] = what
 		fmt.Fprintln(w.Err, time.Now().UTC().Format(time.RFC3339), what)

@@ -51,7 +51,7 @@ func TestWait(t *testing.T) {
 			reason: "It waits until the hold is off.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Order team-a/o: it is held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
 		},
-		"HeldForEver": {
+		"HeldPastTimeout": {
 			reason: "What is not adopted is named, with the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
 			err: []string{"waiting for Order team-a/o", "this is not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
 		},

@@ -130,7 +130,7 @@ func (v *liveView) fit(line string) string {
 	return text.Snip(line, v.width-1, "…")
 }
 
-// close ends the view. What follows starts on a new line.
+// close ends the view. Later output starts on a new line.
 func (v *liveView) close() {
 	v.stop()
 	if v.writer.Length() > 0 {

@@ -59,7 +59,7 @@ type Flaw struct {
 	Path string
 	// Item is the item that the path names; without a name if the path is not that of an item.
 	Item xp.Item
-	// Why says what is wrong with the file.
+	// Why is what is wrong with the file.
 	Why string
 	// Ignored is set if Velero ignores the file too.
 	Ignored bool

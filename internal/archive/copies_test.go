@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-func TestTwice(t *testing.T) {
+func TestDuplicateItems(t *testing.T) {
 	other := strings.Replace(bucket, `"n":1`, `"n":2`, 1)
 	cases := map[string]struct {
 		reason      string
@@ -64,7 +64,7 @@ func TestVersions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reader{
 				limits: Default(), packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
-				resources: map[schema.GroupResource]schema.GroupResource{}, backup: &Backup{Versions: map[schema.GroupResource]string{}}, known: true,
+				resources: map[schema.GroupResource]schema.GroupResource{}, backup: &Backup{Versions: map[schema.GroupResource]string{}}, hasFormat: true,
 			}
 			for _, version := range tc.dirs {
 				f := file{name: dir + version + "cluster/b.json", content: bucket}

@@ -16,8 +16,8 @@ import (
 // GroupCRD is the group of CRDs.
 const GroupCRD = "apiextensions.k8s.io"
 
-// crossplanes is part of every label, annotation and finalizer that Crossplane writes.
-var crossplanes = []byte("crossplane.io") //nolint:gochecknoglobals // It is a constant.
+// crossplaneDomain is part of every label, annotation and finalizer that Crossplane writes.
+var crossplaneDomain = []byte("crossplane.io") //nolint:gochecknoglobals // It is a constant.
 
 // decode packs the parts of an item that are kept. It fails if the object does not match its path.
 func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
@@ -108,9 +108,9 @@ func shapeOf(i xp.Item, b []byte) *pack.Shape {
 	switch {
 	case i.Group == GroupCRD:
 		return shapeCRD
-	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplanes):
+	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplaneDomain):
 		return shapeServiceAccount
-	case xp.IsCustomGroup(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplanes):
+	case xp.IsCustomGroup(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplaneDomain):
 		return shapeCustom
 	default:
 		return shapeMeta

@@ -35,21 +35,21 @@ func Default() Limits {
 	return Limits{Entry: 32 * mib, Entries: 4 * million, Total: 64 * gib, Kept: 8 * gib, Name: 1 << 10} //nolint:mnd // Each value has its name beside it.
 }
 
-// again is the next step for a damaged file.
-const again = `download it again with "velero backup download"`
+// downloadHint is the next step for a damaged file.
+const downloadHint = `download it again with "velero backup download"`
 
 // Read reads a backup to its end. Unusable files become Flaws. It fails if the archive cannot be
 // read or is not from Velero.
 func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	z, err := gzip.NewReader(from)
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("it is empty; " + again)
+		return nil, errors.New("it is empty; " + downloadHint)
 	}
 	if errors.Is(err, gzip.ErrHeader) {
-		return nil, errors.New("it is not gzip'd, so it is no backup of Velero's; " + again)
+		return nil, errors.New("it is not gzip'd, so it is no backup of Velero's; " + downloadHint)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; %s", explained(err), again)
+		return nil, fmt.Errorf("%w; %s", explained(err), downloadHint)
 	}
 	stream := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
 	defer stream.Close() //nolint:errcheck // It never fails.
@@ -77,10 +77,10 @@ type reader struct {
 	// resources interns the resources of items.
 	resources map[schema.GroupResource]schema.GroupResource
 	// versions are the directories of items that were found in a version's directory.
-	versions map[xp.Item]string
-	kept     int64
-	entries  int64
-	known    bool
+	versions  map[xp.Item]string
+	kept      int64
+	entries   int64
+	hasFormat bool
 }
 
 func (r *reader) read() error {
@@ -92,7 +92,7 @@ func (r *reader) read() error {
 			return r.drain()
 		}
 		if err != nil {
-			return fmt.Errorf("after %s: %w; %s", last, explained(err), again)
+			return fmt.Errorf("after %s: %w; %s", last, explained(err), downloadHint)
 		}
 		if len(header.Name) > r.limits.Name {
 			return fmt.Errorf("cannot accept the entry %q…: its name is %d bytes long, and none of Velero's is longer than %d; find out who has written it",
@@ -112,7 +112,7 @@ func (r *reader) read() error {
 // drain reads to the end of the stream. gzip's checksum is there, and only it detects damage.
 func (r *reader) drain() error {
 	if _, err := io.Copy(io.Discard, r.stream); err != nil {
-		return fmt.Errorf("after the last entry: %w; %s", explained(err), again)
+		return fmt.Errorf("after the last entry: %w; %s", explained(err), downloadHint)
 	}
 
 	return nil
@@ -151,7 +151,7 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	}
 	r.content.Reset()
 	if _, err := r.content.ReadFrom(content); err != nil {
-		return fmt.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), again)
+		return fmt.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), downloadHint)
 	}
 
 	return r.item(name, p.Item, r.content.Bytes())
@@ -161,9 +161,9 @@ func (r *reader) format(name string, content io.Reader) error {
 	const enough = 64
 	b, err := io.ReadAll(io.LimitReader(content, enough))
 	if err != nil {
-		return fmt.Errorf("cannot read the entry %q: %w; %s", name, explained(err), again)
+		return fmt.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
 	}
-	r.backup.Format, r.known = strings.TrimSpace(string(b)), true
+	r.backup.Format, r.hasFormat = strings.TrimSpace(string(b)), true
 
 	return nil
 }
@@ -224,8 +224,8 @@ func (r *reader) keep(name string, size int64) error {
 func (r *reader) flaw(f Flaw) { r.backup.Flaws = append(r.backup.Flaws, f) }
 
 func (r *reader) finish() (*Backup, error) {
-	if !r.known && len(r.items) == 0 {
-		return nil, errors.New(`it has neither items nor metadata/version, so it is no backup of Velero's; ` + again)
+	if !r.hasFormat && len(r.items) == 0 {
+		return nil, errors.New(`it has neither items nor metadata/version, so it is no backup of Velero's; ` + downloadHint)
 	}
 	found := map[xp.Item]bool{}
 	for _, f := range r.backup.Flaws {

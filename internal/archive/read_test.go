@@ -224,18 +224,18 @@ func TestUnreadable(t *testing.T) {
 		limits func(*Limits)
 		want   []string
 	}{
-		"Empty":     {reason: "A download that failed at once leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
-		"NotGzip":   {reason: "Any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
-		"NotTar":    {reason: "The logs of a backup are gzip'd too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
-		"NotABack":  {reason: "So is any archive.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
-		"Truncated": {reason: "A download that was cut off must not look like a backup of less.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
-		"Changed":   {reason: "The checksum is at the very end.", input: flip(good, len(good)-6), want: []string{"damaged"}},
-		"Outside":   {reason: "Nothing that Velero writes leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
-		"Absolute":  {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
-		"Symlink":   {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
-		"Device":    {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
-		"HardLink":  {reason: "Or a link of another kind.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
-		"Pipe":      {reason: "Or a pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
+		"Empty":      {reason: "A download that failed at once leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
+		"NotGzip":    {reason: "Any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
+		"NotTar":     {reason: "The logs of a backup are gzip'd too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
+		"NotABackup": {reason: "So is any archive.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
+		"Truncated":  {reason: "A download that was cut off must not look like a backup of less.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
+		"Changed":    {reason: "The checksum is at the very end.", input: flip(good, len(good)-6), want: []string{"damaged"}},
+		"Outside":    {reason: "Nothing that Velero writes leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
+		"Absolute":   {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
+		"Symlink":    {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
+		"Device":     {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
+		"HardLink":   {reason: "Or a link of another kind.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
+		"NamedPipe":  {reason: "Or a pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
 		"Backslash": {
 			reason: "There are systems on which it is what a slash is.", input: backupOf(t, file{name: `resources\..\..\passwd`}), want: []string{"out of the archive"},
 		},
@@ -289,7 +289,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestReadEndsWhenNobodyWaits(t *testing.T) {
+func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Read(ctx, bytes.NewReader(backupOf(t)), Default()); !errors.Is(err, context.Canceled) {

@@ -49,7 +49,7 @@ func TestInspectBackup(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    []string
 	}{
-		"Well":     {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
+		"Healthy":  {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
 		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
 		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
 		"NoInput": {
@@ -73,7 +73,7 @@ func TestInspectBackup(t *testing.T) {
 				xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), xptest.Field(true, "metadata", xp.FieldUnnamed)),
 			},
 		},
-		"Tuned": {
+		"CustomizedAccount": {
 			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{customizedAccount("p-1"), customizedAccount("provider"), lists, mr},
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
 		},
@@ -111,7 +111,7 @@ func TestInspectBackup(t *testing.T) {
 			reason: "What was held had not adopted anything yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
 			want: []string{"warning Held XOrder x"},
 		},
-		"Nameless": {
+		"NoExternalName": {
 			reason:  "What is being created when it is backed up is not being created when it is restored.",
 			objects: []*unstructured.Unstructured{xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), changed(0))},
 			want:    []string{"problem IdentityMissing Bucket b"},

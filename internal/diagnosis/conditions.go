@@ -36,7 +36,7 @@ func (d *diagnosis) checkConditions() {
 		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
 		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsynced(u, synced))
+			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsyncedHint(u, synced))
 		}
 		if hasReady && synced.Status == "True" && ready.Status != "True" {
 			d.add(report.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
@@ -45,10 +45,10 @@ func (d *diagnosis) checkConditions() {
 	}
 }
 
-// unsynced returns what to do about an object that cannot be reconciled. An object restored without
+// unsyncedHint returns what to do about an object that cannot be reconciled. An object restored without
 // this plugin has another UID than its Secret in a secret store states (crossplane-runtime v1
 // pkg/connection, errFmtNotOwnedBy).
-func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
+func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
 	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
 		return fmt.Sprintf("if the Secret %s in which it publishes is its own, as after a restore without this plugin, set the label %s of that to %s", name,
 			xp.LabelOwnerUID, u.GetUID())

@@ -17,7 +17,7 @@ import (
 // controlled yet: checkHolds reports them.
 func (d *diagnosis) checkControl() {
 	for _, xr := range sorted(d.composites) {
-		if d.isInBetween(xr) {
+		if d.isHeldOrDeleting(xr) {
 			continue // Its resources may be deleted first.
 		}
 		full := sync.OnceValue(xr.full)
@@ -114,7 +114,7 @@ func (d *diagnosis) checkClaims() {
 	for _, o := range sorted(d.claims) {
 		claim := o.full()
 		r, ok := xp.ClaimFrom(claim).CompositeRef()
-		if !ok || d.isInBetween(o) {
+		if !ok || d.isHeldOrDeleting(o) {
 			continue
 		}
 		switch xr := d.Get(r); {
@@ -130,7 +130,7 @@ func (d *diagnosis) checkClaims() {
 	for _, o := range sorted(d.composites) {
 		xr := o.full()
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
-		if !ok || d.IsUnread(r) || d.isInBetween(o) {
+		if !ok || d.IsUnread(r) || d.isHeldOrDeleting(o) {
 			continue
 		}
 		switch claim := d.Get(r); {
@@ -154,9 +154,9 @@ func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
 		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
 }
 
-// isInBetween reports whether an object in a cluster is held or being deleted. Then the missing
+// isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then the missing
 // reference is no problem of its own.
-func (d *diagnosis) isInBetween(u *object) bool {
+func (d *diagnosis) isHeldOrDeleting(u *object) bool {
 	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
 }
 

@@ -17,7 +17,7 @@ func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
 		u := o.full()
 		if !o.is(isMarked) {
-			d.checkLeft(u)
+			d.checkLeftover(u)
 
 			continue
 		}
@@ -55,13 +55,13 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	case h.ByHand:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, adoption.HowToRelease(u, h))
 	case h.Restore == "":
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u, h))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
 	case phase == PhaseUnread:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseIt(u, h))
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
 	case !known:
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseIt(u, h))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseHint(u, h))
 	case !IsUnderWay(phase):
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseHint(u, h))
 	default:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason,
 			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
@@ -76,7 +76,7 @@ func restoreName(restore string) string {
 	return name
 }
 
-func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
+func releaseHint(u *unstructured.Unstructured, h *adoption.Hold) string {
 	if how := adoption.HowToRelease(u, h); how != "" {
 		return how
 	}
@@ -98,8 +98,8 @@ func IsUnderWay(phase string) bool {
 	}
 }
 
-// checkLeft finds a setting that a hold left on an object that is not held.
-func (d *diagnosis) checkLeft(u *unstructured.Unstructured) {
+// checkLeftover finds a setting that a hold left on an object that is not held.
+func (d *diagnosis) checkLeftover(u *unstructured.Unstructured) {
 	setting := adoption.LeftoverSetting(u)
 	if setting == "" {
 		return

@@ -27,7 +27,7 @@ func claimNamed(name string) map[string]any {
 	return map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.ClaimKind, "namespace": xptest.Namespace, "name": name}
 }
 
-func TestRings(t *testing.T) {
+func TestForgedClaimsAndXRs(t *testing.T) {
 	x, y := xptest.XR("x"), xptest.XR("y")
 	ring := []*unstructured.Unstructured{xptest.With(x, xptest.Refs(y), xptest.ControlledBy(y)), xptest.With(y, xptest.Refs(x), xptest.ControlledBy(x))}
 	claim := xptest.Claim("c")

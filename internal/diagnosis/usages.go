@@ -21,7 +21,7 @@ func (d *diagnosis) checkUsages() {
 		return
 	}
 	for _, left := range adoption.Leftovers(composed, parts(d.composites, shapeList)) {
-		if d.of == Cluster && d.isGoing(left.Usage) {
+		if d.of == Cluster && d.isSoonGone(left.Usage) {
 			continue
 		}
 		next := left.Next()
@@ -35,9 +35,9 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isGoing reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it until
+// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it until
 // the using object is gone.
-func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
+func (d *diagnosis) isSoonGone(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {
 		return false

@@ -152,23 +152,23 @@ func TestValidate(t *testing.T) {
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreatePending, ago(time.Hour)), xptest.Synced("False", "ReconcileError", "cannot determine creation result"))),
 			want:    []string{"problem IdentityInFlight Bucket b", "warning NotSynced Bucket b"},
 		},
-		"Nameless":       {reason: "What is there and has no name is made anew by the next provider.", objects: all(nameless()), want: []string{"problem IdentityMissing Bucket b"}},
-		"NamelessNever":  {reason: "Unless its provider may not.", objects: all(nameless(xptest.JSON(`{"spec":{"managementPolicies":["Observe","Update"]}}`)))},
-		"NamelessUnborn": {reason: "What never was can be made.", objects: all(nameless(xptest.Without("status"), xptest.Without("metadata", "finalizers"), xptest.Annotated(xp.AnnotationCreateFailed, ago(time.Hour)), xptest.Synced("True", "", "")))},
-		"NamelessSlow": {
+		"NoExternalName":      {reason: "What is there and has no name is made anew by the next provider.", objects: all(nameless()), want: []string{"problem IdentityMissing Bucket b"}},
+		"NoExternalNameNever": {reason: "Unless its provider may not.", objects: all(nameless(xptest.JSON(`{"spec":{"managementPolicies":["Observe","Update"]}}`)))},
+		"NeverCreated":        {reason: "What never was can be made.", objects: all(nameless(xptest.Without("status"), xptest.Without("metadata", "finalizers"), xptest.Annotated(xp.AnnotationCreateFailed, ago(time.Hour)), xptest.Synced("True", "", "")))},
+		"NoExternalNameSlow": {
 			reason: "A create that takes long may have gone wrong.", want: []string{"warning IdentityMissing Bucket b", "warning NotReady Bucket b"},
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Hour)), ready("False"))),
 		},
-		"NamelessRestored": {
+		"NoExternalNameRestored": {
 			reason: "What was restored is not being created.", want: []string{"problem IdentityMissing Bucket b"},
 			objects: all(nameless(xptest.Labelled(xp.LabelRestore, "r"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Second)), changed(time.Second), xptest.Without("status"))),
 		},
-		"XRDDying": {
+		"XRDTerminating": {
 			reason: "With its XRD an XR goes.", objects: all(x, xptest.XRD("orders", defines, deleted(time.Second))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"},
 		},
-		"XRDGoing":  {reason: "An XRD without XRs is gone in a moment.", objects: all(xptest.XRD("orders", defines, deleted(time.Second)))},
-		"XRDCannot": {reason: "Unless it can't.", objects: all(xptest.XRD("orders", defines, deleted(time.Hour))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"}},
-		"StuckNew":  {reason: "Nobody has ever reconciled it.", objects: all(xptest.XR("x")), want: []string{"problem Stuck XOrder x"}},
+		"XRDJustDeleted":    {reason: "An XRD without XRs is gone in a moment.", objects: all(xptest.XRD("orders", defines, deleted(time.Second)))},
+		"XRDDeletedLongAgo": {reason: "Unless it can't.", objects: all(xptest.XRD("orders", defines, deleted(time.Hour))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"}},
+		"StuckNew":          {reason: "Nobody has ever reconciled it.", objects: all(xptest.XR("x")), want: []string{"problem Stuck XOrder x"}},
 		"StuckOld": {
 			reason: "Nobody has since it was changed.", objects: all(xptest.With(x, xptest.Generation(3), xptest.OfGeneration(2), changed(2*time.Minute))), want: []string{"problem Stuck XOrder x"},
 		},
@@ -226,7 +226,7 @@ func TestValidate(t *testing.T) {
 }
 
 // An external-name that many MRs share is no identity, and comparing all pairs would take too long.
-func TestCrowdsAreNotCompared(t *testing.T) {
+func TestManyMRsWithOneName(t *testing.T) {
 	for _, n := range []int{maxShared, maxShared + 1, maxShared + 9} {
 		var objects []*unstructured.Unstructured
 		for i := range n {

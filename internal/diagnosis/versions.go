@@ -44,17 +44,17 @@ func (o *Objects) crossplane() string {
 	}
 	switch {
 	case len(old) > 0 && len(modern) > 0:
-		return fmt.Sprintf("no version runs all of it: %s; %s", some(old), some(modern))
+		return fmt.Sprintf("no version runs all of it: %s; %s", firstOf(old), firstOf(modern))
 	case len(old) > 0:
-		return "v1 only: " + some(old)
+		return "v1 only: " + firstOf(old)
 	case len(modern) > 0:
-		return "v2 only: " + some(modern)
+		return "v2 only: " + firstOf(modern)
 	default:
 		return "v1 or v2"
 	}
 }
 
-func some(list []string) string {
+func firstOf(list []string) string {
 	if more := len(list) - 1; more > 0 {
 		return fmt.Sprintf("%s, and %d more", list[0], more)
 	}

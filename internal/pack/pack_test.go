@@ -130,7 +130,7 @@ func TestField(t *testing.T) {
 
 // A value that occurs once does not become a word, and the number of words is bounded: the author
 // of a backup must not decide how much memory they take.
-func TestWordsHaveAnEnd(t *testing.T) {
+func TestWordsAreBounded(t *testing.T) {
 	p := New()
 	names := map[string]any{}
 	for n := range maxWords + 10 {

@@ -68,7 +68,7 @@ func graph(r *report.Report) string {
 }
 
 func label(n *report.Node, r *report.Report, names names) string {
-	lines := []string{names.title(group{Node: n, count: 1}, nil), word(r, n.State)}
+	lines := []string{names.title(group{Node: n, count: 1}, nil), stateName(r, n.State)}
 	if n.Restore != nil {
 		lines[1] += ", restore: " + string(n.Restore.Action)
 	}

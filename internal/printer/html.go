@@ -71,7 +71,7 @@ func stampOf(t *time.Time) *stamp {
 		return nil
 	}
 
-	return &stamp{Stamp: moment(*t), Text: t.UTC().Format("2006-01-02 15:04:05 UTC")}
+	return &stamp{Stamp: timestamp(*t), Text: t.UTC().Format("2006-01-02 15:04:05 UTC")}
 }
 
 // html returns a report as one self-contained file.
@@ -135,7 +135,7 @@ func countsOf(r *report.Report) []count {
 		{Name: "problems", Value: number(c.Problems)},
 		{Name: "warnings", Value: number(c.Warnings)},
 		{Name: "held", Value: number(c.Held)},
-		{Name: word(r, report.Adopted), Value: number(c.Adopted) + " / " + number(c.Composed)},
+		{Name: stateName(r, report.Adopted), Value: number(c.Adopted) + " / " + number(c.Composed)},
 		{Name: "claims", Value: number(c.Claims)},
 		{Name: "XRs", Value: number(c.XRs)},
 		{Name: "MRs", Value: number(c.Managed)},

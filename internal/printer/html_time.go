@@ -55,7 +55,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 // timingOf returns the time until a resource was Ready, or for how long it has been held; nil
 // without a start time.
 func timingOf(n *report.Node, r *report.Report) []timing {
-	t := timing{Name: n.String(), About: word(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
+	t := timing{Name: n.String(), About: stateName(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
 	began, ended := n.Created, (*time.Time)(nil)
 	switch {
 	case n.Hold != nil:

@@ -58,7 +58,7 @@ func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch
 }
 
 func (f *treeList) badges(n *report.Node) []badge {
-	first := badge{Text: word(f.report, n.State), Level: levelOf(n.State)}
+	first := badge{Text: stateName(f.report, n.State), Level: levelOf(n.State)}
 	if first.Level == levelHealthy && len(n.Problems) > 0 {
 		first.Level = levelPlain // The problem stands out more without a green badge.
 	}

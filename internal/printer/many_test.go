@@ -25,9 +25,9 @@ func longList(long int) *report.Report {
 	return validation([]*report.Node{tree, healthyNode(xrRef("other"), report.RoleComposite)}, append(problems, other)...)
 }
 
-// TestLongListsLeaveRoom checks that output for users is bounded and still shows other problems,
+// TestLongListsAreBounded checks that output for users is bounded and still shows other problems,
 // whatever an XR lists.
-func TestLongListsLeaveRoom(t *testing.T) {
+func TestLongListsAreBounded(t *testing.T) {
 	const long = 15_000
 	r := longList(long)
 	for _, f := range []Format{Table, Wide, HTML} {
@@ -55,9 +55,9 @@ func TestLongListsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestLongListsTakeNotLong prints very many trees with problems. The lookup of a tree's problems
+// TestLongListsAreFast prints very many trees with problems. The lookup of a tree's problems
 // must not scan all of them.
-func TestLongListsTakeNotLong(t *testing.T) {
+func TestLongListsAreFast(t *testing.T) {
 	const long = 20_000
 	var trees []*report.Node
 	var problems []report.Problem

@@ -136,8 +136,8 @@ func TestJSONIsTheData(t *testing.T) {
 	}
 }
 
-// TestNothingIsObeyed prints hostile text from an object in each format.
-func TestNothingIsObeyed(t *testing.T) {
+// TestHostileText prints hostile text from an object in each format.
+func TestHostileText(t *testing.T) {
 	for _, f := range Formats() {
 		got := printed(t, hostileReport(), Format(f), Options{Width: 80})
 		for _, c := range got {

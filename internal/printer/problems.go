@@ -133,7 +133,7 @@ func (s *textReport) hanging(t string, first int) string {
 // wrapped wraps a text to the terminal's width and indents each line.
 func (s *textReport) wrapped(t, indent string) string {
 	if s.Width > 0 {
-		t = text.WrapSoft(t, max(s.Width-len(indent), 2*shortest))
+		t = text.WrapSoft(t, max(s.Width-len(indent), 2*minColumn))
 	}
 
 	return indent + strings.ReplaceAll(trimmed(t), "\n", "\n"+indent)

@@ -121,8 +121,8 @@ func (g *grid) add(cells ...cell) { g.rows = append(g.rows, cells) }
 
 const (
 	gap = 2
-	// shortest is the minimal width of a column that is cut.
-	shortest = 12
+	// minColumn is the minimal width of a column that is cut.
+	minColumn = 12
 )
 
 func (g *grid) render() string {
@@ -177,7 +177,7 @@ func (g *grid) widths() []int {
 	for ; g.Width > 0 && total > g.Width; total-- {
 		heaviest := -1
 		for n, c := range g.columns {
-			if c.weight > 0 && widths[n] > max(shortest, len(c.title)) && (heaviest < 0 || widths[n]*c.weight > widths[heaviest]*g.columns[heaviest].weight) {
+			if c.weight > 0 && widths[n] > max(minColumn, len(c.title)) && (heaviest < 0 || widths[n]*c.weight > widths[heaviest]*g.columns[heaviest].weight) {
 				heaviest = n
 			}
 		}

@@ -133,8 +133,8 @@ func condition(c *report.Condition) cell {
 	}
 }
 
-// word returns the name of a state. In a backup nothing is adopted yet, so it says owned.
-func word(r *report.Report, of report.State) string {
+// stateName returns the name of a state. In a backup Adopted is "owned": nothing is adopted yet.
+func stateName(r *report.Report, of report.State) string {
 	if r.Kind == report.KindInspection && of == report.Adopted {
 		return "owned"
 	}
@@ -145,11 +145,11 @@ func word(r *report.Report, of report.State) string {
 func state(r *report.Report, of report.State) cell {
 	switch of { //nolint:exhaustive // The other states may be temporary.
 	case report.Adopted, report.Alone:
-		return plain(word(r, of))
+		return plain(stateName(r, of))
 	case report.Missing, report.Foreign:
-		return cell{text: word(r, of), colours: []text.Color{text.FgRed}}
+		return cell{text: stateName(r, of), colours: []text.Color{text.FgRed}}
 	default:
-		return cell{text: word(r, of), colours: []text.Color{text.FgYellow}}
+		return cell{text: stateName(r, of), colours: []text.Color{text.FgYellow}}
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *textReport) status(b group) string {
 	if b.Hold != nil {
 		words = append(words, s.held(b.Node))
 	}
-	words = slices.DeleteFunc(append(words, complaints(b.Node)...), func(w string) bool { return w == "" })
+	words = slices.DeleteFunc(append(words, conditionMessages(b.Node)...), func(w string) bool { return w == "" })
 	switch {
 	case len(words) > 0:
 		return strings.Join(words, "; ")
@@ -204,9 +204,9 @@ func (s *textReport) status(b group) string {
 	}
 }
 
-// complaints returns the reasons and messages of conditions that are not True. A pause by a hold is
+// conditionMessages returns the reasons and messages of conditions that are not True. A pause by a hold is
 // no complaint.
-func complaints(n *report.Node) []string {
+func conditionMessages(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {
 		switch {

@@ -15,7 +15,7 @@ type Problem struct {
 	// Others are further objects that the problem is about, such as the other one of two
 	// duplicates.
 	Others []xp.Ref `json:"others,omitempty"`
-	// Reason says what is wrong. Next says what to do.
+	// Reason is what is wrong. Next is what to do.
 	Reason string `json:"reason"`
 	Next   string `json:"next"`
 }

@@ -23,7 +23,7 @@ type Release struct {
 	Settings []string `json:"settings,omitempty"`
 	// Risks are what can happen if the hold is lifted by force.
 	Risks []string `json:"risks,omitempty"`
-	// Reason says why the hold stays, or what was lost with it. Next says what to do.
+	// Reason is why the hold stays, or what was lost with it. Next is what to do.
 	Reason string `json:"reason,omitempty"`
 	Next   string `json:"next,omitempty"`
 }

@@ -191,7 +191,7 @@ const NeverRestored = "Velero restores none of its kind"
 type Step struct {
 	Resource string `json:"resource"`
 	Items    int    `json:"items"`
-	// Why says why it comes at this position.
+	// Why is the reason for its position.
 	Why string `json:"why"`
 }
 

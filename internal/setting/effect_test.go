@@ -55,7 +55,7 @@ func TestEffect(t *testing.T) {
 				`velero.crossplane.io/release in Restore velero/monday: release is automatic or by-hand, not "manual"`,
 			}},
 		},
-		"Unheard": {
+		"NotApplicable": {
 			reason: "What a backup does not hear must not look as if it did.",
 			of:     &Place{Kind: KindBackup, Namespace: "velero", Name: "b", Data: map[string]string{"velero.crossplane.io/hold": "all"}},
 			want:   want{Faults: []string{`velero.crossplane.io/hold in Backup velero/b: hold is for a restore, and a backup does not hear it`}},
