@@ -75,7 +75,6 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// withFlags returns the page with the flags in the section.
 func withFlags(t *testing.T, page, section string, flags *pflag.FlagSet) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "\n## "+section+"\n")
@@ -99,7 +98,6 @@ func withFlags(t *testing.T, page, section string, flags *pflag.FlagSet) string 
 	return before + "\n## " + section + "\n" + body
 }
 
-// TestHelp checks each command's help.
 func TestHelp(t *testing.T) {
 	root := newRoot(&options{})
 	commands := root.Commands()

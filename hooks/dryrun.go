@@ -21,7 +21,6 @@ import (
 // It writes nothing. A nil cluster stands for an empty one.
 type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, add func(report.ItemResult)) error
 
-// restoreOf returns the Restore of the dry run.
 func (i *inspect) restoreOf() *velerov1.Restore {
 	return &velerov1.Restore{
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.velero, Name: "rehearsal"}, Spec: velerov1.RestoreSpec{NamespaceMapping: i.mappings.Data()},

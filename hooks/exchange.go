@@ -95,7 +95,6 @@ func newExchange(o *options) *cobra.Command {
 	return c
 }
 
-// prepare reads and checks the arguments.
 func (e *exchangeRun) prepare(args []string) error {
 	var err error
 	switch e.names, err = e.parseNames(args); {

@@ -20,7 +20,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// list prints what goes and what comes back.
 func (e *exchangeRun) list(p exchange.Plan) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -72,7 +71,6 @@ func (e *exchangeRun) abandonCommand(root xp.Ref) xp.Command {
 	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
 }
 
-// execute carries out the confirmed plan.
 func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Unstructured, confirmed exchange.Plan) error {
 	begun := exchange.IsMarked(root)
 	if err := e.pauseAll(ctx, root); err != nil {

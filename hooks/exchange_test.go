@@ -68,7 +68,6 @@ func exchangeServer(ignoresPauses bool, objects ...*unstructured.Unstructured) *
 	return s
 }
 
-// exchanged is the result of exchange.
 type exchanged struct {
 	Code  int
 	Wrote []string

@@ -222,7 +222,6 @@ func (r guardReport) effect() string {
 	}
 }
 
-// next returns what to do.
 func (r guardReport) next() []string {
 	var next []string
 	if len(r.Changed) > 0 || r.Up && r.Does == live.Admitted {

@@ -202,7 +202,6 @@ func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string,
 	return names, nil
 }
 
-// definitionsInBackup returns the XRDs in the backup.
 func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if g.backup == "" {
 		return nil, nil
@@ -224,7 +223,6 @@ func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unst
 	return xrds, nil
 }
 
-// printObjects prints the guard's objects as YAML.
 func (g *guardOn) printObjects(objects []*unstructured.Unstructured) error {
 	documents := make([]string, 0, len(objects))
 	for _, u := range objects {

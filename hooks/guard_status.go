@@ -67,5 +67,4 @@ func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
 	return nil
 }
 
-// nameOf returns an object's display name.
 func nameOf(u *unstructured.Unstructured) string { return xp.RefTo(u).String() }

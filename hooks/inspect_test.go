@@ -24,7 +24,6 @@ type commandResult struct {
 	code     int
 }
 
-// command runs the program with stdin.
 func command(t *testing.T, in []byte, args ...string) commandResult {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -33,7 +32,6 @@ func command(t *testing.T, in []byte, args ...string) commandResult {
 	return commandResult{out: out.String(), err: err.String(), code: code}
 }
 
-// decodeReport decodes the report of a command.
 func decodeReport(t *testing.T, r commandResult) report.Report {
 	t.Helper()
 	var decoded report.Report

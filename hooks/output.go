@@ -51,12 +51,10 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
 }
 
-// addProblemsOnlyTo adds the flag --problems-only.
 func (out *output) addProblemsOnlyTo(c *cobra.Command) {
 	c.Flags().BoolVar(&out.problemsOnly, "problems-only", false, "leave out the trees in which nothing is wrong; what is counted stays the same")
 }
 
-// print prints a report on stdout.
 func (o *options) print(r *report.Report, out output) error {
 	if out.problemsOnly {
 		fewer := *r

@@ -120,7 +120,6 @@ func newRelease(o *options) *cobra.Command {
 	return c
 }
 
-// prepare reads and checks the arguments.
 func (r *release) prepare(args []string) error {
 	var err error
 	if r.names, err = r.parseNames(args); err != nil {
@@ -198,7 +197,6 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	}
 }
 
-// survey reads the objects that can be held.
 func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 	s, err := r.cluster.Survey(ctx, live.Scope{Namespace: r.namespace, Velero: r.velero})
 	if err != nil || r.namespace != "" {
@@ -212,7 +210,6 @@ func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 	return s, err
 }
 
-// printReport prints what became of the holds.
 func (r *release) printReport(survey *live.Survey, timeout error) error {
 	for _, h := range r.holds.all {
 		h.addManagers()
@@ -237,7 +234,6 @@ func (r *release) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Err, format+"\n", args...) // The report repeats it.
 }
 
-// confirm asks the user whether to go on.
 func (r *release) confirm(ctx context.Context, question string) (bool, error) {
 	return ask(ctx, r.options, r.yes, question)
 }

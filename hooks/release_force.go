@@ -116,7 +116,6 @@ func (r *release) wrapped(t string, indent int) string {
 	return t
 }
 
-// warn prints what lifting holds by force can cost.
 func (r *release) warn(roots []*held, assessed map[xp.ID]adoption.ForceAssessment) {
 	r.logf("")
 	r.logf("These are held because not all is there or known that was in the backup. Without their holds:")

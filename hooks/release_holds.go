@@ -167,12 +167,10 @@ func (f *finder) put(h *held) {
 	f.holds.byID[h.Object.ID()] = h
 }
 
-// due returns the holds to lift.
 func (s *holds) due() []*held {
 	return slices.DeleteFunc(slices.Clone(s.all), func(h *held) bool { return h.excluded })
 }
 
-// releases returns the results.
 func (s *holds) releases() []report.Release {
 	releases := []report.Release{}
 	for _, h := range s.all {

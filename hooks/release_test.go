@@ -22,7 +22,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// releaseArgs are the arguments of release and its input.
 type releaseArgs struct {
 	restore, namespace string
 	// format is JSON by default.

@@ -16,7 +16,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// printed runs settings against a cluster.
 func printed(t *testing.T, objects []*unstructured.Unstructured, s settings) (out string, code int, err error) {
 	t.Helper()
 	var b bytes.Buffer

@@ -22,7 +22,6 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
 }
 
-// oneBackup requires exactly one argument.
 func oneBackup(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -34,7 +33,6 @@ func oneBackup(_ *cobra.Command, args []string) error {
 	}
 }
 
-// someNames requires at least one argument.
 func someNames(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("no name given; give those of the claims or XRs, as NAMESPACE/NAME")

@@ -141,7 +141,6 @@ func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.C
 	}
 }
 
-// prepare reads and checks the arguments.
 func (w *wait) prepare(args []string, restore string) error {
 	wrong := func(err error) error { return &exit{code: ExitUsage, err: err} }
 	if w.timeout < 0 {
@@ -176,7 +175,6 @@ func (w *wait) prepare(args []string, restore string) error {
 	return nil
 }
 
-// lookAt returns a function that reads the claims and XRs of a cluster.
 func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roots, error) {
 	looks := 0
 
@@ -303,7 +301,6 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	return left
 }
 
-// reportPending prints the pending entries that have changed.
 func (w *wait) reportPending(left []pending) {
 	for _, p := range left {
 		w.reportChange(p.what, "waiting for "+p.String())

@@ -26,7 +26,6 @@ type watch struct {
 	pause   time.Duration
 }
 
-// addTo adds the flags --watch and --timeout.
 func (w *watch) addTo(c *cobra.Command) {
 	w.pause = watchInterval
 	c.Flags().BoolVarP(&w.on, "watch", "w", false, "look again until no problem is left and no restore is under way, and show on stderr how it goes on")

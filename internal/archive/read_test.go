@@ -18,7 +18,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A file is an entry of an archive.
 type file struct {
 	name, content string
 	kind          byte

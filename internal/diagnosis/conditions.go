@@ -45,9 +45,9 @@ func (d *diagnosis) checkConditions() {
 	}
 }
 
-// unsyncedHint returns what to do about an object that cannot be reconciled. An object restored without
-// this plugin has another UID than its Secret in a secret store states (crossplane-runtime v1
-// pkg/connection, errFmtNotOwnedBy).
+// unsyncedHint returns what to do about an object that cannot be reconciled. An object restored
+// without this plugin has another UID than its Secret in a secret store states (crossplane-runtime
+// v1 pkg/connection, errFmtNotOwnedBy).
 func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
 	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
 		return fmt.Sprintf("if the Secret %s in which it publishes is its own, as after a restore without this plugin, set the label %s of that to %s", name,

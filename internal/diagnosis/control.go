@@ -154,7 +154,7 @@ func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
 		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
 }
 
-// isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then the missing
+// isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then a missing
 // reference is no problem of its own.
 func (d *diagnosis) isHeldOrDeleting(u *object) bool {
 	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))

@@ -82,7 +82,6 @@ type diagnosis struct {
 	claimants map[schema.GroupKind]map[string]int
 }
 
-// checkBoth runs the checks for backups and clusters.
 func (d *diagnosis) checkBoth() {
 	d.found = append(d.found, d.malformed...)
 	d.checkControl()
@@ -104,7 +103,6 @@ func (d *diagnosis) sorted() []report.Problem {
 	return d.found
 }
 
-// absent returns the words for an object that does not exist.
 func (d *diagnosis) absent() string {
 	if d.of == Backup {
 		return "is not in the backup"

@@ -57,7 +57,6 @@ func held(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldAs(u, adoption.Hold{})
 }
 
-// quarantined returns an object in quarantine.
 func quarantined(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldAs(u, adoption.Hold{Quarantine: true})
 }

@@ -103,7 +103,6 @@ const (
 	isNewer
 )
 
-// newObject computes the traits of an object.
 func newObject(s Source, u *unstructured.Unstructured) *object {
 	o := &object{Ref: xp.RefTo(u), uid: u.GetUID(), source: s}
 	c, controlled := xp.Controller(u)
@@ -183,7 +182,6 @@ func (o *object) is(t trait) bool { return o.traits&t != 0 }
 
 func (o *object) full() *unstructured.Unstructured { return o.source.Part(nil) }
 
-// fullObjects returns the complete objects.
 func fullObjects(objects []*object) []*unstructured.Unstructured { return parts(objects, nil) }
 
 // parts returns at least the parts of objects that a shape describes.
@@ -213,5 +211,4 @@ func isHeld(u *unstructured.Unstructured) bool {
 // Crossplane has.
 func (o *object) isForged() bool { return o.is(isClaim) && o.is(isComposite) }
 
-// controls reports whether an XR controls u.
 func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

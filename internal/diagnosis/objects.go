@@ -47,7 +47,6 @@ type Objects struct {
 	owners map[*object]xp.Composite
 }
 
-// A list is the references of an XR.
 type list struct {
 	xr   *object
 	refs []xp.Ref

@@ -74,7 +74,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 				xp.Label(active[0], xp.LabelPackage)
 			switch isRunning := slices.Contains(runs, account); {
 			case of == Backup && isRunning:
-				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, and does not have that role there then; " + sameNameHint
+				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, and does not have that role there then; " + nameHint
 			case of == Cluster && !isRunning && !r.areGiven(g, runs):
 				p.Severity = report.Grave
 				p.Reason += "; that runs as " + runs[0].String() + " now, to which nothing gives that role"
@@ -83,7 +83,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 					add = add.With("-n", g.Binding.Namespace)
 				}
 				add = add.Word("set", "subject", g.Binding.Kind).On(g.Binding.Name).With("--serviceaccount", runs[0].Namespace+":"+runs[0].Name)
-				p.Next = "if it needs that: " + add.String() + "; " + sameNameHint
+				p.Next = "if it needs that: " + add.String() + "; " + nameHint
 			default:
 				continue
 			}
@@ -94,8 +94,8 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 	return problems
 }
 
-// sameNameHint is how to give a package the same ServiceAccount in each cluster.
-const sameNameHint = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
+// nameHint is how to give a package the same ServiceAccount in each cluster.
+const nameHint = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
 	"name that in the package's runtimeConfigRef, and give the role to it"
 
 // activeLike returns the active revisions of the package that a ServiceAccount belongs to by its

@@ -35,8 +35,8 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it until
-// the using object is gone.
+// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it
+// until the using object is gone.
 func (d *diagnosis) isSoonGone(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// slim is the Shape of these tests.
 func slim() *Shape {
 	return &Shape{Without: []string{"data"}, Fields: map[string]*Shape{
 		"metadata": {Without: []string{"managedFields"}, Fields: map[string]*Shape{"annotations": {Without: []string{"secret"}}}},

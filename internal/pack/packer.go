@@ -41,10 +41,9 @@ const (
 
 // A Packer packs objects. Its objects can be unpacked concurrently, but not while it packs.
 type Packer struct {
-	words  *words
-	chunk  strings.Builder
-	buffer []byte
-	// scratch holds a string while it is packed.
+	words   *words
+	chunk   strings.Builder
+	buffer  []byte
 	scratch []byte
 	// decoder reads JSON from source.
 	decoder jsontext.Decoder

@@ -33,7 +33,6 @@ func (s *Shape) Cut(value any) {
 	}
 }
 
-// keeps reports whether a field is selected.
 func keeps[name string | []byte](s *Shape, field name) bool {
 	return s == nil || (s.Only == nil || contains(s.Only, field)) && !contains(s.Without, field)
 }
@@ -42,7 +41,6 @@ func contains[name string | []byte](names []string, field name) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return n == string(field) })
 }
 
-// below returns the Shape of a field.
 func below[name string | []byte](s *Shape, field name) *Shape {
 	if s == nil {
 		return nil

@@ -39,7 +39,6 @@ func (s *textReport) dryRun() string {
 	return strings.Join(lines, "\n")
 }
 
-// outcomes counts the items by action.
 func outcomes(a *report.DryRunResult) string {
 	var counts []string
 	for _, action := range actions {

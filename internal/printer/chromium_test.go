@@ -155,7 +155,6 @@ func (b *browser) send(method string, params any, session string) error {
 	return err
 }
 
-// call calls a method and decodes its result.
 func (b *browser) call(method string, params, result any) {
 	b.t.Helper()
 	must(b.t, b.send(method, params, b.session))
@@ -210,7 +209,6 @@ func (b *browser) record(m message) {
 	}
 }
 
-// open opens a page in a window of the width.
 func (b *browser) open(page, fragment string, width int, dark bool) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "report.html")
@@ -228,7 +226,6 @@ func (b *browser) open(page, fragment string, width int, dark bool) {
 	}
 }
 
-// eval evaluates an expression in the page.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	var answer struct {

@@ -118,7 +118,6 @@ func draw(all []timing) string {
 	return ago(span) + " until " + stampOf(&last).Text
 }
 
-// levelOfPhase returns the level of a Restore's phase.
 func levelOfPhase(phase string) string {
 	switch {
 	case phase == "Completed":

@@ -7,7 +7,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A branch is a resource in a tree of the page.
 type branch struct {
 	Anchor, Title, Status, Detail string
 	// Healthy is set if it and all below it have nothing to report; then it is folded.
@@ -20,7 +19,6 @@ type badge struct {
 	Text, Level string
 }
 
-// A treeList turns nodes into branches.
 type treeList struct {
 	*textReport
 

@@ -104,7 +104,6 @@ func TestColour(t *testing.T) {
 	}
 }
 
-// TestJSONIsTheData decodes the output.
 func TestJSONIsTheData(t *testing.T) {
 	for name, r := range samples() {
 		if name == "hostile" { // Its YAML is a different text with the same data.

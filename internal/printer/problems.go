@@ -70,7 +70,6 @@ func (s *textReport) shown(f *finding) (objects []xp.Ref, more int) {
 	return f.objects[:limit], len(f.objects) - limit
 }
 
-// named returns the objects of a finding as text.
 func (s *textReport) named(f *finding) string {
 	shown, more := s.shown(f)
 	rest := ""

@@ -83,7 +83,6 @@ func whatOf(r report.Release) string {
 	}
 }
 
-// risks returns the risks of one release.
 func (s *textReport) risks(r report.Release) string {
 	lines := []string{s.paint(strings.ToUpper(string(r.Result)), resultColour(r.Result), text.Bold) + " " + r.Object.String()}
 	for _, risk := range r.Risks {

@@ -48,7 +48,6 @@ func healthyNode(r xp.Ref, role report.Role, children ...*report.Node) *report.N
 	return n
 }
 
-// order returns the tree of a claim with some buckets.
 func order(name string, buckets ...*report.Node) *report.Node {
 	return healthyNode(claimRef(name), report.RoleClaim, healthyNode(xrRef(name+"-x7k2p"), report.RoleComposite, buckets...))
 }
@@ -279,7 +278,6 @@ func hostileReport() *report.Report {
 	return validation([]*report.Node{tree}, problem(report.Stuck, b.Ref, "<img src=x onerror=alert(1)> \x1b[31m{{.}} ]]>", "run: \"rm -rf\"\n\x08\x00\xff\\"))
 }
 
-// sameReport has the same problem many times.
 func sameReport() *report.Report {
 	trees := []*report.Node{}
 	problems := []report.Problem{}

@@ -121,7 +121,6 @@ func advice(r *report.Report) string {
 	}
 }
 
-// counted returns a number with a noun.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

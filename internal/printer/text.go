@@ -100,7 +100,6 @@ const (
 	weightRepeated
 )
 
-// A column of a grid.
 type column struct {
 	title string
 	// weight decides how early the column is cut on a narrow terminal; 0 is never.
@@ -146,7 +145,6 @@ func (g *grid) render() string {
 	return trimmed(t.Render())
 }
 
-// dropEmpty removes empty columns.
 func (g *grid) dropEmpty() {
 	for n := range slices.Backward(slices.Clone(g.columns)) {
 		used := false
@@ -190,7 +188,6 @@ func (g *grid) widths() []int {
 	return widths
 }
 
-// fit cuts a text to a width.
 func (c column) fit(t string, width int) string {
 	switch {
 	case text.StringWidthWithoutEscSequences(t) <= width:

@@ -94,7 +94,6 @@ const (
 // others is the line for resources that are not shown.
 func others(n int) string { return "and " + number(n) + " more, which -o json has" }
 
-// line adds a group to the grid.
 func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
 		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
@@ -204,8 +203,8 @@ func (s *textReport) status(b group) string {
 	}
 }
 
-// conditionMessages returns the reasons and messages of conditions that are not True. A pause by a hold is
-// no complaint.
+// conditionMessages returns the reasons and messages of conditions that are not True, except for a
+// pause by a hold.
 func conditionMessages(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {

@@ -59,8 +59,8 @@ const (
 	// NotObserved is an MR of an upjet provider with an external-name that the provider has not
 	// observed yet.
 	NotObserved Code = "NotObserved"
-	// LeakedHold is a hold whose Restore is over or gone. HeldBack is one that a Restore works on,
-	// or that waits for a user.
+	// LeakedHold is a hold, or a setting of one, that no Restore works on any more. HeldBack is a
+	// hold that a Restore works on, or that waits for a user.
 	LeakedHold Code = "LeakedHold"
 	HeldBack   Code = "Held"
 	// Quarantined is a hold that a user has asked for and ends.

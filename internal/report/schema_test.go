@@ -152,7 +152,6 @@ func (s *schema) read(typed *doc.Type) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// of returns the schema of a report.
 func (s *schema) of(t reflect.Type) map[string]any {
 	root, properties := s.object(t)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"

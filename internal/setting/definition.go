@@ -215,7 +215,6 @@ func setUnnamed(s *Settings, value string) error {
 	return err
 }
 
-// kinds parses the list of kinds without an external-name.
 func kinds(value string) ([]schema.GroupKind, error) {
 	var list []schema.GroupKind
 	if strings.TrimSpace(value) == "" {
@@ -233,7 +232,6 @@ func kinds(value string) ([]schema.GroupKind, error) {
 	return list, nil
 }
 
-// kind parses a kind with its group.
 func kind(s string) (schema.GroupKind, bool) {
 	gk := schema.ParseGroupKind(s)
 

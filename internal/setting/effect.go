@@ -48,7 +48,8 @@ type Effective struct {
 	Meaning string   `json:"meaning"`
 }
 
-// A Fault is an error in a place, which blocks restores until it is corrected.
+// A Fault is an error in a place. With one, restores fail for objects of Crossplane, and backups
+// ignore the settings.
 type Fault struct {
 	// Name is the setting's name as written; "" if the fault is not about a single setting.
 	Name   string `json:"name,omitempty"`

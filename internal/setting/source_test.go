@@ -12,7 +12,6 @@ import (
 
 var errAPI = errors.New("the API server is on holiday")
 
-// A source is a cluster with settings.
 type source struct {
 	config map[string]string
 	// failures is how many reads fail first.
