@@ -55,10 +55,10 @@ func (r *release) lift(ctx context.Context) error {
 		return nil
 	}
 	l := &releaseRun{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), reported: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
-	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.stepped)
+	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.onStep)
 	limited, cancel := context.WithTimeout(ctx, r.timeout+lastLookTimeout)
 	defer cancel()
-	last, err := l.all(limited)
+	last, err := l.liftAll(limited)
 	if ctx.Err() != nil {
 		return fmt.Errorf("cannot go on; what was not lifted yet is still held: %w", ctx.Err())
 	}
@@ -69,7 +69,7 @@ func (r *release) lift(ctx context.Context) error {
 	return err
 }
 
-// logger returns a log for warnings on stderr. Steps are printed by stepped.
+// logger returns a log for warnings on stderr. Steps are printed by onStep.
 func (r *release) logger() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(r.Err)
@@ -101,8 +101,8 @@ func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 	return []byte(line), nil
 }
 
-// all lifts what can be lifted safely, and the rest with --force.
-func (r *releaseRun) all(ctx context.Context) (plans, error) {
+// liftAll lifts what can be lifted safely, and the rest with --force.
+func (r *releaseRun) liftAll(ctx context.Context) (plans, error) {
 	for _, h := range r.due {
 		if !h.quarantined {
 			continue
@@ -111,7 +111,7 @@ func (r *releaseRun) all(ctx context.Context) (plans, error) {
 			return nil, err
 		}
 	}
-	if err := r.start(ctx); err != nil {
+	if err := r.releaseSchedules(ctx); err != nil {
 		return nil, err
 	}
 	last, err := r.adopt(ctx)
@@ -126,7 +126,7 @@ func (r *releaseRun) all(ctx context.Context) (plans, error) {
 	return last, err
 }
 
-func (r *releaseRun) stepped(change adoption.Change) {
+func (r *releaseRun) onStep(change adoption.Change) {
 	r.steps++
 	r.logf("%s: %s", xp.String(change.Target), change.Step)
 	if h := r.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
@@ -150,8 +150,8 @@ func (r *releaseRun) selector() string {
 	return labels.Set{xp.LabelRestore: label.GetValidName(name)}.String()
 }
 
-// start lifts the holds of the named schedules.
-func (r *releaseRun) start(ctx context.Context) error {
+// releaseSchedules lifts the holds of the named schedules.
+func (r *releaseRun) releaseSchedules(ctx context.Context) error {
 	schedules := slices.DeleteFunc(slices.Clone(r.due), func(h *held) bool { return !h.schedule })
 	if len(schedules) == 0 {
 		return nil

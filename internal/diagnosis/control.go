@@ -138,13 +138,13 @@ func (d *diagnosis) checkClaims() {
 			d.add(report.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
 				"bring the claim back, or delete the XR if nobody needs what it composes")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.whichClaims(xr, claim))
+			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
 		}
 	}
 }
 
-// whichClaims returns what to do about an XR whose claim references no XR or another one.
-func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
+// oneSidedHint returns what to do about an XR whose claim references no XR or another one.
+func (d *diagnosis) oneSidedHint(xr, claim *unstructured.Unstructured) string {
 	other, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || d.of == Backup || xp.Label(xr, xp.LabelRestore) == "" {
 		return "nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef"

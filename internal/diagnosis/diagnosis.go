@@ -49,7 +49,7 @@ func Inspect(o *Objects) []report.Problem {
 	d := &diagnosis{Objects: o, of: Backup}
 	d.checkBoth()
 	d.checkPlatform()
-	d.checkReadings()
+	d.checkPipelineInputs()
 	d.checkSecrets()
 	d.checkInputs()
 	d.checkActivations()
@@ -78,8 +78,8 @@ type diagnosis struct {
 
 	of    Subject
 	found []report.Problem
-	// claimants caches managing, by kind and external-name.
-	claimants map[schema.GroupKind]map[string]int
+	// managerCounts caches countManagers, by kind and external-name.
+	managerCounts map[schema.GroupKind]map[string]int
 }
 
 func (d *diagnosis) checkBoth() {

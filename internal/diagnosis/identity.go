@@ -85,17 +85,17 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalname.Name, bool) {
 	gk := mr.GroupVersionKind().GroupKind()
 	name, known := externalname.Known(gk, id)
-	if !known || xp.IsDoubted(mr) || d.managing(gk)[id] > 1 {
+	if !known || xp.IsDoubted(mr) || d.countManagers(gk)[id] > 1 {
 		return externalname.Name{}, false
 	}
 
 	return name, true
 }
 
-// managing counts the MRs of a kind by the external resources that they claim: their external-name
-// and their provider's id.
-func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
-	if by, is := d.claimants[gk]; is {
+// countManagers counts the MRs of a kind by the external resources that they name, with their
+// external-name or their provider's id.
+func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
+	if by, is := d.managerCounts[gk]; is {
 		return by
 	}
 	by := map[string]int{}
@@ -111,10 +111,10 @@ func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 			by[external]++
 		}
 	}
-	if d.claimants == nil {
-		d.claimants = map[schema.GroupKind]map[string]int{}
+	if d.managerCounts == nil {
+		d.managerCounts = map[schema.GroupKind]map[string]int{}
 	}
-	d.claimants[gk] = by
+	d.managerCounts[gk] = by
 
 	return by
 }

@@ -27,9 +27,9 @@ func (d *diagnosis) checkPlatform() {
 	}
 }
 
-// checkReadings finds objects that the functions of an XR read besides its composed resources, and
+// checkPipelineInputs finds objects that an XR's functions read besides its composed resources, and
 // that the backup lacks or may lack.
-func (d *diagnosis) checkReadings() {
+func (d *diagnosis) checkPipelineInputs() {
 	reported := map[xp.Ref]bool{}
 	for _, xr := range sorted(d.composites) {
 		r := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: xp.CompositeFrom(xr.full()).Revision()}

@@ -29,7 +29,7 @@ func (o *Objects) Trees() []*report.Node {
 	// The rest are rings of XRs, each listed by another one.
 	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
 		if !f.placed[u] {
-			f.addTree(f.any(u))
+			f.addTree(f.subtree(u))
 		}
 	}
 
@@ -92,7 +92,7 @@ func (f *treeBuilder) addTree(root *report.Node) {
 	}
 }
 
-func (f *treeBuilder) any(o *object) *report.Node {
+func (f *treeBuilder) subtree(o *object) *report.Node {
 	if o.is(isComposite) {
 		return f.composite(o)
 	}
@@ -139,7 +139,7 @@ func (f *treeBuilder) composite(o *object) *report.Node {
 		case child.is(isComposite) && f.level == maxDepth:
 			f.deeper = append(f.deeper, child)
 		default:
-			n.Children = append(n.Children, f.any(child))
+			n.Children = append(n.Children, f.subtree(child))
 		}
 	}
 
@@ -160,7 +160,7 @@ func (f *treeBuilder) node(o *object, u *unstructured.Unstructured) *report.Node
 		return n
 	}
 	if h, err := adoption.HoldOf(o.full()); err == nil && h != nil {
-		n.Hold = &report.Hold{Restore: h.Restore, Since: parsed(h.Since), Unpaused: parsed(h.Unpaused)}
+		n.Hold = &report.Hold{Restore: h.Restore, Since: parseTime(h.Since), Unpaused: parseTime(h.Unpaused)}
 	}
 
 	return n
@@ -220,7 +220,7 @@ func conditionOf(u *unstructured.Unstructured, conditionType string) *report.Con
 	return condition
 }
 
-func parsed(stamp string) *time.Time {
+func parseTime(stamp string) *time.Time {
 	t, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
 		return nil

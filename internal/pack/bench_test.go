@@ -46,7 +46,7 @@ func BenchmarkPack(b *testing.B) {
 func BenchmarkUnpack(b *testing.B) {
 	p := New()
 	var o Object
-	for range often + 1 {
+	for range minCount + 1 {
 		o, _ = p.JSON(xptest.ManagedResource(), slim())
 	}
 	b.ReportAllocs()

@@ -32,7 +32,7 @@ func decoded(document []byte) map[string]any {
 func TestPack(t *testing.T) {
 	p := New()
 	var objects []Object
-	for range often + 1 {
+	for range minCount + 1 {
 		for _, u := range xptest.Zoo() {
 			objects = append(objects, p.Pack(u.Object))
 		}
@@ -183,7 +183,7 @@ func FuzzPack(f *testing.F) {
 		}
 		p := New()
 		first := p.Pack(want)
-		for range often {
+		for range minCount {
 			p.Pack(want)
 		}
 		for _, o := range []Object{first, p.Pack(want)} {

@@ -30,11 +30,11 @@ const (
 	maxWords = (math.MaxUint8 + 1 - tagWord) << 8
 	// maxWord is the maximal length of a word in bytes.
 	maxWord = 128
-	// often is how often a value must occur to become a word. A word needs more memory than a few
-	// copies.
-	often = 4
-	// recent is the number of counters for values.
-	recent = 1 << 16
+	// minCount is how often a value must occur to become a word. A word needs more memory than a
+	// few copies.
+	minCount = 4
+	// numCounters is the size of counters.
+	numCounters = 1 << 16
 	// chunk is the size of an allocation in bytes.
 	chunk = 1 << 20
 )
@@ -50,11 +50,11 @@ type Packer struct {
 	source  bytes.Reader
 	weight  int64
 	seed    maphash.Seed
-	// seen counts recent values, by their hash modulo recent.
-	seen []sighting
+	// counters count recent values, by their hash modulo numCounters.
+	counters []counter
 }
 
-type sighting struct {
+type counter struct {
 	hash  uint32
 	times uint8
 }
@@ -68,7 +68,7 @@ type words struct {
 
 // New returns a Packer.
 func New() *Packer {
-	return &Packer{words: &words{numbers: map[string]int{}}, seed: maphash.MakeSeed(), seen: make([]sighting, recent)}
+	return &Packer{words: &words{numbers: map[string]int{}}, seed: maphash.MakeSeed(), counters: make([]counter, numCounters)}
 }
 
 // An Object is a packed object. The zero value is none.
@@ -226,13 +226,13 @@ func (p *Packer) isFrequent(s []byte) bool {
 		return false
 	}
 	h := maphash.Bytes(p.seed, s)
-	place := &p.seen[h%recent]
+	place := &p.counters[h%numCounters]
 	if hash := uint32(h >> 32); place.hash != hash { //nolint:mnd // The upper half is not part of the index.
-		*place = sighting{hash: hash}
+		*place = counter{hash: hash}
 	}
 	place.times++
 
-	return place.times >= often
+	return place.times >= minCount
 }
 
 // add makes a string a word; ok is false if it is too long or there are too many words.

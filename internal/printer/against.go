@@ -60,14 +60,16 @@ func itemResult(f report.ItemResult) string {
 		what += ", for " + f.For.String()
 	}
 	if f.Outcome.Reason != "" {
-		what += ": " + about(f.Item, f.Outcome.Reason)
+		what += ": " + withoutName(f.Item, f.Outcome.Reason)
 	}
 
 	return what
 }
 
-// about removes the object's name from the start of a message.
-func about(r xp.Ref, message string) string { return strings.TrimPrefix(message, r.String()+": ") }
+// withoutName removes the object's name from the start of a message.
+func withoutName(r xp.Ref, message string) string {
+	return strings.TrimPrefix(message, r.String()+": ")
+}
 
 // isExpected reports whether an outcome needs no explanation. A hold needs none: XRs and claims are
 // always held at first, and a held MR has a problem that explains it.

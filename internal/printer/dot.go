@@ -59,7 +59,7 @@ func graph(r *report.Report) string {
 			continue
 		}
 		node := g.Node(" " + p.Object.APIVersion + " " + p.Object.String())
-		node.Label(literal(p.Object.String()))
+		node.Label(replaceBackslashes(p.Object.String()))
 		paintNode(node, &report.Node{}, wrong[p.Object.ID()])
 		delete(wrong, p.Object.ID())
 	}
@@ -76,7 +76,7 @@ func label(n *report.Node, r *report.Report, names names) string {
 		lines = append(lines, string(c))
 	}
 	for k := range lines {
-		lines[k] = literal(lines[k])
+		lines[k] = replaceBackslashes(lines[k])
 	}
 
 	return strings.Join(lines, "\n")
@@ -92,7 +92,7 @@ func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
 		if p.Severity == report.Grave {
 			fill = fillProblem
 		}
-		messages = append(messages, literal(string(p.Code)+": "+p.Reason+"; "+p.Next))
+		messages = append(messages, replaceBackslashes(string(p.Code)+": "+p.Reason+"; "+p.Next))
 	}
 	node.Attr("fillcolor", fill)
 	if len(messages) > 0 {
@@ -100,5 +100,5 @@ func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
 	}
 }
 
-// literal replaces backslashes, which start an escape in Graphviz.
-func literal(s string) string { return strings.ReplaceAll(s, `\`, "∖") }
+// replaceBackslashes replaces backslashes, which start an escape in Graphviz.
+func replaceBackslashes(s string) string { return strings.ReplaceAll(s, `\`, "∖") }

@@ -37,7 +37,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 		all = append(all, t.between(restore.Started, restore.Completed, r.Time))
 	}
 	if r.Kind != report.KindValidation {
-		return all, draw(all)
+		return all, setBars(all)
 	}
 	walk(r.Trees, func(n *report.Node) {
 		isRoot := n.Role == report.RoleClaim || n.Role == report.RoleComposite
@@ -49,7 +49,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 	slices.SortStableFunc(resources, func(a, b timing) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.Name, b.Name)) })
 	all = append(all, resources...)
 
-	return all, draw(all)
+	return all, setBars(all)
 }
 
 // timingOf returns the time until a resource was Ready, or for how long it has been held; nil
@@ -91,8 +91,8 @@ func (t timing) between(began, ended *time.Time, now time.Time) timing {
 	return t
 }
 
-// draw sets the position and width of each bar. It returns a description of the time range.
-func draw(all []timing) string {
+// setBars sets the position and width of each bar. It returns a description of the time range.
+func setBars(all []timing) string {
 	if len(all) == 0 {
 		return ""
 	}

@@ -27,7 +27,7 @@ func (s *textReport) releases() string {
 		if len(s.report.Restores) == 1 && !s.all {
 			restore = "" // The summary names it.
 		}
-		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restore), plain(whatOf(r)))
+		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restore), plain(resultText(r)))
 	}
 	parts := []string{g.render()}
 	for _, r := range s.report.Releases {
@@ -60,8 +60,8 @@ func restoreOf(r report.Release) string {
 	return r.Restore + " (" + r.Phase + ")"
 }
 
-// whatOf returns in one line what was done, or would be, or why nothing was.
-func whatOf(r report.Release) string {
+// resultText returns in one line what was done, or would be, or why nothing was.
+func resultText(r report.Release) string {
 	switch r.Result {
 	case report.StillHeld, report.Unproven, report.WouldWait:
 		return "see above"

@@ -179,7 +179,7 @@ func (s *textReport) severity(n *report.Node) report.Severity {
 func (s *textReport) status(b group) string {
 	var words []string
 	if b.Restore != nil {
-		words = append(words, about(b.Ref, b.Restore.Reason))
+		words = append(words, withoutName(b.Ref, b.Restore.Reason))
 	}
 	for _, code := range b.Problems {
 		// Other columns show these.
