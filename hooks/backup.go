@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// source names the file of a backup.
+// source returns the display name of a backup file.
 func source(file string) string {
 	if file == "-" {
 		return "stdin"
@@ -26,7 +26,7 @@ func source(file string) string {
 	return filepath.Base(file)
 }
 
-// objectsOf returns what is in a backup. Files that can't be read are among what is wrong with it.
+// objectsOf returns the objects in a backup. Files that cannot be read are recorded as malformed.
 func objectsOf(b *archive.Backup) *diagnosis.Objects {
 	o := diagnosis.NewObjects()
 	for n := range b.Items {
@@ -52,8 +52,8 @@ func objectsOf(b *archive.Backup) *diagnosis.Objects {
 	return o
 }
 
-// kindsOf returns the kinds of the resources in a backup, as far as they are known: there may be no
-// item of one that can be read.
+// kindsOf returns the kinds of the resources in a backup, as far as they are known. A resource
+// without a readable item can lack a kind.
 func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]schema.GroupVersionKind {
 	kinds := map[schema.GroupResource]schema.GroupVersionKind{}
 	for _, gvk := range o.Composed() {
@@ -67,11 +67,11 @@ func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]s
 	return kinds
 }
 
-// knownFormat is the major version of the layout that this plugin reads (velero
+// knownFormat is the major version of the backup layout that this plugin reads (velero
 // pkg/backup/backup.go, BackupFormatVersion).
 const knownFormat = 1
 
-// formatOf warns of a backup that may be laid out in another way than the ones that are known.
+// formatOf returns a warning if the backup's format is not the known one.
 func formatOf(b *archive.Backup, file string) []report.Problem {
 	major, _, _ := strings.Cut(b.Format, ".")
 	n, err := strconv.Atoi(major)
@@ -89,12 +89,12 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 	}}
 }
 
-// fewNames are as many as are named of what might be meant.
-const fewNames = 5
+// maxNames limits how many names a suggestion lists.
+const maxNames = 5
 
-// emptyProblems says of a backup without trees, or without any in a namespace, that there are none:
-// the name can be wrong, or the backup that of something else. A backup of the platform has none
-// either. Trees are those of all namespaces.
+// emptyProblems returns a problem for a backup without trees, or without trees in the namespace if
+// one is given: the name can be wrong, or the file the wrong one. A backup of the platform alone
+// has no trees and no problem. trees are those of all namespaces.
 func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.Node) []report.Problem {
 	if namespace != "" && len(trees) > 0 {
 		in := map[string]bool{}
@@ -103,8 +103,8 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 		}
 		delete(in, "")
 		next := "check the name"
-		if names := slices.Sorted(maps.Keys(in)); len(names) > fewNames {
-			next += fmt.Sprintf("; the backup has some in %s, and %d other namespaces", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
+		if names := slices.Sorted(maps.Keys(in)); len(names) > maxNames {
+			next += fmt.Sprintf("; the backup has some in %s, and %d other namespaces", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 		} else if len(names) > 0 {
 			next += "; the backup has some in " + strings.Join(names, ", ")
 		}
@@ -125,7 +125,7 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 	}}
 }
 
-// versionsOf returns what a backup says of versions.
+// versionsOf returns the versions that a backup states.
 func versionsOf(b *archive.Backup, o *diagnosis.Objects) []report.Version {
 	format := b.Format
 	if format == "" {
@@ -135,8 +135,8 @@ func versionsOf(b *archive.Backup, o *diagnosis.Objects) []report.Version {
 	return append([]report.Version{{Name: "backup format", Version: format}}, o.Versions()...)
 }
 
-// inNamespace returns the trees that have anything in the namespace, and the problems of these and
-// of what is in it.
+// inNamespace returns the trees with an object in the namespace. It keeps the problems of objects
+// in these trees or in the namespace.
 func inNamespace(trees []*report.Node, problems []report.Problem, namespace string) ([]*report.Node, []report.Problem) {
 	mine := map[xp.ID]bool{}
 	trees = slices.DeleteFunc(trees, func(n *report.Node) bool {

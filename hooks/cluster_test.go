@@ -23,13 +23,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server is an API server with the kinds of package xptest, Velero's Restores and schedules. What
-// is patched is reconciled at once.
+// A server is an API server with the kinds of package xptest, Velero's Restores and schedules. A
+// patched object is reconciled at once.
 type server struct {
 	*fake.FakeDynamicClient
 }
 
-// markKey signs the marks of all that is in a server, but for those that are signed.
+// markKey signs the marks of all objects in a server, except those that are signed already.
 var markKey = adoption.Key(bytes.Repeat([]byte("k"), adoption.KeySize))
 
 var (
@@ -80,14 +80,14 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	return s
 }
 
-// patch does what an API server does with a patch, and then what Crossplane does.
+// patch acts as the API server on a patch, and then as Crossplane.
 func (s *server) patch(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // It is one.
 	obj, err := s.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
 	if err != nil {
 		return true, nil, err
 	}
-	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker has no other type.
 	var document map[string]any
 	if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
 		return true, nil, err
@@ -104,7 +104,7 @@ func (s *server) patch(action clienttesting.Action) (bool, runtime.Object, error
 	return true, u, s.Tracker().Update(patch.GetResource(), u, u.GetNamespace())
 }
 
-// wrote returns what was changed but for Events.
+// wrote returns the write requests, without those for Events.
 func (s *server) wrote() []string {
 	var wrote []string
 	for _, a := range s.Actions() {
@@ -125,7 +125,7 @@ func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, n
 		t.Fatal(err)
 	}
 
-	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker has no other type.
 }
 
 func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
@@ -151,7 +151,7 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 	return list, nil
 }
 
-// restored is u as the Restore "gone" has created it, on hold.
+// restored returns u as the Restore "gone" created it, on hold.
 func restored(u *unstructured.Unstructured, h adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
 	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "gone"))
 	h.Restore, h.Since = "velero/gone", "2026-01-02T03:04:05Z"
@@ -162,7 +162,7 @@ func restored(u *unstructured.Unstructured, h adoption.Hold, o ...xptest.Option)
 	return xptest.With(u, o...)
 }
 
-// gone is the Restore that left the holds, if it is there.
+// gone returns the Restore that added the holds.
 func gone(phase string) *unstructured.Unstructured {
 	return xptest.Object("velero.io/v1", "Restore", "velero", "gone", xptest.Field(phase, "status", "phase"))
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 )
 
-// completionTimeout is how long a shell waits for what is to be completed.
+// completionTimeout limits a completion that reads the cluster: the user's shell waits for it.
 const completionTimeout = 5 * time.Second
 
-// completeContext completes the contexts of the kubeconfig file.
 func (o *options) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	names, err := live.Contexts(o.kubeconfig)
 	if err != nil {
@@ -26,7 +25,6 @@ func (o *options) completeContext(*cobra.Command, []string, string) ([]string, c
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeRestore completes the names of Velero's Restores.
 func (o *options) completeRestore(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmp.Or(c.Context(), context.Background()), completionTimeout)
 	defer cancel()

@@ -1,4 +1,5 @@
-// Package hooks is what runs after a restore, and before one: the commands with which people, Jobs
-// and Velero's restore hooks look into a backup, validate a cluster, wait for the adoption and lift
-// holds.
+// Package hooks holds the commands of the program: inspect, validate, wait, release, guard,
+// exchange and settings, which users, Jobs and Velero's restore hooks run. Only main imports it. It
+// must not import the plugin's actions: main passes in what needs them (Option). Start reading in
+// root.go; each command has a file of its name.
 package hooks

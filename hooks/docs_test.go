@@ -19,10 +19,10 @@ var update = flag.Bool("update", false, "write the flags into docs/commands.md")
 
 const commandsFile = "../docs/commands.md"
 
-// flagBlock is where the flags of a command are in its section.
+// flagBlock matches the flags in a command's section.
 var flagBlock = regexp.MustCompile("(?s)```text\n.*?```")
 
-// TestCommandsPage compares what people read with the commands: go test ./hooks -update writes the
+// TestCommandsPage compares docs/commands.md with the commands. go test ./hooks -update writes the
 // flags into it.
 func TestCommandsPage(t *testing.T) {
 	t.Setenv("VELERO_NAMESPACE", "")
@@ -44,7 +44,7 @@ func TestCommandsPage(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil { //nolint:gosec // It is ours.
+		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil { //nolint:gosec // The file is in the repository.
 			t.Fatal(err)
 		}
 		page = want
@@ -75,7 +75,6 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// withFlags returns the page with the flags in the section.
 func withFlags(t *testing.T, page, section string, flags *pflag.FlagSet) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "\n## "+section+"\n")
@@ -99,7 +98,6 @@ func withFlags(t *testing.T, page, section string, flags *pflag.FlagSet) string 
 	return before + "\n## " + section + "\n" + body
 }
 
-// TestHelp reads what each command says of itself.
 func TestHelp(t *testing.T) {
 	root := newRoot(&options{})
 	commands := root.Commands()

@@ -17,24 +17,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A DryRunner tells what a restore of a backup would do with each item, in order, and does nothing.
-// A nil cluster is an empty one.
-type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error
+// A DryRunner calls add with what a restore of a backup would do with each item, in restore order.
+// It writes nothing. A nil cluster stands for an empty one.
+type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, add func(report.ItemResult)) error
 
-// restoreOf returns the Restore that a rehearsal is of.
 func (i *inspect) restoreOf() *velerov1.Restore {
 	return &velerov1.Restore{
 		ObjectMeta: metav1.ObjectMeta{Namespace: i.velero, Name: "rehearsal"}, Spec: velerov1.RestoreSpec{NamespaceMapping: i.mappings.Data()},
 	}
 }
 
-// dryRun adds the order of a restore to a report and, if that is asked, what it would do to the
-// cluster.
+// dryRun returns the order of a restore. With --against it also returns what a restore would do in
+// the cluster; against is nil otherwise.
 func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, results []report.ItemResult, err error) {
 	if i.dryRunner == nil {
 		return nil, nil, nil, nil
 	}
-	steps := &steps{backup: b, places: map[string]int{}}
+	steps := &steps{backup: b, positions: map[string]int{}}
 	if err = i.dryRunner(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot find out the order of a restore: %w", err)
 	}
@@ -52,29 +51,30 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report
 	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, results, nil
 }
 
-// steps are the order in which a restore brings back the resources: each where its first item is.
+// steps collects the order in which a restore brings back resources. A resource takes the position
+// of its first item.
 type steps struct {
 	backup *archive.Backup
 	order  []report.Step
-	// places are where in the order the resources are.
-	places map[string]int
+	// positions are indexes into order, by resource.
+	positions map[string]int
 }
 
-// add adds what becomes of the next item.
+// add records the next item, unless the restore skips or refuses it.
 func (s *steps) add(f report.ItemResult) {
 	if f.Outcome.Action == report.Skip || f.Outcome.Action == report.Refuse {
 		return
 	}
-	n, ok := s.places[f.Resource]
+	n, ok := s.positions[f.Resource]
 	if !ok {
 		n = len(s.order)
-		s.places[f.Resource] = n
+		s.positions[f.Resource] = n
 		s.order = append(s.order, report.Step{Resource: f.Resource, Why: orderReason(s.backup, f)})
 	}
 	s.order[n].Items++
 }
 
-// orderReason says why a resource comes when the first of its items does.
+// orderReason returns why a resource comes at the position of its first item.
 func orderReason(b *archive.Backup, f report.ItemResult) string {
 	u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
 	s := reason(u)
@@ -116,9 +116,9 @@ func reason(u *unstructured.Unstructured) string {
 	}
 }
 
-// applyResults writes what would become of the items into the trees and the counts, and returns the
-// problems.
-func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, told []report.Problem) []report.Problem {
+// applyResults writes the results into the trees and the counts of against. It returns a problem
+// for each refused item, unless reported already has one of it.
+func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, reported []report.Problem) []report.Problem {
 	outcomes := map[xp.ID]report.Outcome{}
 	for _, f := range results {
 		outcomes[f.Item.ID()] = f.Outcome
@@ -129,7 +129,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		applyOutcomes(n, outcomes)
 	}
 	known := map[xp.ID]bool{}
-	for _, p := range told {
+	for _, p := range reported {
 		known[p.Object.ID()] = known[p.Object.ID()] || p.Code == report.UsageLeftBehind
 	}
 	against.Counts = map[report.Action]int{}
@@ -151,7 +151,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		}
 	}
 	for _, resource := range slices.Sorted(maps.Keys(never)) {
-		// A backup can have many thousand Events, and nobody misses one.
+		// One line stands for all: a backup can have many thousand Events.
 		against.Items = append(against.Items, report.ItemResult{
 			Item: xp.Ref{Kind: resource, Name: "*"}, Resource: resource,
 			Outcome: report.Outcome{Action: report.Skip, Reason: fmt.Sprintf("%s; there are %d", report.NeverRestored, never[resource])},
@@ -170,7 +170,7 @@ func applyOutcomes(n *report.Node, outcomes map[xp.ID]report.Outcome) {
 	}
 }
 
-// isNotable reports whether somebody wants to know what becomes of an item.
+// isNotable reports whether the report lists the result of an item. placed items are in a tree.
 func isNotable(f report.ItemResult, placed bool) bool {
 	switch f.Outcome.Action {
 	case report.Create:

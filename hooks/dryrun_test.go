@@ -16,10 +16,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var errStage = errors.New("the stage is on fire")
+var errDryRun = errors.New("the dry run failed")
 
-// fateOf is what becomes of an object of package xptest.
-func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.ItemResult {
+// resultOf returns the result for an object of package xptest.
+func resultOf(b *archive.Backup, kind, name string, o report.Outcome) report.ItemResult {
 	for _, i := range b.Items {
 		if i.Object().GetKind() == kind && i.Name == name {
 			return report.ItemResult{Item: xp.RefTo(i.Object()), Resource: i.GroupResource.String(), Outcome: o}
@@ -31,29 +31,29 @@ func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.ItemR
 
 func TestInspectOrder(t *testing.T) {
 	var asked *velerov1.Restore
-	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, tell func(report.ItemResult)) error {
+	dryRunner := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, add func(report.ItemResult)) error {
 		if c != nil {
 			t.Error("Without --against there is no cluster.")
 		}
 		asked = r
-		xr := fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep})
+		xr := resultOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep})
 		xr.For = &xp.Ref{Kind: "Bucket", Name: "shop-b"}
 
-		tell(xr)
-		tell(fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}))
-		tell(fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}))
-		tell(xr)
+		add(xr)
+		add(resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}))
+		add(resultOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}))
+		add(xr)
 
 		return nil
 	}
 	var out, stderr bytes.Buffer
 	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"}, Streams{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr},
-		WithDryRunner(rehearse))
+		WithDryRunner(dryRunner))
 	want := []report.Step{
 		{Resource: "xorders.example.org", Items: 2, Why: "on hold, before what they compose, which gets them for its owners; the first for Bucket shop-b"},
 		{Resource: "buckets.cloud.example.org", Items: 1, Why: "after the XRs that compose them"},
 	}
-	if diff := cmp.Diff(want, reported(t, ran{out: out.String()}).Order); diff != "" || code != ExitFine {
+	if diff := cmp.Diff(want, decodeReport(t, commandResult{out: out.String()}).Order); diff != "" || code != ExitFine {
 		t.Errorf("Each resource stands where its first item is, without what does not come back; it ended with %d: %s", code, diff)
 	}
 	if asked.Namespace != "backups" {
@@ -62,10 +62,10 @@ func TestInspectOrder(t *testing.T) {
 }
 
 func TestInspectOrderFails(t *testing.T) {
-	rehearse := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
-		return errStage
+	dryRunner := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
+		return errDryRun
 	}
-	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithDryRunner(rehearse))
+	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithDryRunner(dryRunner))
 	if code != ExitFailed {
 		t.Errorf("it ended with %d", code)
 	}
@@ -80,17 +80,17 @@ func TestMappingsNeedACluster(t *testing.T) {
 	}
 }
 
-func TestFulfil(t *testing.T) {
+func TestApplyResults(t *testing.T) {
 	b := readBackup(t, xptest.Backup(shop()...))
 	trees := objectsOf(b).Trees()
 	results := []report.ItemResult{
-		fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep}),
-		fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Refuse, Reason: "no"}),
-		fateOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
-		fateOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
-		fateOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
-		fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "made anew"}),
-		fateOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
+		resultOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep}),
+		resultOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Refuse, Reason: "no"}),
+		resultOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
+		resultOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
+		resultOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
+		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "made anew"}),
+		resultOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}
 	problems := applyResults(against, trees, results, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})

@@ -18,11 +18,11 @@ import (
 
 const (
 	exchangeTimeout = 10 * time.Minute
-	// exchangePause is the time between two looks at what goes.
-	exchangePause = 250 * time.Millisecond
-	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause. What it
-	// could not reconcile it leaves alone for up to a minute.
-	exchangeSeen = 2 * time.Minute
+	// exchangeInterval is the time between two rounds while objects are being deleted.
+	exchangeInterval = 250 * time.Millisecond
+	// pauseTimeout is how long Crossplane may take to report a pause in the XR's status. After a
+	// failed reconcile it backs off for up to a minute.
+	pauseTimeout = 2 * time.Minute
 )
 
 const exchangeLong = `An XR or claim that Flux or Argo CD have made before a restore came to it, and that Crossplane has composed, has new external
@@ -50,7 +50,7 @@ const exchangeExample = `  # What would go, and what would come back?
   # Leave it as it is
   ` + Name + ` exchange team-a/shop --abandon`
 
-// An exchangeRun is what exchange is asked for.
+// An exchangeRun is one run of exchange: its arguments and what it reads.
 type exchangeRun struct {
 	*options
 
@@ -64,7 +64,7 @@ type exchangeRun struct {
 }
 
 func newExchange(o *options) *cobra.Command {
-	e := &exchangeRun{options: o, pause: exchangePause, await: exchangeSeen}
+	e := &exchangeRun{options: o, pause: exchangeInterval, await: pauseTimeout}
 	c := &cobra.Command{
 		Use:     "exchange [NAMESPACE/]NAME...",
 		Short:   "Delete what an XR has composed anew, for a restore to give it what it had",
@@ -95,7 +95,6 @@ func newExchange(o *options) *cobra.Command {
 	return c
 }
 
-// prepare takes the arguments.
 func (e *exchangeRun) prepare(args []string) error {
 	var err error
 	switch e.names, err = e.parseNames(args); {
@@ -139,7 +138,7 @@ func (e *exchangeRun) run(ctx context.Context) error {
 	return exitFor(refused)
 }
 
-// refuseBusy fails while a Restore is under way: it may be bringing back what an exchange is about.
+// refuseBusy fails while a Restore is under way: it may be restoring the same objects.
 func (e *exchangeRun) refuseBusy(ctx context.Context) error {
 	restores, err := e.cluster.Restores(ctx, e.velero)
 	if err != nil {
@@ -154,7 +153,7 @@ func (e *exchangeRun) refuseBusy(ctx context.Context) error {
 	return nil
 }
 
-// exchange exchanges one XR or claim, and returns whether that was not refused.
+// exchange exchanges one XR or claim. It returns false if the plan refuses it.
 func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 	saved, err := e.find(name)
 	if err != nil {
@@ -192,7 +191,7 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 	return true, e.execute(ctx, root, saved, plan)
 }
 
-// abandonAll has what was named go on as it is.
+// abandonAll takes the pauses off the named XRs and claims and leaves them as they are.
 func (e *exchangeRun) abandonAll(ctx context.Context) error {
 	roots, err := e.cluster.Roots(ctx, live.Places{}, "")
 	if err != nil {
@@ -244,7 +243,7 @@ func (e *exchangeRun) find(name string) (*unstructured.Unstructured, error) {
 	}
 }
 
-// plan looks at what there is and at the backup, and says what to do.
+// plan reads the cluster and the backup and returns what to do.
 func (e *exchangeRun) plan(ctx context.Context, root, saved *unstructured.Unstructured) (exchange.Plan, error) {
 	var s exchange.Snapshot
 	var err error

@@ -20,7 +20,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// list says what would go and come back.
 func (e *exchangeRun) list(p exchange.Plan) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -50,35 +49,34 @@ func (e *exchangeRun) list(p exchange.Plan) {
 		}
 		row("comes", r.Ref, r.External, becomes)
 	}
-	_ = t.Flush() // A buffer takes everything.
+	_ = t.Flush() // A buffer never fails.
 	fmt.Fprintln(e.Out, "Of "+p.Root.String()+":")
 	if len(p.Items)+len(p.Returns)+len(p.Foreign) > 0 {
-		_, _ = rawWriter(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
+		_, _ = rawWriter(e.Out).Write(b.Bytes()) // The question that follows repeats the numbers.
 	}
 	for _, why := range p.Refused {
 		fmt.Fprintln(e.Out, "REFUSED: "+why)
 	}
 	if p.Over && len(p.Refused) == 0 {
-		e.sayDone(p.Root)
+		e.printDone(p.Root)
 	}
 }
 
-func (e *exchangeRun) sayDone(root xp.Ref) {
+func (e *exchangeRun) printDone(root xp.Ref) {
 	fmt.Fprintf(e.Out, "%s is paused and composes nothing, until a restore takes it over. Restore now: velero restore create --from-backup BACKUP --wait. "+
-		"Or have it compose anew: %s\n", root, e.abandoning(root))
+		"Or have it compose anew: %s\n", root, e.abandonCommand(root))
 }
 
-func (e *exchangeRun) abandoning(root xp.Ref) xp.Command {
+func (e *exchangeRun) abandonCommand(root xp.Ref) xp.Command {
 	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
 }
 
-// execute does what was confirmed.
 func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Unstructured, confirmed exchange.Plan) error {
 	begun := exchange.IsMarked(root)
 	if err := e.pauseAll(ctx, root); err != nil {
 		return e.rollBack(ctx, root, begun, err)
 	}
-	// Crossplane leaves them alone now, so what is there is what goes.
+	// The XRs are paused now, so no reconcile changes the plan any more.
 	root, err := e.cluster.Find(ctx, confirmed.Root)
 	if err != nil || root == nil {
 		return e.rollBack(ctx, root, begun, cmp.Or(err, fmt.Errorf("cannot go on: %s is not there any more", confirmed.Root)))
@@ -94,20 +92,20 @@ func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Uns
 		})
 	}
 	if err := e.removeAll(ctx, root, now.Items); err != nil {
-		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandoning(confirmed.Root))
+		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandonCommand(confirmed.Root))
 
 		return err
 	}
-	e.sayDone(confirmed.Root)
+	e.printDone(confirmed.Root)
 
 	return nil
 }
 
-// pauseAll pauses an XR or a claim and all XRs below it, and waits until Crossplane has seen it:
-// until then it can be composing.
+// pauseAll pauses an XR or claim and all XRs below it. It waits until Crossplane reports each
+// pause: a reconcile can run until then.
 func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructured) error {
 	deadline := time.Now().Add(e.await)
-	for told := false; ; told = true {
+	for reported := false; ; reported = true {
 		now, err := e.cluster.Find(ctx, xp.RefTo(root))
 		if err != nil {
 			return err
@@ -126,7 +124,7 @@ func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructu
 		if len(unseen) == 0 {
 			return nil
 		}
-		if !told {
+		if !reported {
 			fmt.Fprintln(e.Err, "waiting for Crossplane to see the pause of "+strings.Join(unseen, ", "))
 		}
 		if time.Now().After(deadline) {
@@ -140,8 +138,8 @@ func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructu
 	}
 }
 
-// pauseEach pauses what is not paused yet, and returns of what Crossplane has not said that it has
-// seen that.
+// pauseEach pauses the XRs that are not paused yet. It returns those whose pause Crossplane has not
+// reported.
 func (e *exchangeRun) pauseEach(ctx context.Context, xrs []*unstructured.Unstructured) ([]string, error) {
 	var unseen []string
 	for _, u := range xrs {
@@ -170,8 +168,8 @@ func (e *exchangeRun) sleep(ctx context.Context) error {
 	}
 }
 
-// rollBack takes off the pauses of an exchange of which nothing was deleted, unless one before it
-// has begun.
+// rollBack takes the pauses off again after an error, and returns the error. Nothing was deleted by
+// then. It keeps the pauses if an earlier run had begun.
 func (e *exchangeRun) rollBack(ctx context.Context, root *unstructured.Unstructured, begun bool, why error) error {
 	if begun || root == nil {
 		return why
@@ -183,7 +181,7 @@ func (e *exchangeRun) rollBack(ctx context.Context, root *unstructured.Unstructu
 	return why
 }
 
-// unpauseAll takes off the pauses of an exchange.
+// unpauseAll takes the pauses of an exchange off an XR or claim and all XRs below it.
 func (e *exchangeRun) unpauseAll(ctx context.Context, root *unstructured.Unstructured) error {
 	root, err := e.cluster.Find(ctx, xp.RefTo(root))
 	if err != nil || root == nil {
@@ -200,7 +198,7 @@ func (e *exchangeRun) unpauseAll(ctx context.Context, root *unstructured.Unstruc
 		}
 	}
 	left := 0
-	// What is below goes on ahead of what has it.
+	// An XR is unpaused before its parent.
 	for _, u := range slices.Backward(tree.XRs()) {
 		if !xp.HasAnnotation(u, xp.AnnotationExchange) {
 			continue
@@ -218,10 +216,11 @@ func (e *exchangeRun) unpauseAll(ctx context.Context, root *unstructured.Unstruc
 	return nil
 }
 
-// removeAll deletes what was confirmed, and when all of it is gone takes it off the XR or claim.
+// removeAll deletes the confirmed items. When all are gone it removes them from the XR's or claim's
+// references.
 func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstructured, items []exchange.Item) error {
 	deadline := time.Now().Add(e.timeout)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for {
 		now, err := e.cluster.Find(ctx, xp.RefTo(root))
 		if err != nil {
@@ -241,8 +240,8 @@ func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstruct
 			}
 		}
 		for _, what := range left {
-			if !told[what] {
-				told[what] = true
+			if !reported[what] {
+				reported[what] = true
 				fmt.Fprintln(e.Err, "waiting for "+what)
 			}
 		}
@@ -258,7 +257,7 @@ func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstruct
 	}
 }
 
-// sameRefs reports whether two of one XR or claim list the same.
+// sameRefs reports whether two versions of an XR or claim list the same objects.
 func sameRefs(a, b *unstructured.Unstructured) bool {
 	of, errA := exchange.Listed(a)
 	other, errB := exchange.Listed(b)
@@ -266,8 +265,8 @@ func sameRefs(a, b *unstructured.Unstructured) bool {
 	return errA == nil && errB == nil && slices.EqualFunc(of, other, func(r, o xp.Ref) bool { return r.ID() == o.ID() })
 }
 
-// removeRound deletes what is not being deleted yet, and returns what is not gone. An XR goes when
-// what was below it is gone.
+// removeRound deletes items that are not being deleted yet. It returns those that still exist. An
+// XR is deleted when nothing below it is left.
 func (e *exchangeRun) removeRound(ctx context.Context, items []exchange.Item) ([]string, error) {
 	refs := make([]xp.Ref, 0, len(items))
 	for _, i := range items {
@@ -302,8 +301,8 @@ func (e *exchangeRun) removeRound(ctx context.Context, items []exchange.Item) ([
 	return left, nil
 }
 
-// remove takes the next step for something that goes, and returns why it may not go; "" if that is
-// not known.
+// remove takes the next step of deleting an object. It returns why the object may not go away; ""
+// if that is not known.
 func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) (string, error) {
 	if i.Managed && i.Stays != "" && exchange.Deletes(u) {
 		if err := e.cluster.KeepExternal(ctx, u); err != nil {
@@ -311,7 +310,8 @@ func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, 
 		}
 	}
 	if u.GetDeletionTimestamp() == nil {
-		// A Usage that goes too may still protect it, or somebody has written it meanwhile.
+		// A conflict: another writer has changed it. A denial: a Usage that is deleted too still
+		// protects it.
 		if err := e.cluster.Remove(ctx, u); apierrors.IsConflict(err) || isDenied(err) {
 			return err.Error(), nil
 		} else if err != nil {
@@ -319,7 +319,8 @@ func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, 
 		}
 	}
 	if exchange.IsMarked(u) {
-		// Paused it would never go, and what is being deleted composes nothing.
+		// Crossplane does not finalize a paused XR. An XR that is being deleted composes nothing,
+		// so the pause is not needed.
 		if err := e.cluster.SetExchanged(ctx, u, false); err != nil && !apierrors.IsNotFound(err) {
 			return "", err
 		}
@@ -331,8 +332,7 @@ func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, 
 	return "", nil
 }
 
-// isDenied reports whether a webhook has denied something, rather than that there is no right to
-// it.
+// isDenied reports whether an admission webhook denied a request; RBAC gives the same status code.
 func isDenied(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }

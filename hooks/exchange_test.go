@@ -25,23 +25,23 @@ import (
 
 var buckets = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
 
-// anewTree is an XR that lists what a backup does not know, and that backup.
-type anewTree struct{ xr, anew, savedXR, saved *unstructured.Unstructured }
+// A recomposedTree is an XR with a new composed resource that the backup lacks, and that backup.
+type recomposedTree struct{ xr, recreated, savedXR, saved *unstructured.Unstructured }
 
-func newAnewTree(external string) anewTree {
+func newRecomposedTree(external string) recomposedTree {
 	mr := func(name, external string, xr *unstructured.Unstructured) *unstructured.Unstructured {
 		return xptest.MR(name, xptest.Annotated(xp.AnnotationExternalName, external), xptest.ControlledBy(xr), xptest.Reconciled(),
 			xptest.Field([]any{"*"}, "spec", "managementPolicies"))
 	}
 	old, xr := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"), xptest.Reconciled())
-	a := anewTree{anew: mr("b", external, xr), saved: mr("a", "one", old)}
-	a.xr, a.savedXR = xptest.With(xr, xptest.Refs(a.anew)), xptest.With(old, xptest.Refs(a.saved))
+	a := recomposedTree{recreated: mr("b", external, xr), saved: mr("a", "one", old)}
+	a.xr, a.savedXR = xptest.With(xr, xptest.Refs(a.recreated)), xptest.With(old, xptest.Refs(a.saved))
 
 	return a
 }
 
-// exchangeServer returns a server on which Crossplane sees pauses, unless it is deaf.
-func exchangeServer(deaf bool, objects ...*unstructured.Unstructured) *server {
+// exchangeServer returns a server whose Crossplane reports pauses, unless it ignores them.
+func exchangeServer(ignoresPauses bool, objects ...*unstructured.Unstructured) *server {
 	s := newServer(objects...)
 	s.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // It is one.
@@ -53,10 +53,10 @@ func exchangeServer(deaf bool, objects ...*unstructured.Unstructured) *server {
 		if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
 			return true, nil, err
 		}
-		u := xptest.Merge(obj.(*unstructured.Unstructured), document) //nolint:forcetypeassert // It is all that the tracker has.
+		u := xptest.Merge(obj.(*unstructured.Unstructured), document) //nolint:forcetypeassert // The tracker has no other type.
 		switch {
 		case xp.IsManaged(u):
-		case xp.IsPaused(u) && !deaf:
+		case xp.IsPaused(u) && !ignoresPauses:
 			u = xptest.With(u, xptest.SeenPaused())
 		default:
 			u = xptest.With(u, xptest.Reconciled())
@@ -68,25 +68,24 @@ func exchangeServer(deaf bool, objects ...*unstructured.Unstructured) *server {
 	return s
 }
 
-// exchanged is what exchange has said and done.
 type exchanged struct {
 	Code  int
 	Wrote []string
-	// Paused, Marked and Listed are of the XR.
+	// Paused, Marked and Listed describe the XR.
 	Paused, Marked, Listed bool
 
 	out, err string
 }
 
-// exchange runs it. What is typed goes to a terminal; meanwhile is called when a person is asked.
-func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed string, meanwhile func(), args ...string) exchanged {
+// exchange runs the command with the input typed on a terminal. It calls meanwhile at the question.
+func (s *server) exchange(ctx context.Context, t *testing.T, a recomposedTree, typed string, meanwhile func(), args ...string) exchanged {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	if err := os.WriteFile(file, xptest.Backup(a.savedXR, a.saved), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	said := &teller{heard: func(said string) {
+	said := &recorder{heard: func(said string) {
 		if meanwhile != nil && strings.Contains(said, "[y/N]") {
 			meanwhile()
 		}
@@ -97,7 +96,7 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer keyboard.Close() //nolint:errcheck // It is a test's.
+		defer keyboard.Close() //nolint:errcheck // It is a test's terminal.
 		if _, err := keyboard.WriteString(typed); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +117,7 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 			e.abandon = true
 		case "--now":
 			e.timeout = 0
-		case "--deaf":
+		case "--ignore-pauses":
 			e.await = 0
 		}
 	}
@@ -129,7 +128,7 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 	} else {
 		err = failed(e.run(ctx))
 	}
-	o.sayError(err)
+	o.printError(err)
 	xr := s.get(t, xorders, "", "x")
 	refs, _ := xp.CompositeFrom(xr).ResourceRefs()
 
@@ -140,18 +139,18 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 }
 
 func TestExchange(t *testing.T) {
-	a := newAnewTree("two")
+	a := newRecomposedTree("two")
 	done := exchanged{Wrote: []string{"xorders x", "delete buckets", "xorders x"}, Paused: true, Marked: true}
 	cases := map[string]struct {
-		reason    string
-		of        anewTree
-		more      []*unstructured.Unstructured
-		deaf      bool
-		typed     string
-		args      []string
-		meanwhile func(s *server)
-		want      exchanged
-		said      string
+		reason        string
+		of            recomposedTree
+		more          []*unstructured.Unstructured
+		ignoresPauses bool
+		typed         string
+		args          []string
+		meanwhile     func(s *server)
+		want          exchanged
+		said          string
 	}{
 		"DryRun": {
 			reason: "It changes nothing.", of: a, args: []string{"--dry-run"}, want: exchanged{Listed: true}, said: "DELETED WITH ITS EXTERNAL RESOURCE",
@@ -165,7 +164,7 @@ func TestExchange(t *testing.T) {
 		"Agreed": {reason: "It is done.", of: a, typed: "y\n", want: done, said: "Delete 1 external resource for good, and 1 object in all?"},
 		"Yes":    {reason: "It was agreed to before.", of: a, args: []string{"--yes"}, want: done, said: "velero restore create"},
 		"SameExternal": {
-			reason: "What the backup needs stays: that is said to the provider before it is deleted.", of: newAnewTree("one"), args: []string{"--yes"},
+			reason: "What the backup needs stays: that is said to the provider before it is deleted.", of: newRecomposedTree("one"), args: []string{"--yes"},
 			want: exchanged{Wrote: []string{"xorders x", "buckets b", "delete buckets", "xorders x"}, Paused: true, Marked: true},
 			said: "its external resource stays: Bucket a of the backup manages it",
 		},
@@ -174,12 +173,12 @@ func TestExchange(t *testing.T) {
 			meanwhile: func(s *server) {
 				more := xptest.MR("c", xptest.ControlledBy(a.xr), xptest.Reconciled(), xptest.Version("1"))
 				_ = s.Tracker().Add(more)
-				_ = s.Tracker().Update(xorders, xptest.With(a.xr, xptest.Refs(a.anew, more), xptest.Version("2")), "")
+				_ = s.Tracker().Update(xorders, xptest.With(a.xr, xptest.Refs(a.recreated, more), xptest.Version("2")), "")
 			},
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "it is not as it was confirmed any more",
 		},
-		"Deaf": {
-			reason: "Crossplane can still be composing.", of: a, deaf: true, args: []string{"--yes", "--deaf"},
+		"PauseNotReported": {
+			reason: "Crossplane can still be composing.", of: a, ignoresPauses: true, args: []string{"--yes", "--ignore-pauses"},
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "is it running?",
 		},
 		"Busy": {
@@ -190,7 +189,7 @@ func TestExchange(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := exchangeServer(tc.deaf, append(tc.more, tc.of.xr, tc.of.anew)...)
+			s := exchangeServer(tc.ignoresPauses, append(tc.more, tc.of.xr, tc.of.recreated)...)
 			got := s.exchange(t.Context(), t, tc.of, tc.typed, func() {
 				if tc.meanwhile != nil {
 					tc.meanwhile(s)
@@ -207,22 +206,22 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// Who abandons something that is not there has probably forgotten its namespace.
+// A name without an object probably lacks its namespace.
 func TestExchangeAbandonsNothingSilently(t *testing.T) {
-	a := newAnewTree("two")
-	s := exchangeServer(false, a.xr, a.anew)
+	a := newRecomposedTree("two")
+	s := exchangeServer(false, a.xr, a.recreated)
 	e := &exchangeRun{options: newOptions(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}), abandon: true, names: []string{"y"}, cluster: live.NewCluster(s, s)}
 	if err := e.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot abandon the exchange of y: there is no claim or XR of this name") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestExchangeAgain has an exchange end at each point, and go on or be abandoned.
+// TestExchangeAgain ends an exchange at each point, then continues or abandons it.
 func TestExchangeAgain(t *testing.T) {
-	a := newAnewTree("two")
+	a := newRecomposedTree("two")
 	stays := []runtime.Object{}
-	s := exchangeServer(false, a.xr, a.anew)
-	// The provider does not delete it yet.
+	s := exchangeServer(false, a.xr, a.recreated)
+	// The provider has not deleted it yet.
 	s.PrependReactor("delete", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		u := xptest.With(s.get(t, buckets, "", "b"), xptest.Deleting())
 		stays = append(stays, u)
@@ -258,10 +257,10 @@ func TestExchangeAgain(t *testing.T) {
 	}
 }
 
-// TestExchangeLoses has somebody take the pause off while it goes on.
-func TestExchangeLoses(t *testing.T) {
-	a := newAnewTree("two")
-	s := exchangeServer(false, a.xr, a.anew)
+// TestExchangeWhosePauseIsTakenOff has another writer take the pause off meanwhile.
+func TestExchangeWhosePauseIsTakenOff(t *testing.T) {
+	a := newRecomposedTree("two")
+	s := exchangeServer(false, a.xr, a.recreated)
 	s.PrependReactor("delete", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, s.Tracker().Update(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.Annotated(xp.AnnotationPaused, "false")), "")
 	})
@@ -270,12 +269,12 @@ func TestExchangeLoses(t *testing.T) {
 	}
 }
 
-// TestExchangeNamesWhatItKept has an exchange end between the two steps of what stays, and be
-// abandoned.
+// TestExchangeNamesWhatItKept abandons an exchange that ended between the two steps for a resource
+// that is kept.
 func TestExchangeNamesWhatItKept(t *testing.T) {
-	a := newAnewTree("one")
+	a := newRecomposedTree("one")
 	marks := []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now")}
-	kept := xptest.With(a.anew, func(u *unstructured.Unstructured) {
+	kept := xptest.With(a.recreated, func(u *unstructured.Unstructured) {
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "velero-plugin-for-crossplane-exchange", Operation: metav1.ManagedFieldsOperationUpdate}})
 	})
 	s := exchangeServer(false, xptest.With(a.xr, marks...), kept)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Exit codes. Scripts rely on them; docs/commands.md says what they mean.
+// Exit codes. Scripts rely on them; docs/commands.md explains them.
 const (
 	ExitFine     = 0
 	ExitFailed   = 1
@@ -15,11 +15,11 @@ const (
 	ExitTimeout  = 4
 )
 
-// An exit ends the command with a code. One without an error has been told already.
+// An exit ends the command with a code. A nil err means that the output already shows the reason.
 type exit struct {
 	code int
 	err  error
-	// list are lines of their own below the error.
+	// list are lines that follow the error.
 	list []string
 }
 
@@ -33,8 +33,8 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// failed gives an error of a command that has begun its exit code: what has none is not the user's
-// fault.
+// failed gives an error its exit code. The command has begun, so an error without a code is not a
+// usage error.
 func failed(err error) error {
 	var e *exit
 	switch {
@@ -47,8 +47,8 @@ func failed(err error) error {
 	}
 }
 
-// codeOf returns the exit code for what Execute of a cobra.Command returned: before a command
-// begins, only its usage can be wrong.
+// codeOf returns the exit code for the result of cobra's Execute. An error without a code comes
+// from before the command began: a usage error.
 func codeOf(err error) int {
 	var e *exit
 	switch {
@@ -61,7 +61,7 @@ func codeOf(err error) int {
 	}
 }
 
-// exitFor is the exit of a command that has told what it found.
+// exitFor returns the exit of a command that has printed its problems.
 func exitFor(problems int) error {
 	if problems == 0 {
 		return nil

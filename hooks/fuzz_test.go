@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzArguments runs the program with arguments, where there is no cluster and no file but a backup
-// on stdin.
+// FuzzArguments runs the program with arguments, without a cluster and with a backup on stdin only.
 func FuzzArguments(f *testing.F) {
 	for _, args := range []string{
 		"inspect - -o json", "inspect - -n team-a --strict", "inspect nowhere", "inspect - -o\tjsonpath", "validate -n .. -o yaml", "wait --timeout -1s orders/x",
@@ -27,7 +26,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		args := strings.Split(lines, "\n")
 		if strings.Contains(lines, "..") || strings.HasPrefix(lines, "/") || strings.Contains(lines, "\n/") || strings.Contains(lines, "=/") {
-			return // There is no harm in files, but there may be no end to one.
+			return // A file may be endless, such as a device.
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

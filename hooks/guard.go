@@ -39,8 +39,8 @@ retries last (docs/gitops.md).`,
 	return c
 }
 
-// wholeGuard fails if a namespace is given to what is about the guard as it is.
-func (o *options) wholeGuard(*cobra.Command, []string) error {
+// rejectNamespace fails if --namespace is given: there is one guard for all namespaces.
+func (o *options) rejectNamespace(*cobra.Command, []string) error {
 	if o.namespace != "" {
 		return &exit{code: ExitUsage, err: fmt.Errorf("cannot look at the guard of the namespace %s alone: there is one guard, for all that it guards", o.namespace)}
 	}
@@ -49,26 +49,25 @@ func (o *options) wholeGuard(*cobra.Command, []string) error {
 }
 
 const (
-	// guardPatience is for how long the API server may take to enforce the guard, and guardPause is
-	// the time between two looks. It takes about a second.
-	guardPatience = 20 * time.Second
-	guardPause    = 200 * time.Millisecond
+	// guardTimeout is how long the API server may take to enforce the guard. It takes about a
+	// second. guardInterval is the time between two probes.
+	guardTimeout  = 20 * time.Second
+	guardInterval = 200 * time.Millisecond
 )
 
-// probing waits until an API server does with what is created what it should.
-type probing struct {
-	patience, pause time.Duration
-	probe           func(ctx context.Context) (live.Probe, error)
+// A prober waits until the API server treats new objects as wanted.
+type prober struct {
+	timeout, pause time.Duration
+	probe          func(ctx context.Context) (live.Probe, error)
 }
 
-func probingOf(cluster *live.Cluster) probing {
-	return probing{patience: guardPatience, pause: guardPause, probe: cluster.Probe}
+func proberOf(cluster *live.Cluster) prober {
+	return prober{timeout: guardTimeout, pause: guardInterval, probe: cluster.Probe}
 }
 
-// await returns what is done with what is created: what is wanted, or else what is still done when
-// time runs out.
-func (p probing) await(ctx context.Context, wanted live.Probe) (live.Probe, error) {
-	deadline := time.Now().Add(p.patience)
+// await probes until the result is the wanted one. At the timeout it returns the last result.
+func (p prober) await(ctx context.Context, wanted live.Probe) (live.Probe, error) {
+	deadline := time.Now().Add(p.timeout)
 	for {
 		now, err := p.probe(ctx)
 		if err != nil || now == wanted || time.Now().After(deadline) {
@@ -82,29 +81,29 @@ func (p probing) await(ctx context.Context, wanted live.Probe) (live.Probe, erro
 	}
 }
 
-// guardReport is what guard prints. Fields are added to it, never changed or taken away.
+// guardReport is the output of guard. Fields may be added, never changed or removed.
 type guardReport struct {
 	Up bool `json:"up"`
-	// Does is what the API server does with what others create: refused, paused or admitted; "" if
-	// that can't be found out.
+	// Does is what happens to objects that other users create: refused, paused or admitted; "" if
+	// unknown.
 	Does  live.Probe `json:"does,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
 	By    string     `json:"by,omitempty"`
-	// Namespaces are those that are guarded; none are all.
+	// Namespaces are the guarded ones; empty means all.
 	Namespaces []string `json:"namespaces"`
 	Kinds      []string `json:"kinds"`
 	Users      []string `json:"users"`
-	// Uncovered are kinds of XRDs that are not guarded, and ClusterScoped those of them that are in
-	// no namespace, while only namespaces are guarded.
+	// Uncovered are XRD kinds that are not guarded. ClusterScoped are the cluster-scoped ones among
+	// these if only some namespaces are guarded.
 	Uncovered     []string `json:"uncovered"`
 	ClusterScoped []string `json:"clusterScoped"`
-	// Changed are the kinds of its objects that are not as they were put up, or are not there.
+	// Changed are the kinds of the guard's objects that were changed or deleted.
 	Changed []string `json:"changed"`
-	// Paused are the claims and XRs that it has let in and that are paused.
+	// Paused are the claims and XRs that the guard admitted paused.
 	Paused []string `json:"paused"`
 }
 
-// reportOf returns what guard prints.
+// reportOf reads the guard. It does not set Does.
 func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 	s, err := cluster.Guard(ctx)
 	if err != nil {
@@ -148,7 +147,7 @@ func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 	return r, nil
 }
 
-// nonNil is a list that is there, also if it is empty.
+// nonNil makes an empty list encode as [] in JSON.
 func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}
@@ -157,7 +156,7 @@ func nonNil(list []string) []string {
 	return list
 }
 
-// isEffective reports whether the guard does what it is for.
+// isEffective reports whether the guard is up and covers everything.
 func (r guardReport) isEffective() bool {
 	return r.Up && r.Does != live.Admitted && len(r.Uncovered) == 0 && len(r.Changed) == 0
 }
@@ -201,7 +200,7 @@ func (r guardReport) table() []byte {
 	row("CLUSTER-SCOPED", r.ClusterScoped...)
 	row("CHANGED", r.Changed...)
 	row("PAUSED", r.Paused...)
-	_ = t.Flush() // A buffer takes everything.
+	_ = t.Flush() // A buffer never fails.
 	for _, next := range r.next() {
 		fmt.Fprintf(&b, "next: %s\n", next)
 	}
@@ -209,7 +208,7 @@ func (r guardReport) table() []byte {
 	return b.Bytes()
 }
 
-// effect says what becomes of what others create.
+// effect describes what happens to objects that other users create.
 func (r guardReport) effect() string {
 	switch r.Does {
 	case live.Refused:
@@ -223,7 +222,6 @@ func (r guardReport) effect() string {
 	}
 }
 
-// next says what to do.
 func (r guardReport) next() []string {
 	var next []string
 	if len(r.Changed) > 0 || r.Up && r.Does == live.Admitted {

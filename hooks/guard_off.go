@@ -24,20 +24,20 @@ It exits with 0 also if there is no guard.`,
 		Example: `  # When the restore is over
   ` + Name + ` guard off`,
 		Args:    cobra.NoArgs,
-		PreRunE: o.wholeGuard,
+		PreRunE: o.rejectNamespace,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cluster, err := o.cluster()
 			if err != nil {
 				return failed(err)
 			}
 
-			return failed(o.guardOff(c.Context(), cluster, probingOf(cluster)))
+			return failed(o.guardOff(c.Context(), cluster, proberOf(cluster)))
 		},
 	}
 }
 
-// guardOff takes the guard down and says so.
-func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing) error {
+// guardOff takes the guard down and prints the result.
+func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p prober) error {
 	s, err := cluster.Guard(ctx)
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing
 	return o.unpause(ctx, cluster, s.Paused)
 }
 
-// warnOfRestores names the Restores that are under way, which others can be ahead of from now on.
-// Who may not read them is not told.
+// warnOfRestores names the Restores under way: other users can create their objects first from now
+// on. Without the right to read Restores it prints nothing.
 func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
 	restores, err := cluster.Restores(ctx, o.velero)
 	if err != nil {
@@ -73,8 +73,8 @@ func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
 	}
 }
 
-// unpause takes off the pause of what the guard has let in paused. It need not be allowed to look
-// for any if there should be none.
+// unpause takes the pause off objects that the guard admitted paused. A read error counts only if
+// such objects are expected.
 func (o *options) unpause(ctx context.Context, cluster *live.Cluster, expected bool) error {
 	paused, err := cluster.PausedByGuard(ctx)
 	if err != nil && !expected {

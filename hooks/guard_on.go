@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// defaultCrossplane is the namespace that Crossplane is in unless it was installed elsewhere.
+// defaultCrossplane is Crossplane's usual namespace.
 const defaultCrossplane = "crossplane-system"
 
 const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs.
@@ -48,7 +48,7 @@ const guardOnExample = `  # Before a restore: all kinds that there are, and thos
   # What would be applied?
   ` + Name + ` guard on --dry-run`
 
-// A guardOn is what guard on is asked for.
+// A guardOn holds the flags of guard on.
 type guardOn struct {
 	*options
 
@@ -75,7 +75,7 @@ func newGuardOn(o *options) *cobra.Command {
 				return failed(err)
 			}
 
-			return failed(g.run(c.Context(), cluster, probingOf(cluster)))
+			return failed(g.run(c.Context(), cluster, proberOf(cluster)))
 		},
 	}
 	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; can be given more than once")
@@ -91,7 +91,7 @@ func newGuardOn(o *options) *cobra.Command {
 	return c
 }
 
-func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) error {
+func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p prober) error {
 	s, err := cluster.Guard(ctx)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) err
 	if err := cluster.PutGuard(ctx, s, objects); err != nil {
 		return err
 	}
-	does, err := g.awaitForce(ctx, p)
+	does, err := g.awaitEnforced(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) err
 	return r.print(rawWriter(g.Out), printer.Table)
 }
 
-// awaitForce waits until the API server enforces the guard.
-func (g *guardOn) awaitForce(ctx context.Context, p probing) (live.Probe, error) {
+// awaitEnforced waits until the API server enforces the guard.
+func (g *guardOn) awaitEnforced(ctx context.Context, p prober) (live.Probe, error) {
 	wanted := live.Refused
 	if g.paused {
 		wanted = live.Paused
@@ -152,13 +152,13 @@ func (g *guardOn) awaitForce(ctx context.Context, p probing) (live.Probe, error)
 		return now, errors.New("cannot let claims and XRs in paused: the API server does not enforce its MutatingAdmissionPolicy, of which the feature gate may be " +
 			"off. The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
 	case now != wanted:
-		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not enforced it for %s; see: %s guard status", p.patience, Name)
+		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not enforced it for %s; see: %s guard status", p.timeout, Name)
 	default:
 		return now, nil
 	}
 }
 
-// kindsIn returns the kinds to guard.
+// kindsIn returns the kinds to guard, as PLURAL.GROUP.
 func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string, error) {
 	xrds, err := cluster.Definitions(ctx)
 	if err != nil {
@@ -202,7 +202,6 @@ func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string,
 	return names, nil
 }
 
-// definitionsInBackup returns the XRDs in the backup.
 func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if g.backup == "" {
 		return nil, nil
@@ -224,7 +223,6 @@ func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unst
 	return xrds, nil
 }
 
-// printObjects prints what would be applied.
 func (g *guardOn) printObjects(objects []*unstructured.Unstructured) error {
 	documents := make([]string, 0, len(objects))
 	for _, u := range objects {

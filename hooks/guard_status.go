@@ -27,7 +27,7 @@ somebody has changed it.`,
   # For a program
   ` + Name + ` guard status -o json`,
 		Args:    cobra.NoArgs,
-		PreRunE: o.wholeGuard,
+		PreRunE: o.rejectNamespace,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cluster, err := o.cluster()
 			if err != nil {
@@ -54,7 +54,7 @@ func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
 		return err
 	}
 	if r.Up {
-		// It takes the right to create Events, which whoever only looks may not have.
+		// The probe needs the right to create Events, which a read-only user may lack.
 		r.Does, _ = cluster.Probe(ctx)
 	}
 	if err := r.print(rawWriter(s.Out), s.out.format); err != nil {
@@ -67,5 +67,4 @@ func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
 	return nil
 }
 
-// nameOf names an object for a person.
 func nameOf(u *unstructured.Unstructured) string { return xp.RefTo(u).String() }

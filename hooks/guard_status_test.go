@@ -65,7 +65,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 			if codeOf(failed(err)) != tc.code {
 				t.Errorf("%s got %v, want code %d", tc.reason, err, tc.code)
 			}
-			if err := o.guardOff(t.Context(), cluster, probingOf(cluster)); err != nil {
+			if err := o.guardOff(t.Context(), cluster, proberOf(cluster)); err != nil {
 				t.Errorf("%s got %v", tc.reason, err)
 			}
 			for _, must := range append(tc.status, tc.off...) {
@@ -80,8 +80,8 @@ func TestGuardStatusAndOff(t *testing.T) {
 	}
 }
 
-// Whoever waits for the adoption must not forget the guard.
-func TestWaitBehindGuard(t *testing.T) {
+// A user who waits for the adoption must not forget the guard.
+func TestWaitWithGuard(t *testing.T) {
 	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
 	late := &exit{code: ExitTimeout}
 	cases := map[string]struct {
@@ -118,7 +118,7 @@ func TestWaitBehindGuard(t *testing.T) {
 	}
 }
 
-// What a Restore has not come to yet still needs the guard.
+// Objects that a Restore has not created yet still need the guard.
 func TestWaitForRestores(t *testing.T) {
 	of := func(name, phase string) *unstructured.Unstructured {
 		return xptest.Object("velero.io/v1", "Restore", "velero", name, xptest.Field(phase, "status", "phase"))

@@ -29,15 +29,15 @@ import (
 
 var policies = schema.GroupVersionResource{Group: guard.Group, Version: "v1", Resource: "validatingadmissionpolicies"}
 
-// A guarded server is one that enforces the guard.
+// A guarded server enforces the guard.
 type guarded struct {
 	*fake.FakeDynamicClient
 
 	kinds map[string][]metav1.APIResource
 }
 
-// guardedServer returns a server with the objects, of Kubernetes v1.30 or, if it is old, of an
-// earlier version.
+// guardedServer returns a server with the objects, of Kubernetes v1.30 or, if old, an earlier
+// version.
 func guardedServer(old bool, objects ...*unstructured.Unstructured) *guarded {
 	of := func(name, kind string, namespaced bool, categories ...string) metav1.APIResource {
 		return metav1.APIResource{Name: name, Kind: kind, Namespaced: namespaced, Categories: categories, Verbs: metav1.Verbs{"list", "get", "patch"}}
@@ -96,14 +96,14 @@ func (s *guarded) ServerGroups() (*metav1.APIGroupList, error) {
 	return list, nil
 }
 
-// up returns the guard that the server has, as it says itself; none if that is not there.
+// up returns the server's guard; the zero value if there is none.
 func (s *guarded) up(t *testing.T) guard.Guard {
 	t.Helper()
 	obj, err := s.Tracker().Get(policies, "", guard.Name)
 	if err != nil {
 		return guard.Guard{}
 	}
-	g, err := guard.From(obj.(*unstructured.Unstructured)) //nolint:forcetypeassert // It is all that the tracker has.
+	g, err := guard.From(obj.(*unstructured.Unstructured)) //nolint:forcetypeassert // The tracker has no other type.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func xrdOf(group string) *unstructured.Unstructured {
 		xptest.Field("xorders", "spec", "names", "plural"), xptest.Field("orderclaims", "spec", "claimNames", "plural"))
 }
 
-// accounts are who may pass where no Deployment says who Velero and Crossplane are.
+// accounts are the default users without a Deployment of Velero and Crossplane.
 func accounts(more ...string) []string {
 	more = append(more, "system:serviceaccount:crossplane-system:crossplane", "system:serviceaccount:velero:velero", "system:serviceaccount:velero:velero-server")
 	slices.Sort(more)
@@ -215,7 +215,7 @@ func TestGuardOn(t *testing.T) {
 			tc.on.options = &options{Streams: Streams{In: bytes.NewReader(xptest.Backup(xptest.MR("b"))), Out: &out, Err: &errs}, velero: "velero"}
 			tc.on.crossplane = defaultCrossplane
 			cluster := live.NewCluster(s, s)
-			err := tc.on.run(t.Context(), cluster, probing{patience: time.Second, pause: time.Millisecond, probe: cluster.Probe})
+			err := tc.on.run(t.Context(), cluster, prober{timeout: time.Second, pause: time.Millisecond, probe: cluster.Probe})
 			var got want
 			if err != nil {
 				got.Err = err.Error()
@@ -238,7 +238,7 @@ func TestGuardOn(t *testing.T) {
 	}
 }
 
-// An API server that does not enforce the guard must not be relied on.
+// A guard that the API server does not enforce must be reported.
 func TestGuardOnNotEnforced(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -257,7 +257,7 @@ func TestGuardOnNotEnforced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var errs bytes.Buffer
 			g := &guardOn{options: &options{Streams: Streams{Err: &errs}}, paused: tc.paused}
-			_, err := g.awaitForce(t.Context(), probing{pause: time.Millisecond, probe: func(context.Context) (live.Probe, error) { return tc.does, tc.err }})
+			_, err := g.awaitEnforced(t.Context(), prober{pause: time.Millisecond, probe: func(context.Context) (live.Probe, error) { return tc.does, tc.err }})
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s got %v, want %q", tc.reason, err, tc.want)
 			}

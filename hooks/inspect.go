@@ -69,9 +69,8 @@ func newInspect(o *options) *cobra.Command {
 	return c
 }
 
-// gcPercent is by how many percent the memory in use may grow before the garbage in it is
-// collected. It takes a little time, most of it on another processor, and keeps an inspection of
-// 100,000 objects below 300 MB.
+// gcPercent lowers GOGC, which keeps an inspection of 100,000 objects below 300 MB. It costs little
+// time: the collector mostly runs on another processor.
 const gcPercent = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
@@ -85,7 +84,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	}
 	r := &report.Report{Kind: report.KindInspection, Source: source(file), Time: time.Now().UTC()}
 	var results []report.ItemResult
-	// Neither this nor what follows needs what the other has in memory.
+	// The dry run comes first, so that its memory is free before objectsOf builds the trees.
 	if r.Order, r.DryRun, results, err = i.dryRun(ctx, backup); err != nil {
 		return err
 	}
@@ -110,8 +109,8 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	return exitFor(r.Failing(i.strict))
 }
 
-// defectsAgainst warns of those of the Crossplane in the cluster that the restore would be into, if
-// it can be found out which that is.
+// defectsAgainst returns the known defects of the Crossplane version in the target cluster; none if
+// the version is not known.
 func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
 	if !i.against {
 		return nil
@@ -128,7 +127,7 @@ func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
 	return diagnosis.Defects(diagnosis.Cluster, found)
 }
 
-// read reads the backup in a file, or what comes from stdin.
+// read reads a backup from a file, or from stdin if the name is "-".
 func (o *options) read(ctx context.Context, file string) (*archive.Backup, error) {
 	from := o.In
 	if file == "-" {
@@ -136,18 +135,18 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 			return nil, errors.New("cannot read a backup from the terminal: give it a file, or pipe one into it")
 		}
 	} else {
-		f, err := os.Open(file) //nolint:gosec // It is the file that the user names.
+		f, err := os.Open(file) //nolint:gosec // The user names the file.
 		if err != nil {
 			return nil, fmt.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
 		}
-		defer f.Close() //nolint:errcheck // It was only read.
+		defer f.Close() //nolint:errcheck // The file is only read.
 		if info, err := f.Stat(); err == nil && info.IsDir() {
 			return nil, fmt.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file to give here`, file)
 		}
 		from = f
 	}
 	if c, ok := from.(io.Closer); ok {
-		// A pipe into which nobody writes can't be interrupted otherwise.
+		// Closing is the only way to interrupt a read from an idle pipe.
 		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	}
 	backup, err := archive.Read(ctx, from, archive.Default())

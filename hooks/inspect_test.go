@@ -18,23 +18,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A ran is what a command has written and how it has ended.
-type ran struct {
+// A commandResult is what a command wrote, and its exit code.
+type commandResult struct {
 	out, err string
 	code     int
 }
 
-// command runs the program with stdin.
-func command(t *testing.T, in []byte, args ...string) ran {
+func command(t *testing.T, in []byte, args ...string) commandResult {
 	t.Helper()
 	var out, err bytes.Buffer
 	code := Run(t.Context(), args, Streams{In: bytes.NewReader(in), Out: &out, Err: &err})
 
-	return ran{out: out.String(), err: err.String(), code: code}
+	return commandResult{out: out.String(), err: err.String(), code: code}
 }
 
-// reported decodes the report of a command.
-func reported(t *testing.T, r ran) report.Report {
+func decodeReport(t *testing.T, r commandResult) report.Report {
 	t.Helper()
 	var decoded report.Report
 	if err := json.Unmarshal([]byte(r.out), &decoded); err != nil {
@@ -44,7 +42,7 @@ func reported(t *testing.T, r ran) report.Report {
 	return decoded
 }
 
-// shop is a claim's tree as Crossplane keeps it, with what it runs on.
+// shop is a claim's tree as Crossplane leaves it, with its XRD and revision.
 func shop(o ...xptest.Option) []*unstructured.Unstructured {
 	claim, xr := xptest.Claim("shop"), xptest.XR("shop-x1")
 	mr := xptest.MR("shop-b", append([]xptest.Option{xptest.ControlledBy(xr)}, o...)...)
@@ -56,20 +54,20 @@ func shop(o ...xptest.Option) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{claim, xr, mr, xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
-// bound gives a role to what is named after a package revision in a namespace.
+// bound gives a role to a ServiceAccount named after a package revision.
 func bound(namespace string) *unstructured.Unstructured {
 	return xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "in-"+namespace, xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"edit"},`+
 		`"subjects":[{"kind":"ServiceAccount","namespace":"`+namespace+`","name":"helm-0123456789ab"}]}`))
 }
 
-// serviceAccount is that of a package revision, on which the manager has written an annotation.
+// serviceAccount is that of a package revision, with an annotation that the manager wrote.
 func serviceAccount(manager string) *unstructured.Unstructured {
 	return xptest.Object("v1", "ServiceAccount", "crossplane-system", "by-"+manager, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
 		xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "by-"+manager)),
 		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"`+manager+`","fieldsV1":{"f:metadata":{"f:annotations":{"f:eks.amazonaws.com/role-arn":{}}}}}]}}`))
 }
 
-// deploymentOf is Crossplane's, of a version.
+// deploymentOf is the Deployment of a Crossplane version.
 func deploymentOf(version string) *unstructured.Unstructured {
 	return xptest.Object("apps/v1", "Deployment", "crossplane-system", "crossplane", xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
 		xptest.Field([]any{map[string]any{"image": "xpkg.crossplane.io/crossplane/crossplane:" + version}}, "spec", "template", "spec", "containers"))
@@ -144,7 +142,7 @@ func TestInspect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := command(t, xptest.Backup(tc.objects...), append([]string{"inspect", "-", "-o", "json"}, tc.args...)...)
 			var said []string
-			for _, p := range reported(t, got).Problems {
+			for _, p := range decodeReport(t, got).Problems {
 				said = append(said, string(p.Severity)+" "+string(p.Code)+" "+p.Object.String())
 			}
 			if diff := cmp.Diff(tc.want, said); diff != "" || got.code != tc.code {
@@ -159,11 +157,11 @@ func TestInspectReports(t *testing.T) {
 	if err := os.WriteFile(file, xptest.Backup(shop()...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ran := reported(t, command(t, xptest.Backup(append(shop(), deploymentOf("v2.4.2"))...), "inspect", "-", "-o", "json")).Versions
+	ran := decodeReport(t, command(t, xptest.Backup(append(shop(), deploymentOf("v2.4.2"))...), "inspect", "-", "-o", "json")).Versions
 	if diff := cmp.Diff(report.Version{Name: "Crossplane that ran", Version: "2.4.2"}, ran[2]); diff != "" {
 		t.Errorf("the version of Crossplane: %s", diff)
 	}
-	r := reported(t, command(t, nil, "inspect", file, "-o", "json"))
+	r := decodeReport(t, command(t, nil, "inspect", file, "-o", "json"))
 	if r.Kind != report.KindInspection || r.Source != "nightly.tar.gz" || r.Time.IsZero() || r.APIVersion != report.APIVersion {
 		t.Errorf("It says what it is of and when; got %+v", r)
 	}

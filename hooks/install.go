@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultTarget is where "velero plugin add" mounts the volume that is Velero's directory of
-// plugins.
+// defaultTarget is where "velero plugin add" mounts Velero's plugin directory.
 const defaultTarget = "/target"
 
 func newInstall(o *options) *cobra.Command {
@@ -49,16 +48,16 @@ rights in the cluster and no network.`,
 	return c
 }
 
-// install copies a program into a directory and returns its path there. It writes beside that and
-// renames: Velero's server runs every executable file in its directory of plugins, and does not
-// start if one of them is not whole.
+// install copies a program into a directory and returns the path of the copy. It writes a temporary
+// file and renames it: Velero's server runs each executable file in its plugin directory, and does
+// not start if one is incomplete.
 func install(program, dir string) (string, error) {
 	to := filepath.Join(dir, Name)
 	beside, err := os.CreateTemp(dir, "."+Name+"-*")
 	if err != nil {
 		return "", fmt.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), hintFor(err))
 	}
-	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // Both are done already if all is well.
+	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // After a successful copy neither does anything.
 	if err := copyProgram(beside, program); err != nil {
 		return "", fmt.Errorf("cannot install %s: %w", to, err)
 	}
@@ -69,10 +68,10 @@ func install(program, dir string) (string, error) {
 	return to, nil
 }
 
-// executableMode is the mode of a program that any user may run, as Velero's server may be any.
+// executableMode lets any user run the program, as Velero's server may be any user.
 const executableMode = 0o755
 
-// copyProgram makes a file a copy of the program that anybody may run, and closes it.
+// copyProgram copies the program into a file, makes it executable and closes it.
 func copyProgram(file *os.File, program string) error {
 	from, err := os.Open(program) //nolint:gosec // It is this program.
 	if err != nil {
@@ -93,7 +92,7 @@ func copyProgram(file *os.File, program string) error {
 	return nil
 }
 
-// hintFor says what to do where nothing can be written.
+// hintFor returns what to do if the target cannot be written.
 func hintFor(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Sprintf("let the user %d write to it, as an emptyDir does", os.Getuid())

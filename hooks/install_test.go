@@ -14,7 +14,7 @@ func TestInstall(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	put(t, program, "new", 0o700)
 	type want struct {
-		// files are what the directory has afterwards, by name, with their mode.
+		// files are the directory's files afterwards, by name, with their mode.
 		files map[string]string
 		err   string
 	}
@@ -104,7 +104,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestInstallForbidden is about a directory of somebody else's.
+// TestInstallForbidden installs into a directory without write permission.
 func TestInstallForbidden(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may write anywhere; make image and the tests on the real stack install as another user")
@@ -118,7 +118,7 @@ func TestInstallForbidden(t *testing.T) {
 	}
 }
 
-// TestInstallCommand installs the program that runs, as the image does.
+// TestInstallCommand installs the running program, as the image does.
 func TestInstallCommand(t *testing.T) {
 	dir := t.TempDir()
 	r := command(t, nil, "install", "--target", dir)
@@ -151,7 +151,7 @@ func put(t *testing.T, path, content string, mode os.FileMode) {
 	}
 }
 
-// filesIn returns what is in a directory: each file's mode and content.
+// filesIn returns the mode and content of each file in a directory, by name.
 func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -7,13 +7,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 )
 
-// messages is a stream on which a person is told something. What is written at once is one message
-// and becomes one line in which nothing is obeyed: of what is in it, much is whatever somebody
-// wrote into an object or a backup, who must neither move the cursor nor say anything in a line of
-// their own.
+// messages writes each Write as one line and strips control characters. Text from objects and
+// backups is untrusted: it must not move the cursor or start a line of its own.
 type messages struct{ to io.Writer }
 
-// Write writes a message.
+// Write writes one message.
 func (m messages) Write(b []byte) (int, error) {
 	text, ended := strings.CutSuffix(string(b), "\n")
 	text = printer.Clean(text)
@@ -21,14 +19,14 @@ func (m messages) Write(b []byte) (int, error) {
 		text += "\n"
 	}
 	if _, err := m.to.Write([]byte(text)); err != nil {
-		return 0, err //nolint:wrapcheck // It is a writer's.
+		return 0, err //nolint:wrapcheck // The writer's own error.
 	}
 
 	return len(b), nil
 }
 
-// rawWriter returns the stream itself, for what has been cleaned before and may have colours, or is
-// drawn anew in place.
+// rawWriter returns the underlying stream, for text that is clean already and has colours or
+// redraws lines.
 func rawWriter(w io.Writer) io.Writer {
 	if m, ok := w.(messages); ok {
 		return m.to
@@ -37,7 +35,7 @@ func rawWriter(w io.Writer) io.Writer {
 	return w
 }
 
-// newOptions returns options of which the streams take messages.
+// newOptions returns options whose output streams are messages.
 func newOptions(s Streams) *options {
 	return &options{Streams: Streams{In: s.In, Out: messages{s.Out}, Err: messages{s.Err}}}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// newestRestore returns the name of the Restore in a namespace that began last, and a problem if
-// that is longer ago than it should be, or if there is none.
+// newestRestore returns the name of the Restore in a namespace that began last. late has a problem
+// if it began longer ago than within, or if there is none.
 func newestRestore(restores map[string]report.Restore, namespace string, now time.Time, within time.Duration) (name string, late []report.Problem) {
 	var last report.Restore
 	for _, r := range restores {

@@ -14,19 +14,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// An output is how a command shows its report.
+// An output is how a command prints its report.
 type output struct {
 	format printer.Format
-	// formats are those that there are.
+	// formats are the allowed ones.
 	formats []string
-	// problemsOnly leaves out trees in which nothing is wrong.
+	// problemsOnly leaves out trees without problems.
 	problemsOnly bool
 }
 
-// String, Set and Type make it a flag.
+// String, Set and Type implement pflag.Value.
 func (out *output) String() string { return string(out.format) }
 
-// Set takes the name of a format. It fails with those that there are.
+// Set sets the format. The error lists the allowed formats.
 func (out *output) Set(name string) error {
 	format := strings.ToLower(name)
 	if !slices.Contains(out.formats, format) {
@@ -37,10 +37,10 @@ func (out *output) Set(name string) error {
 	return nil
 }
 
-// Type says what the flag takes.
+// Type returns the flag's type for the help text.
 func (*output) Type() string { return "format" }
 
-// addTo gives a command the flag --output, for all formats unless it names its own.
+// addTo adds the flag --output. Without formats, all formats are allowed.
 func (out *output) addTo(c *cobra.Command, formats ...string) error {
 	out.format, out.formats = printer.Table, formats
 	if len(formats) == 0 {
@@ -51,12 +51,10 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
 }
 
-// addProblemsOnlyTo gives a command the flag --problems-only.
 func (out *output) addProblemsOnlyTo(c *cobra.Command) {
 	c.Flags().BoolVar(&out.problemsOnly, "problems-only", false, "leave out the trees in which nothing is wrong; what is counted stays the same")
 }
 
-// print shows a report on stdout.
 func (o *options) print(r *report.Report, out output) error {
 	if out.problemsOnly {
 		fewer := *r
@@ -68,21 +66,21 @@ func (o *options) print(r *report.Report, out output) error {
 	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
-// hasProblem reports whether anything in a tree has a problem or a warning.
+// hasProblem reports whether an object in a tree has a problem or a warning.
 func hasProblem(n *report.Node) bool {
 	return n != nil && (len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem))
 }
 
-// isColourful reports whether the user's environment allows colours on a terminal (no-color.org).
+// isColourful reports whether the environment allows colours on a terminal (no-color.org).
 func isColourful() bool {
 	return os.Getenv("NO_COLOR") == "" && !isDumb()
 }
 
-// isDumb reports whether the terminal shows nothing but text.
+// isDumb reports whether the terminal shows text only.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// widthOf returns how many columns the terminal has that a stream writes to; ok is false if it
-// writes to none.
+// widthOf returns the columns of the terminal that w writes to. ok is false if w is no terminal;
+// width is 0 if it is not known.
 func widthOf(w io.Writer) (width int, ok bool) {
 	f, isFile := rawWriter(w).(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

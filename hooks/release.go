@@ -25,9 +25,9 @@ import (
 
 const (
 	releaseTimeout = 10 * time.Minute
-	// releasePause is the time between two rounds in which nothing moved.
-	releasePause = 2 * time.Second
-	// releaseSettle is for how long nothing may change before what waits for a person is left held.
+	// releaseInterval is the time between two rounds without progress.
+	releaseInterval = 2 * time.Second
+	// releaseSettle is how long nothing may change before holds that need a user's action stay on.
 	releaseSettle = 10 * time.Second
 )
 
@@ -67,7 +67,7 @@ const releaseExample = `  # What is held for no reason any more, and what would 
   # Let a CronOperation start Operations again
   ` + Name + ` release nightly-cleanup`
 
-// A release is what release is asked for, and what has become of it.
+// A release holds the flags of release and its results.
 type release struct {
 	*options
 
@@ -75,22 +75,22 @@ type release struct {
 	restore            string
 	names              []string
 	dryRun, force, yes bool
-	// trustMarks says that a person knows who has written the marks.
+	// trustMarks accepts marks that the plugin did not sign.
 	trustMarks    bool
 	timeout       time.Duration
 	pause, settle time.Duration
 
 	cluster *live.Cluster
 	adopter *live.Adopter
-	// key tells the marks that the plugin wrote.
+	// key verifies which marks the plugin wrote.
 	key   adoption.Key
 	holds *holds
-	// busy are the Restores under way, which may bring back what is missing.
+	// busy are the Restores under way. They may bring back what is missing.
 	busy []string
 }
 
 func newRelease(o *options) *cobra.Command {
-	r := &release{options: o, pause: releasePause, settle: releaseSettle}
+	r := &release{options: o, pause: releaseInterval, settle: releaseSettle}
 	c := &cobra.Command{
 		Use:     "release [NAMESPACE/NAME...]",
 		Short:   "Lift the holds that a restore has left",
@@ -120,7 +120,6 @@ func newRelease(o *options) *cobra.Command {
 	return c
 }
 
-// prepare takes the arguments.
 func (r *release) prepare(args []string) error {
 	var err error
 	if r.names, err = r.parseNames(args); err != nil {
@@ -176,9 +175,8 @@ func (r *release) run(ctx context.Context) error {
 	return r.printReport(survey, err)
 }
 
-// readKey reads the key that tells the marks that the plugin wrote. Where there is none, as after
-// Velero's namespace was made anew, no mark counts, and what is held is released only if a person
-// says that its marks can be relied on, or by force.
+// readKey reads the key that verifies marks. Without one (Velero's namespace was created again) it
+// returns a random key: no mark counts, and a hold is lifted only with --trust-marks or --force.
 func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	if r.trustMarks || len(r.holds.due()) == 0 {
 		return adoption.Unverified, nil
@@ -186,7 +184,7 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.say("warning: there is no Secret %s in the namespace %s, so nothing tells which marks the plugin wrote. If that is not the namespace of Velero, give "+
+		r.logf("warning: there is no Secret %s in the namespace %s, so nothing tells which marks the plugin wrote. If that is not the namespace of Velero, give "+
 			"--velero-namespace; if it is, and you know what is held, give --trust-marks", live.MarkKeySecret, r.velero)
 		key = make(adoption.Key, adoption.KeySize)
 		_, _ = rand.Read(key) // It never fails.
@@ -199,7 +197,6 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	}
 }
 
-// survey reads what can be held.
 func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 	s, err := r.cluster.Survey(ctx, live.Scope{Namespace: r.namespace, Velero: r.velero})
 	if err != nil || r.namespace != "" {
@@ -213,10 +210,9 @@ func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 	return s, err
 }
 
-// printReport shows what became of the holds.
 func (r *release) printReport(survey *live.Survey, timeout error) error {
 	for _, h := range r.holds.all {
-		h.sayManagers()
+		h.addManagers()
 	}
 	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
 	rep.Releases = r.holds.releases()
@@ -233,22 +229,21 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 	}
 }
 
-// say tells a person what goes on.
-func (r *release) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.Err, format+"\n", args...) // Who does not hear it can read the report.
+// logf prints a progress message on stderr.
+func (r *release) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Err, format+"\n", args...) // The report repeats it.
 }
 
-// confirm asks whether to go on.
 func (r *release) confirm(ctx context.Context, question string) (bool, error) {
 	return ask(ctx, r.options, r.yes, question)
 }
 
-// ask asks whether to go on, unless that is known.
+// ask asks the user whether to go on, unless yes is set. Only "y" and "yes" count as agreement.
 func ask(ctx context.Context, o *options, yes bool, question string) (bool, error) {
 	if yes {
 		return true, nil
 	}
-	_, _ = fmt.Fprint(o.Err, question+" [y/N] ") // As above.
+	_, _ = fmt.Fprint(o.Err, question+" [y/N] ") // A prompt that fails leaves the answer open.
 	type answer struct {
 		line string
 		err  error

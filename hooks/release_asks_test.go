@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Only a yes on a terminal is one.
+// Only a yes on a terminal counts as agreement.
 func TestReleaseAsks(t *testing.T) {
 	left := newLeftTree("1")
 	for typed, want := range map[string]report.Result{
@@ -26,7 +26,7 @@ func TestReleaseAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newServer(left.claim, left.xr, left.revision)
-		got := s.release(t, releasing{force: true, in: terminal})
+		got := s.release(t, releaseArgs{force: true, in: terminal})
 		if got.Results["XOrder x1"] != want || (got.Code == ExitFine) != (want == report.Forced) {
 			t.Errorf("%q: got %v, exit code %d", typed, got.Results, got.Code)
 		}
@@ -40,8 +40,8 @@ func TestReleaseAsks(t *testing.T) {
 	}
 }
 
-// Nobody has agreed to what has changed since they were asked.
-func TestReleaseForcesOnlyWhatWasAgreedTo(t *testing.T) {
+// The user has not agreed to changes since the question.
+func TestReleaseForcesOnlyConfirmed(t *testing.T) {
 	left := newLeftTree("1")
 	s := newServer(left.claim, left.xr, left.revision)
 	keyboard, terminal, err := pty.Open()
@@ -58,7 +58,7 @@ func TestReleaseForcesOnlyWhatWasAgreedTo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	got := s.release(t, releasing{force: true, in: terminal, asked: asked})
+	got := s.release(t, releaseArgs{force: true, in: terminal, asked: asked})
 	if got.Code != ExitProblems || got.Results["XOrder x1"] != report.StillHeld {
 		t.Errorf("got %v, exit code %d", got.Results, got.Code)
 	}
@@ -72,14 +72,14 @@ func TestReleaseForcesOnlyWhatWasAgreedTo(t *testing.T) {
 	}
 }
 
-// A teller keeps what is said, and passes it on.
-type teller struct {
+// A recorder keeps what is written and passes it on.
+type recorder struct {
 	bytes.Buffer
 
 	heard func(said string)
 }
 
-func (w *teller) Write(b []byte) (int, error) {
+func (w *recorder) Write(b []byte) (int, error) {
 	if w.heard != nil {
 		w.heard(string(b))
 	}

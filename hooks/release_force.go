@@ -13,19 +13,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// forceRest lifts by force what nothing below it keeps held, and reports whether there was anything
-// to lift that was agreed to.
+// forceRest lifts by force the holds that no held object below keeps on, if the user agrees. It
+// reports whether it lifted one.
 func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	roots := r.roots(last)
 	if len(roots) == 0 {
 		return false, nil
 	}
-	foreseen, err := r.assessForce(ctx, r.selector(), roots)
+	assessed, err := r.assessForce(ctx, r.selector(), roots)
 	if err != nil {
 		return false, err
 	}
 	roots = slices.DeleteFunc(roots, func(h *held) bool {
-		f := foreseen[h.Object.ID()]
+		f := assessed[h.Object.ID()]
 		if f.Refused != "" {
 			h.Reason = f.Refused
 		}
@@ -35,19 +35,19 @@ func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	if len(roots) == 0 {
 		return false, nil
 	}
-	r.warn(roots, foreseen)
+	r.warn(roots, assessed)
 	agreed, err := r.confirm(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
 	if err != nil || !agreed {
 		return false, err
 	}
-	// Nobody has agreed to what has come up meanwhile.
+	// The user has agreed to the risks that were shown: assess again, and skip what has changed.
 	now, err := r.assessForce(ctx, r.selector(), roots)
 	if err != nil {
 		return false, err
 	}
 	some := false
 	for _, h := range roots {
-		before, f := foreseen[h.Object.ID()], now[h.Object.ID()]
+		before, f := assessed[h.Object.ID()], now[h.Object.ID()]
 		if f.Patch == nil {
 			continue
 		}
@@ -68,7 +68,8 @@ func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	return some, nil
 }
 
-// roots returns what is still held and waits for nothing that is held itself.
+// roots returns the objects that are still held and wait for no held object. Blocked or failed ones
+// come first; without any it returns the others.
 func (r *releaseRun) roots(last plans) []*held {
 	var left []*held
 	for _, blocked := range []bool{true, false} {
@@ -92,21 +93,21 @@ func (r *releaseRun) roots(last plans) []*held {
 	return slices.DeleteFunc(left, func(h *held) bool { return above[h] })
 }
 
-// assessForce returns what it means to lift holds by force.
+// assessForce returns the effect and risks of lifting holds by force, by object.
 func (r *release) assessForce(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.ForceAssessment, error) {
-	foreseen, err := r.adopter.AssessForce(ctx, r.key, selector, refsOf(some))
+	assessed, err := r.adopter.AssessForce(ctx, r.key, selector, refsOf(some))
 	if err != nil || len(r.busy) == 0 {
-		return foreseen, err
+		return assessed, err
 	}
-	for id, f := range foreseen {
+	for id, f := range assessed {
 		f.Risks = append(f.Risks, "a Restore is under way, and may bring back what is missing: "+strings.Join(r.busy, ", "))
-		foreseen[id] = f
+		assessed[id] = f
 	}
 
-	return foreseen, nil
+	return assessed, nil
 }
 
-// wrapped is a text in lines that the terminal has room for behind an indent.
+// wrapped wraps a text to the terminal's width less an indent.
 func (r *release) wrapped(t string, indent int) string {
 	if width, ok := widthOf(r.Err); ok && width > 2*indent {
 		return text.WrapSoft(t, width-indent)
@@ -115,13 +116,12 @@ func (r *release) wrapped(t string, indent int) string {
 	return t
 }
 
-// warn says what lifting holds by force can cost.
-func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.ForceAssessment) {
-	r.say("")
-	r.say("These are held because not all is there or known that was in the backup. Without their holds:")
+func (r *release) warn(roots []*held, assessed map[xp.ID]adoption.ForceAssessment) {
+	r.logf("")
+	r.logf("These are held because not all is there or known that was in the backup. Without their holds:")
 	for _, h := range roots {
-		f := foreseen[h.Object.ID()]
-		r.say("%s", h.Object)
+		f := assessed[h.Object.ID()]
+		r.logf("%s", h.Object)
 		lines := slices.Clone(f.Risks)
 		if len(lines) == 0 {
 			lines = append(lines, "no risk is known")
@@ -132,7 +132,7 @@ func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.ForceAssessmen
 		for _, line := range lines {
 			indent := "  - "
 			for part := range strings.SplitSeq(r.wrapped(printer.Clean(line), len(indent)), "\n") {
-				r.say("%s%s", indent, part)
+				r.logf("%s%s", indent, part)
 				indent = "    "
 			}
 		}

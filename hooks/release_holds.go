@@ -17,30 +17,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A held object, and what becomes of it.
+// A held object and the result of its release.
 type held struct {
 	report.Release
 
 	object *unstructured.Unstructured
-	// parent is the one above it in its tree that is held too; nil if there is none.
+	// parent is the nearest held object above it in its tree; nil if there is none.
 	parent *held
-	// kept says that it is in quarantine, or released by hand, which ends first.
-	kept bool
-	// schedule says that it starts Operations, and has nothing to adopt.
+	// quarantined is set for a quarantine or a manual release: either needs the user's consent
+	// first.
+	quarantined bool
+	// schedule is set for CronOperations and WatchOperations, which have nothing to adopt.
 	schedule bool
-	// apart says that release does nothing about it that nobody asks for, and asked that somebody
-	// has named it.
-	apart, asked bool
+	// excluded is set if release leaves the object alone. asked is set if the user named it.
+	excluded, asked bool
 }
 
-// holds are the held objects that matter, in the order in which they are lifted: what is composed
-// before what composes it, claims last.
+// holds are the selected held objects in release order: composed resources before their XR, claims
+// last.
 type holds struct {
 	all  []*held
 	byID map[xp.ID]*held
 }
 
-// find finds out what is held, and what of it is asked for.
+// find returns the held objects that the arguments select.
 func (r *release) find(s *live.Survey) (*holds, error) {
 	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}, found: map[string]bool{}}
 	for _, root := range s.Trees() {
@@ -69,7 +69,8 @@ type finder struct {
 	found  map[string]bool
 }
 
-// visit looks at a tree. Named says that something above was named, of which this is a part.
+// visit adds the held objects of a tree. named is set if an object above is named. It returns the
+// topmost held object of the tree, if there is a single one.
 func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 	u := f.survey.Get(n.Ref)
 	if u == nil || n.State == report.Foreign {
@@ -85,7 +86,7 @@ func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 			children = append(children, h)
 		}
 	}
-	// With an XR its claim is released.
+	// An XR's name selects its claim too.
 	if n.Role == report.RoleClaim && len(n.Children) == 1 && slices.Contains(f.names, n.Children[0].Path()) {
 		named = true
 	}
@@ -102,7 +103,7 @@ func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 	return h
 }
 
-// add adds an object if it is held and asked for.
+// add adds an object if it is held and selected. A mark that cannot be read counts as a hold.
 func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	hold, err := adoption.HoldOf(u)
 	if hold == nil && err == nil || len(f.names) > 0 && !named {
@@ -113,7 +114,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 		if f.restore != "" && !named {
 			return nil
 		}
-		h.Result, h.apart, h.asked = report.StillHeld, true, true
+		h.Result, h.excluded, h.asked = report.StillHeld, true, true
 		h.Reason, h.Next = err.Error(), howToRead(err)
 		f.put(h)
 
@@ -123,7 +124,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 		return nil
 	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
-	_, h.kept = hold.AwaitsConsent()
+	_, h.quarantined = hold.AwaitsConsent()
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
@@ -132,28 +133,28 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	if !known {
 		h.Phase = "Gone"
 	}
-	f.judge(h, hold, known)
+	f.classify(h, hold, known)
 	f.put(h)
 
 	return h
 }
 
-// conclude finds out whether anything is to be done about a hold.
-func (f *finder) judge(h *held, hold *adoption.Hold, known bool) {
+// classify decides whether release lifts a hold or leaves it alone.
+func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked, h.kept && !h.asked && f.restore == "":
-		h.apart, h.Reason, h.Next = true, hold.Reason, how
+	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked, h.quarantined && !h.asked && f.restore == "":
+		h.excluded, h.Reason, h.Next = true, hold.Reason, how
 	case f.restore != "":
 	case h.Phase == diagnosis.PhaseUnread:
-		h.apart, h.Reason = true, "whether its Restore is under way could not be read"
+		h.excluded, h.Reason = true, "whether its Restore is under way could not be read"
 		h.Next = "if it is not, run: " + release
 	case known && diagnosis.IsUnderWay(h.Phase):
-		h.apart, h.Reason = true, "its Restore is "+cmp.Or(h.Phase, "New")+", and lifts the hold itself"
+		h.excluded, h.Reason = true, "its Restore is "+cmp.Or(h.Phase, "New")+", and lifts the hold itself"
 		h.Next = "wait for it: " + Name + " wait; if nothing works on that Restore any more, run: " + release
 	}
-	if h.apart {
+	if h.excluded {
 		h.Result = report.LeftAlone
 		if h.asked {
 			h.Result = report.StillHeld
@@ -166,12 +167,10 @@ func (f *finder) put(h *held) {
 	f.holds.byID[h.Object.ID()] = h
 }
 
-// due returns those that are still to be lifted.
 func (s *holds) due() []*held {
-	return slices.DeleteFunc(slices.Clone(s.all), func(h *held) bool { return h.apart })
+	return slices.DeleteFunc(slices.Clone(s.all), func(h *held) bool { return h.excluded })
 }
 
-// releases is what became of all of them.
 func (s *holds) releases() []report.Release {
 	releases := []report.Release{}
 	for _, h := range s.all {
@@ -181,7 +180,7 @@ func (s *holds) releases() []report.Release {
 	return releases
 }
 
-// problems are those that stay held though they were to be lifted.
+// problems returns a problem for each hold that was to be lifted and was not, or is not proven.
 func (s *holds) problems() []report.Problem {
 	var problems []report.Problem
 	for _, h := range s.all {
@@ -201,13 +200,12 @@ func (s *holds) problems() []report.Problem {
 	return problems
 }
 
-// unfinished reports whether time could still do something.
+// unfinished reports whether a longer timeout could help.
 func (s *holds) unfinished() bool {
 	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
 }
 
-// restores are those that have put the holds on, and the one that was asked for, if there is one of
-// that name.
+// restores returns the Restores of the holds, and the one that was asked for if it exists.
 func (s *holds) restores(survey *live.Survey, asked string) []report.Restore {
 	names := map[string]string{}
 	if r, ok := survey.Restores[asked]; ok {

@@ -5,8 +5,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// What is said of what Velero has created and not written the managedFields of the backup back to:
-// before its hold is lifted, and after that.
+// These are the messages for an object that Velero created without writing back its managedFields
+// from the backup: the first two before its hold is lifted, the other two after.
 const (
 	reasonManagersMissing = "Velero was stopped before it wrote back who manages which of its fields, and release can't"
 	nextManagersMissing   = "restore the same backup again before release, which writes it back"
@@ -15,9 +15,8 @@ const (
 		"Next time restore again before release, which brings back who managed what"
 )
 
-// sayManagers says of what is lifted, or would be, if who managed which of its fields does not come
-// back.
-func (h *held) sayManagers() {
+// addManagers adds to the result if a release loses, or has lost, the field managers.
+func (h *held) addManagers() {
 	reason, next := reasonManagersLost, nextManagersLost
 	switch h.Result {
 	case report.Released, report.Forced:

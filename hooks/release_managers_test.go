@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// managedBy is an object that was created an hour ago, with an entry of managedFields that its
-// manager has written so long after that.
+// managedBy returns an object created an hour ago, with a managedFields entry of manager at that
+// time plus after.
 func managedBy(u *unstructured.Unstructured, manager string, after time.Duration) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	created := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
@@ -36,17 +36,16 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 		lost    []string
 	}
 	cases := map[string]struct {
-		reason  string
-		objects []*unstructured.Unstructured
-		of      releasing
-		// says is the reason, and next what to do.
-		says, next string
-		want       want
+		reason           string
+		objects          []*unstructured.Unstructured
+		of               releaseArgs
+		wantReason, next string
+		want             want
 	}{
 		"Released": {
-			reason:  "Who manages what of it is not as it was.",
-			objects: []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.mr, left.revision},
-			says:    reasonManagersLost, next: nextManagersLost,
+			reason:     "Who manages what of it is not as it was.",
+			objects:    []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.mr, left.revision},
+			wantReason: reasonManagersLost, next: nextManagersLost,
 			want: want{results: map[string]report.Result{xr: report.Released, claim: report.Released}, lost: []string{xr}},
 		},
 		"Restored": {
@@ -62,7 +61,7 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 		"DryRun": {
 			reason:  "Now it can still be brought back.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", time.Second), left.xr, left.mr, left.revision},
-			of:      releasing{dryRun: true}, says: reasonManagersMissing, next: nextManagersMissing,
+			of:      releaseArgs{dryRun: true}, wantReason: reasonManagersMissing, next: nextManagersMissing,
 			want: want{results: map[string]report.Result{xr: report.WouldRelease, claim: report.WouldRelease}, lost: []string{claim}},
 		},
 		"StillHeld": {
@@ -73,7 +72,7 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 		"Forced": {
 			reason:  "The same, with what else is lost.",
 			objects: []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.revision},
-			of:      releasing{force: true, yes: true}, says: reasonManagersLost, next: nextManagersLost,
+			of:      releaseArgs{force: true, yes: true}, wantReason: reasonManagersLost, next: nextManagersLost,
 			want: want{results: map[string]report.Result{xr: report.Forced, claim: report.Released}, lost: []string{xr}},
 		},
 	}
@@ -83,11 +82,11 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 			got.results = map[string]report.Result{}
 			for _, r := range newServer(tc.objects...).release(t, tc.of).releases {
 				got.results[r.Object.String()] = r.Result
-				if tc.says != "" && strings.Contains(r.Reason, tc.says) && strings.Contains(r.Next, tc.next) {
+				if tc.wantReason != "" && strings.Contains(r.Reason, tc.wantReason) && strings.Contains(r.Next, tc.next) {
 					got.lost = append(got.lost, r.Object.String())
 				}
 				for _, said := range []string{reasonManagersLost, reasonManagersMissing} {
-					if said != tc.says && strings.Contains(r.Reason, said) {
+					if said != tc.wantReason && strings.Contains(r.Reason, said) {
 						t.Errorf("%s\n%s: %s", tc.reason, r.Object, r.Reason)
 					}
 				}
@@ -98,7 +97,7 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 			of := tc.of
 			of.format = printer.Table
 			flat := strings.Join(strings.Fields(newServer(tc.objects...).release(t, of).out), " ")
-			if tc.says != "" && (!strings.Contains(flat, tc.says) || !strings.Contains(flat, tc.next)) {
+			if tc.wantReason != "" && (!strings.Contains(flat, tc.wantReason) || !strings.Contains(flat, tc.next)) {
 				t.Errorf("%s\nthe table does not say it:\n%s", tc.reason, flat)
 			}
 		})

@@ -11,11 +11,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// dryRun says what would be done. It changes nothing.
+// preview sets the results that a release would have. It changes nothing.
 func (r *release) preview(ctx context.Context, s *live.Survey) error {
 	due := r.holds.due()
 	waits := map[*held]string{}
-	plans := s.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.kept })))
+	plans := s.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.quarantined })))
 	for _, h := range due {
 		if h.schedule {
 			h.Result, h.Steps = report.WouldRelease, []string{"give its own settings back"}
@@ -44,7 +44,7 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 		if h.Result != report.WouldWait {
 			continue
 		}
-		h.Next = afterMending(h)
+		h.Next = nextAfterFix(h)
 		if h.parent != nil && waits[h.parent] == "" {
 			waits[h.parent] = h.Object.String() + ", which would stay held"
 		}
@@ -56,7 +56,7 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 	return nil
 }
 
-// expected are the steps that lift a hold if nothing comes between.
+// expected returns the steps that lift a hold if nothing interferes.
 func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 	u := h.object
 	ownPause := hold.Paused != nil && *hold.Paused == "true"
@@ -85,19 +85,19 @@ func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 	}
 }
 
-// previewForce says what would be done with what would stay held.
+// previewForce sets the results that --force would have for holds that would stay on.
 func (r *release) previewForce(ctx context.Context, due []*held, waits map[*held]string) error {
 	left := slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return h.Result != report.WouldWait })
 	if len(left) == 0 {
 		return nil
 	}
 	r.adopter = live.NewAdopter(r.cluster, r.logger())
-	foreseen, err := r.assessForce(ctx, xp.LabelRestore, left)
+	assessed, err := r.assessForce(ctx, xp.LabelRestore, left)
 	if err != nil {
 		return err
 	}
 	for _, h := range left {
-		f := foreseen[h.Object.ID()]
+		f := assessed[h.Object.ID()]
 		if f.Refused != "" {
 			h.Reason, h.Next = f.Refused, ""
 
@@ -105,7 +105,7 @@ func (r *release) previewForce(ctx context.Context, due []*held, waits map[*held
 		}
 		risks := f.Risks
 		if waits[h] != "" {
-			// What is below is lifted before.
+			// The objects below are lifted first, so their holds are no risk.
 			risks = slices.DeleteFunc(slices.Clone(risks), func(risk string) bool { return strings.Contains(risk, adoption.RiskHeld) })
 		}
 		h.Next, h.Risks = "", risks

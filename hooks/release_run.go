@@ -22,43 +22,43 @@ import (
 )
 
 const (
-	// maxErrors is how many errors of the API server in a row are no reason to stop.
+	// maxErrors is the number of API errors in a row that stops a release.
 	maxErrors = 3
-	// lastLookTimeout is for how long the last look may take.
+	// lastLookTimeout is how long the last round may run past the timeout.
 	lastLookTimeout = 30 * time.Second
 )
 
 type plans = map[xp.ID]adoption.Plan
 
-// A releaseRun is one run over what is held.
+// A releaseRun lifts holds in rounds.
 type releaseRun struct {
 	*release
 
 	due      []*held
 	deadline time.Time
-	// steps is how many were taken, and changed what was known when something last moved, and when
-	// that was.
-	steps   int
-	known   string
-	changed time.Time
-	// reportedProblem is what was last said of each object.
-	told map[xp.ID]string
-	// forced are those that were lifted by force.
+	// steps counts the steps taken. progress is a fingerprint of the last round, and changed the
+	// time of its last change.
+	steps    int
+	progress string
+	changed  time.Time
+	// reported is the last message about each object.
+	reported map[xp.ID]string
+	// forced are the objects whose hold was lifted by force.
 	forced map[xp.ID]bool
 }
 
-// lift lifts the holds, and says what became of each. It returns context.DeadlineExceeded if time
-// was up before all were done.
+// lift lifts the holds and sets their results. It returns context.DeadlineExceeded if the time is
+// up before all are lifted.
 func (r *release) lift(ctx context.Context) error {
 	due := r.holds.due()
 	if len(due) == 0 {
 		return nil
 	}
-	l := &releaseRun{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), told: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
-	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.stepped)
+	l := &releaseRun{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), reported: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
+	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.onStep)
 	limited, cancel := context.WithTimeout(ctx, r.timeout+lastLookTimeout)
 	defer cancel()
-	last, err := l.all(limited)
+	last, err := l.liftAll(limited)
 	if ctx.Err() != nil {
 		return fmt.Errorf("cannot go on; what was not lifted yet is still held: %w", ctx.Err())
 	}
@@ -69,7 +69,7 @@ func (r *release) lift(ctx context.Context) error {
 	return err
 }
 
-// logger tells a person of what went wrong meanwhile; steps are told in fewer words.
+// logger returns a log for warnings on stderr. Steps are printed by onStep.
 func (r *release) logger() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(r.Err)
@@ -79,13 +79,13 @@ func (r *release) logger() *logrus.Logger {
 	return log
 }
 
-// dedupFormatter is how a log looks to a person at a terminal, who need not be told the same at
-// each look. Logrus formats one entry at a time.
+// dedupFormatter formats log entries as lines and drops repeated ones. Logrus formats one entry at
+// a time, so the map needs no lock.
 type dedupFormatter struct {
 	last map[string]bool
 }
 
-// Format returns what is logged as a line, or nothing if it was said before.
+// Format returns an entry as a line, or nil if it was printed before.
 func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 	parts := []string{e.Level.String() + ": " + e.Message}
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
@@ -101,17 +101,17 @@ func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 	return []byte(line), nil
 }
 
-// all lifts what can be lifted, and with --force the rest.
-func (r *releaseRun) all(ctx context.Context) (plans, error) {
+// liftAll lifts what can be lifted safely, and the rest with --force.
+func (r *releaseRun) liftAll(ctx context.Context) (plans, error) {
 	for _, h := range r.due {
-		if !h.kept {
+		if !h.quarantined {
 			continue
 		}
 		if err := r.adopter.Consent(ctx, r.key, h.object); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.start(ctx); err != nil {
+	if err := r.releaseSchedules(ctx); err != nil {
 		return nil, err
 	}
 	last, err := r.adopt(ctx)
@@ -126,16 +126,16 @@ func (r *releaseRun) all(ctx context.Context) (plans, error) {
 	return last, err
 }
 
-func (r *releaseRun) stepped(change adoption.Change) {
+func (r *releaseRun) onStep(change adoption.Change) {
 	r.steps++
-	r.say("%s: %s", xp.String(change.Target), change.Step)
+	r.logf("%s: %s", xp.String(change.Target), change.Step)
 	if h := r.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
 		h.Steps = append(h.Steps, change.Step)
 	}
 }
 
-// selector selects what the Restores have created that hold what is to be lifted. It only saves
-// listing what else there is.
+// selector returns a label selector for the objects of the Restores whose holds are lifted. It only
+// saves listing other objects.
 func (r *releaseRun) selector() string {
 	for _, h := range r.due {
 		if h.Restore != r.due[0].Restore {
@@ -150,18 +150,18 @@ func (r *releaseRun) selector() string {
 	return labels.Set{xp.LabelRestore: label.GetValidName(name)}.String()
 }
 
-// start lets the schedules that were named start Operations again.
-func (r *releaseRun) start(ctx context.Context) error {
+// releaseSchedules lifts the holds of the named schedules.
+func (r *releaseRun) releaseSchedules(ctx context.Context) error {
 	schedules := slices.DeleteFunc(slices.Clone(r.due), func(h *held) bool { return !h.schedule })
 	if len(schedules) == 0 {
 		return nil
 	}
-	foreseen, err := r.adopter.AssessForce(ctx, r.key, xp.LabelRestore, refsOf(schedules))
+	assessed, err := r.adopter.AssessForce(ctx, r.key, xp.LabelRestore, refsOf(schedules))
 	if err != nil {
 		return err
 	}
 	for _, h := range schedules {
-		if f := foreseen[h.Object.ID()]; f.Patch != nil {
+		if f := assessed[h.Object.ID()]; f.Patch != nil {
 			if err := r.adopter.Force(ctx, f); err != nil {
 				return err
 			}
@@ -171,7 +171,7 @@ func (r *releaseRun) start(ctx context.Context) error {
 	return nil
 }
 
-// adopt carries on until everything is adopted or nothing moves any more.
+// adopt runs adoption rounds until everything is adopted or nothing changes any more.
 func (r *releaseRun) adopt(ctx context.Context) (plans, error) {
 	var last plans
 	refs := refsOf(slices.DeleteFunc(slices.Clone(r.due), func(h *held) bool { return h.schedule }))
@@ -194,7 +194,7 @@ func (r *releaseRun) adopt(ctx context.Context) (plans, error) {
 			return last, err
 		default:
 			failures++
-			r.say("trying again: %v", err)
+			r.logf("trying again: %v", err)
 		}
 		if !time.Now().Before(r.deadline) {
 			return last, context.DeadlineExceeded
@@ -207,26 +207,26 @@ func (r *releaseRun) adopt(ctx context.Context) (plans, error) {
 	}
 }
 
-// logWaiting says what is waited for where that has changed.
+// logWaiting prints the causes that have changed since the last round.
 func (r *releaseRun) logWaiting(now plans) {
 	known := []string{strconv.Itoa(r.steps)}
 	for _, h := range r.due {
 		p := now[h.Object.ID()]
 		known = append(known, fmt.Sprint(p.Done, p.Failed, p.Adopted, p.Causes))
 		what := fmt.Sprint(p.Failed, p.Causes)
-		if p.Done || len(p.Waiting) == 0 || r.told[h.Object.ID()] == what || xp.IsClaim(h.object) {
+		if p.Done || len(p.Waiting) == 0 || r.reported[h.Object.ID()] == what || xp.IsClaim(h.object) {
 			continue
 		}
-		r.told[h.Object.ID()] = what
-		r.say("%s: waiting for %s", h.Object, adoption.FirstReasons(p.Waiting))
+		r.reported[h.Object.ID()] = what
+		r.logf("%s: waiting for %s", h.Object, adoption.FirstReasons(p.Waiting))
 	}
-	if all := strings.Join(known, "\n"); all != r.known {
-		r.known, r.changed = all, time.Now()
+	if all := strings.Join(known, "\n"); all != r.progress {
+		r.progress, r.changed = all, time.Now()
 	}
 }
 
-// isOver reports whether everything is adopted, or what is not waits for something that does not
-// come by itself, and nothing has moved for a while.
+// isOver reports whether everything is adopted or has failed, or a blocked object has seen no
+// progress for a while. With --force lack of progress alone ends the rounds.
 func (r *releaseRun) isOver(now plans) bool {
 	over, blocked := true, false
 	for _, h := range r.due {
@@ -246,7 +246,7 @@ func (r *releaseRun) isOver(now plans) bool {
 	}
 }
 
-// conclude finds out what became of each.
+// conclude reads the objects again and sets their results.
 func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 	objects, err := r.cluster.Read(ctx, refsOf(r.due), r.namespace)
 	if err != nil {
@@ -269,7 +269,7 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 			if h.Reason == "" {
 				h.Reason = whyHeld(p, hold)
 			}
-			h.Next = afterMending(h)
+			h.Next = nextAfterFix(h)
 		case !h.schedule && !p.Done:
 			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.FirstReasons(p.Waiting)
 			h.Next = "see whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
@@ -283,7 +283,7 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 	return nil
 }
 
-// howToRead is what to do about a mark that can't be read.
+// howToRead returns what to do about a mark that cannot be read.
 func howToRead(err error) string {
 	if errors.Is(err, adoption.ErrNewer) {
 		return adoption.HowToRead + ", and run release again"
@@ -292,7 +292,7 @@ func howToRead(err error) string {
 	return "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
 }
 
-func afterMending(h *held) string {
+func nextAfterFix(h *held) string {
 	return "mend that, and run: " + xp.ReleaseCommand(h.Object).String() + " (to see what doing without it can cost, with --force --dry-run)"
 }
 

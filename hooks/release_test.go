@@ -22,22 +22,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A releasing is what release was asked for, and what it said.
-type releasing struct {
+type releaseArgs struct {
 	restore, namespace string
-	// format is JSON unless another is asked for.
+	// format is JSON by default.
 	format             printer.Format
 	names              []string
 	dryRun, force, yes bool
 	trustMarks         bool
 	timeout            time.Duration
-	// in is where answers come from; nil if from nowhere.
+	// in is the source of answers; nil for none.
 	in io.Reader
-	// asked is called with what is said.
+	// asked is called with each message.
 	asked func(said string)
 }
 
-// results are what release said of each object, its messages, and its exit code.
+// results are the results by object, the messages and the exit code.
 type results struct {
 	Results  map[string]report.Result
 	releases []report.Release
@@ -45,10 +44,10 @@ type results struct {
 	Code     int
 }
 
-func (s *server) release(t *testing.T, of releasing) results {
+func (s *server) release(t *testing.T, of releaseArgs) results {
 	t.Helper()
 	var out bytes.Buffer
-	problems := &teller{heard: of.asked}
+	problems := &recorder{heard: of.asked}
 	o := newOptions(Streams{In: of.in, Out: &out, Err: problems})
 	o.velero, o.namespace = "velero", of.namespace
 	r := &release{
@@ -64,7 +63,7 @@ func (s *server) release(t *testing.T, of releasing) results {
 	} else {
 		err = failed(r.run(t.Context()))
 	}
-	o.sayError(err)
+	o.printError(err)
 	got := results{err: problems.String(), out: out.String(), Code: codeOf(err)}
 	if out.Len() == 0 || gocmp.Or(of.format, printer.JSON) != printer.JSON {
 		return got
@@ -130,7 +129,7 @@ func TestRelease(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
-		of      releasing
+		of      releaseArgs
 		want    results
 		wrote   []string
 		said    string
@@ -148,30 +147,30 @@ func TestRelease(t *testing.T) {
 		},
 		"UnderWayNamed": {
 			reason: "Who asks for it must know that it is still held.", objects: append(left.all(), gone("WaitingForPluginOperations")),
-			of: releasing{names: []string{"x1"}}, want: results{Results: all(report.StillHeld), Code: ExitProblems},
+			of: releaseArgs{names: []string{"x1"}}, want: results{Results: all(report.StillHeld), Code: ExitProblems},
 		},
 		"UnderWayForSure": {
 			reason: "Nothing may work on that Restore, whatever it says.", objects: append(left.all(), gone("InProgress")),
-			of: releasing{restore: "gone"}, want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
+			of: releaseArgs{restore: "gone"}, want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
-		"AnotherRestore": {reason: "Only what that one holds.", objects: left.all(), of: releasing{restore: "other"}, want: results{Results: map[string]report.Result{}}},
+		"AnotherRestore": {reason: "Only what that one holds.", objects: left.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}}},
 		"Named": {
-			reason: "Nothing else is touched.", objects: append(left.all(), newLeftTree("2").all()[:3]...), of: releasing{names: []string{"team-a/o1"}},
+			reason: "Nothing else is touched.", objects: append(left.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"team-a/o1"}},
 			want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"NotThere": {
-			reason: "A typing error is none.", objects: left.all(), of: releasing{names: []string{"team-a/o2"}}, want: results{Code: ExitFailed}, said: "cannot find team-a/o2",
+			reason: "A typing error is none.", objects: left.all(), of: releaseArgs{names: []string{"team-a/o2"}}, want: results{Code: ExitFailed}, said: "cannot find team-a/o2",
 		},
 		"NotHeld": {
-			reason: "It is as it was asked for.", objects: append(left.all(), xptest.XR("free")), of: releasing{names: []string{"free"}},
+			reason: "It is as it was asked for.", objects: append(left.all(), xptest.XR("free")), of: releaseArgs{names: []string{"free"}},
 			want: results{Results: map[string]report.Result{}},
 		},
-		"DryRun": {reason: "Nothing is changed.", objects: left.all(), of: releasing{dryRun: true}, want: results{Results: all(report.WouldRelease)}},
+		"DryRun": {reason: "Nothing is changed.", objects: left.all(), of: releaseArgs{dryRun: true}, want: results{Results: all(report.WouldRelease)}},
 		"DryRunMissing": {
-			reason: "It would not be lifted.", objects: missing, of: releasing{dryRun: true}, want: results{Results: all(report.WouldWait), Code: ExitProblems},
+			reason: "It would not be lifted.", objects: missing, of: releaseArgs{dryRun: true}, want: results{Results: all(report.WouldWait), Code: ExitProblems},
 		},
 		"DryRunForce": {
-			reason: "What it would cost is said, and not done.", objects: missing, of: releasing{dryRun: true, force: true},
+			reason: "What it would cost is said, and not done.", objects: missing, of: releaseArgs{dryRun: true, force: true},
 			want: results{Results: map[string]report.Result{"XOrder x1": report.WouldForce, "OrderClaim team-a/o1": report.WouldRelease}},
 		},
 		"Missing": {
@@ -180,13 +179,13 @@ func TestRelease(t *testing.T) {
 		},
 		"TimedOut": {
 			reason: "What comes by itself may still come.", objects: []*unstructured.Unstructured{left.claim, left.xr, left.revision, xptest.With(left.mr, xptest.Without("status"))},
-			of: releasing{timeout: time.Millisecond}, want: results{Results: all(report.StillHeld), Code: ExitTimeout}, wrote: []string{"orderclaims o1", "xorders x1"},
+			of: releaseArgs{timeout: time.Millisecond}, want: results{Results: all(report.StillHeld), Code: ExitTimeout}, wrote: []string{"orderclaims o1", "xorders x1"},
 		},
 		"ForceUnasked": {
-			reason: "Nobody is there to be asked.", objects: missing, of: releasing{force: true}, want: results{Code: ExitUsage}, said: "--yes",
+			reason: "Nobody is there to be asked.", objects: missing, of: releaseArgs{force: true}, want: results{Code: ExitUsage}, said: "--yes",
 		},
 		"Forced": {
-			reason: "It was said what that costs; the claim goes with its XR.", objects: missing, of: releasing{force: true, yes: true},
+			reason: "It was said what that costs; the claim goes with its XR.", objects: missing, of: releaseArgs{force: true, yes: true},
 			want:  results{Results: map[string]report.Result{"XOrder x1": report.Forced, "OrderClaim team-a/o1": report.Released}},
 			wrote: []string{"orderclaims o1", "xorders x1", "xorders x1", "orderclaims o1"}, said: "Bucket b1 is missing: Crossplane makes it anew",
 		},
@@ -194,7 +193,7 @@ func TestRelease(t *testing.T) {
 			reason: "Nobody has asked for it.", objects: []*unstructured.Unstructured{cron()}, want: results{Results: map[string]report.Result{"CronOperation nightly": report.LeftAlone}},
 		},
 		"ScheduleNamed": {
-			reason: "Its name is enough.", objects: []*unstructured.Unstructured{cron()}, of: releasing{names: []string{"nightly"}},
+			reason: "Its name is enough.", objects: []*unstructured.Unstructured{cron()}, of: releaseArgs{names: []string{"nightly"}},
 			want: results{Results: map[string]report.Result{"CronOperation nightly": report.Released}}, wrote: []string{"cronoperations nightly"},
 		},
 		"Forged": {
@@ -202,63 +201,63 @@ func TestRelease(t *testing.T) {
 			want: results{Results: map[string]report.Result{"XOrder foreign": report.StillHeld}, Code: ExitProblems},
 		},
 		"ForgedDryRun": {
-			reason: "What is said before is what is done.", objects: []*unstructured.Unstructured{foreign}, of: releasing{dryRun: true},
+			reason: "What is said before is what is done.", objects: []*unstructured.Unstructured{foreign}, of: releaseArgs{dryRun: true},
 			want: results{Results: map[string]report.Result{"XOrder foreign": report.WouldWait}, Code: ExitProblems},
 		},
 		"ForgedTrusted": {
-			reason: "It may be another cluster's.", objects: []*unstructured.Unstructured{foreign}, of: releasing{names: []string{"foreign"}, trustMarks: true},
+			reason: "It may be another cluster's.", objects: []*unstructured.Unstructured{foreign}, of: releaseArgs{names: []string{"foreign"}, trustMarks: true},
 			want: results{Results: map[string]report.Result{"XOrder foreign": report.Released}}, wrote: []string{"xorders foreign", "xorders foreign"},
 		},
 		"Copy": {
-			reason: "Two must not manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releasing{names: []string{"copy"}},
+			reason: "Two must not manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{names: []string{"copy"}},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.StillHeld}, Code: ExitProblems},
 		},
 		"CopyForced": {
-			reason: "It may be none.", objects: []*unstructured.Unstructured{copied}, of: releasing{names: []string{"copy"}, force: true, yes: true},
+			reason: "It may be none.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{names: []string{"copy"}, force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.Forced}}, wrote: []string{"buckets copy"},
 		},
 		"CopyForcedUnnamed": {
-			reason: "Whoever lifts all has not looked at each copy.", objects: []*unstructured.Unstructured{copied}, of: releasing{force: true, yes: true},
+			reason: "Whoever lifts all has not looked at each copy.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
 		},
 		"CopyUnasked": {
 			reason: "It is as somebody wanted it.", objects: []*unstructured.Unstructured{copied}, want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
 		},
-		"Nameless": {
+		"NoExternalName": {
 			reason: "Its provider would make a second one.", objects: []*unstructured.Unstructured{nameless},
 			want: results{Results: map[string]report.Result{"Bucket n": report.StillHeld}, Code: ExitProblems},
 		},
-		"NamelessForced": {
-			reason: "Somebody wants just that.", objects: []*unstructured.Unstructured{nameless}, of: releasing{force: true, yes: true},
+		"NoExternalNameForced": {
+			reason: "Somebody wants just that.", objects: []*unstructured.Unstructured{nameless}, of: releaseArgs{force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "its provider makes another external resource",
 		},
 		"Quarantine": {
 			reason: "Somebody wants it held; the source may be alive.", objects: away.all(), want: results{Results: inQuarantine(report.LeftAlone)},
 		},
 		"QuarantineOfTheRestore": {
-			reason: "Its end is asked for.", objects: away.all(), of: releasing{restore: "gone"}, want: results{Results: inQuarantine(report.Released)},
+			reason: "Its end is asked for.", objects: away.all(), of: releaseArgs{restore: "gone"}, want: results{Results: inQuarantine(report.Released)},
 			wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineNamed": {
-			reason: "The same, with all that belongs to it.", objects: append(away.all(), newLeftTree("2").all()[:3]...), of: releasing{names: []string{"x3"}},
+			reason: "The same, with all that belongs to it.", objects: append(away.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},
 			want: results{Results: inQuarantine(report.Released)}, wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineOfAnotherRestore": {
-			reason: "That is not asked for.", objects: away.all(), of: releasing{restore: "other"}, want: results{Results: map[string]report.Result{}},
+			reason: "That is not asked for.", objects: away.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}},
 		},
 		"QuarantineDryRun": {
-			reason: "Nothing is changed.", objects: away.all(), of: releasing{restore: "gone", dryRun: true}, want: results{Results: inQuarantine(report.WouldRelease)},
+			reason: "Nothing is changed.", objects: away.all(), of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: inQuarantine(report.WouldRelease)},
 		},
 		"QuarantineDryRunMissing": {
 			reason: "What would come after it is told.", objects: []*unstructured.Unstructured{away.claim, away.xr, away.revision},
-			of: releasing{restore: "gone", dryRun: true}, want: results{Results: map[string]report.Result{"XOrder x3": report.WouldWait, "OrderClaim team-a/o3": report.WouldWait}, Code: ExitProblems},
+			of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: map[string]report.Result{"XOrder x3": report.WouldWait, "OrderClaim team-a/o3": report.WouldWait}, Code: ExitProblems},
 		},
 		"QuarantineOfWhatIsNew": {
-			reason: "It looks like nothing of Crossplane's yet.", objects: []*unstructured.Unstructured{fresh}, of: releasing{restore: "gone"},
+			reason: "It looks like nothing of Crossplane's yet.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{restore: "gone"},
 			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
 		},
 		"QuarantineOfWhatIsNewByName": {
-			reason: "The same.", objects: []*unstructured.Unstructured{fresh}, of: releasing{names: []string{"new"}},
+			reason: "The same.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{names: []string{"new"}},
 			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
 		},
 		"QuarantineOfWhatIsNewUnasked": {
@@ -269,22 +268,22 @@ func TestRelease(t *testing.T) {
 			want: results{Results: map[string]report.Result{"XOrder x3": report.LeftAlone, "OrderClaim team-a/o3": report.LeftAlone}},
 		},
 		"ByHandOfTheRestore": {
-			reason: "They are.", objects: append(kept.all(), gone("Completed")), of: releasing{restore: "gone"},
+			reason: "They are.", objects: append(kept.all(), gone("Completed")), of: releaseArgs{restore: "gone"},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
 			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"}, said: "let it go on, as a person has said",
 		},
 		"ByHandNamed": {
-			reason: "The same, with all that belongs to it.", objects: append(kept.all(), newLeftTree("2").all()[:3]...), of: releasing{names: []string{"x3"}},
+			reason: "The same, with all that belongs to it.", objects: append(kept.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
 			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"ByHandDryRun": {
-			reason: "Nothing is changed.", objects: kept.all(), of: releasing{restore: "gone", dryRun: true},
+			reason: "Nothing is changed.", objects: kept.all(), of: releaseArgs{restore: "gone", dryRun: true},
 			want: results{Results: map[string]report.Result{"XOrder x3": report.WouldRelease, "OrderClaim team-a/o3": report.WouldRelease}},
 		},
 		"ByHandMissing": {
 			reason: "What is not ready is not lifted.", objects: []*unstructured.Unstructured{kept.claim, kept.xr, kept.revision},
-			of:    releasing{restore: "gone"},
+			of:    releaseArgs{restore: "gone"},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.StillHeld, "OrderClaim team-a/o3": report.StillHeld}, Code: ExitProblems},
 			wrote: []string{"xorders x3", "orderclaims o3", "orderclaims o3", "xorders x3"},
 		},
@@ -323,7 +322,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// What the settings were before the restore they are again, whichever way the hold goes.
+// Each way to release gives the settings from before the restore back.
 func TestReleaseGivesBack(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		left := newLeftTree("1")
@@ -332,7 +331,7 @@ func TestReleaseGivesBack(t *testing.T) {
 			objects = []*unstructured.Unstructured{left.claim, left.xr, left.revision}
 		}
 		s := newServer(objects...)
-		s.release(t, releasing{force: force, yes: force})
+		s.release(t, releaseArgs{force: force, yes: force})
 		xr, claim := s.get(t, xorders, "", "x1"), s.get(t, claims, xptest.Namespace, "o1")
 		if policy, ok := (xp.Instance{Unstructured: xr}).UpdatePolicy(); !ok || policy != "Automatic" {
 			t.Errorf("force %v: the XR's policy is %q", force, policy)

@@ -14,14 +14,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Name of the program.
+// Name is the program's name.
 const Name = xp.Program
 
-// defaultVelero is the namespace that Velero is in unless it was installed elsewhere.
+// defaultVelero is Velero's usual namespace.
 const defaultVelero = "velero"
 
-// Streams are what a command reads and writes: results go to Out, and what is for a person
-// meanwhile to Err.
+// Streams are a command's input and outputs. Results go to Out, progress and errors to Err.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -30,7 +29,7 @@ type Streams struct {
 // System returns the Streams of the process.
 func System() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
-// options are the flags that all commands have.
+// options are the flags that all commands share.
 type options struct {
 	Streams
 
@@ -40,26 +39,26 @@ type options struct {
 	version   string
 }
 
-// An Option gives the commands what this package must not import.
+// An Option passes in what this package must not import.
 type Option func(*options)
 
-// WithDryRunner lets inspect say what a restore would do.
+// WithDryRunner sets what inspect uses to compute the effect of a restore.
 func WithDryRunner(r DryRunner) Option { return func(o *options) { o.dryRunner = r } }
 
-// WithVersion says what --version prints.
+// WithVersion sets the output of --version.
 func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
-// Run runs the command with the arguments, and returns its exit code.
+// Run runs the command that the arguments name and returns its exit code.
 func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	o := newOptions(s)
 	for _, option := range with {
 		option(o)
 	}
-	root := newRoot(o) //nolint:contextcheck // Cobra gives each command the context.
+	root := newRoot(o) //nolint:contextcheck // Cobra passes the context to each command.
 	addCompletion(root)
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
-	o.sayError(err)
+	o.printError(err)
 	if codeOf(err) == ExitUsage {
 		if c.Name() == "help" {
 			c = root
@@ -70,8 +69,8 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	return codeOf(err)
 }
 
-// sayError says why a command has failed, unless it has been told already.
-func (o *options) sayError(err error) {
+// printError prints why a command failed, unless its output shows that already.
+func (o *options) printError(err error) {
 	var e *exit
 	switch {
 	case err == nil, errors.As(err, &e) && e.err == nil:
@@ -103,7 +102,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 		Args: knownCommand,
 	}
 	root.SetIn(o.In)
-	root.SetOut(rawWriter(o.Out)) // Cobra writes help and scripts, and nothing of a cluster.
+	root.SetOut(rawWriter(o.Out)) // Cobra writes help and scripts, nothing from a cluster.
 	root.SetErr(rawWriter(o.Err))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.Flags().Bool("version", false, "say which version this is, and what it was built from")
@@ -127,7 +126,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	return root
 }
 
-// cluster returns the cluster that the flags name.
+// cluster connects to the cluster that the flags name.
 func (o *options) cluster() (*live.Cluster, error) {
 	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 )
 
-// effective is what settings prints. Fields are added to it, never changed or taken away.
+// effective is the output of settings. Fields may be added, never changed or removed.
 type effective struct {
-	// Of is the Backup or Restore that hears the settings; "" if all are asked for.
+	// Of is the Backup or Restore that the settings apply to; "" for all.
 	Of       string              `json:"of,omitempty"`
 	Settings []setting.Effective `json:"settings"`
 	Faults   []setting.Fault     `json:"faults"`
@@ -60,7 +60,7 @@ It exits with 3 if anything is wrong: a restore holds everything then, and a bac
 	return c
 }
 
-// settings is what settings is asked for.
+// settings holds the flags of the command settings.
 type settings struct {
 	*options
 
@@ -90,14 +90,14 @@ func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
 	return exitFor(len(e.Faults))
 }
 
-// of returns the Backup or Restore that is asked for; nil if none is.
+// of returns the Backup or Restore that the flags name; nil if they name none.
 func (s *settings) of(ctx context.Context, cluster *live.Cluster) (*setting.Place, error) {
 	kind, name := setting.KindRestore, s.restore
 	if s.backup != "" {
 		kind, name = setting.KindBackup, s.backup
 	}
 	if name == "" {
-		return nil, nil //nolint:nilnil // What is in the ConfigMap is for all.
+		return nil, nil //nolint:nilnil // The ConfigMap applies to all.
 	}
 	p, err := cluster.SettingsOf(ctx, kind, s.velero, strings.TrimPrefix(name, s.velero+"/"))
 
@@ -119,7 +119,7 @@ func (e effective) print(w io.Writer, f printer.Format) error {
 	return nil
 }
 
-// nothing is what is shown for an empty value.
+// nothing is printed for an empty value.
 const nothing = "-"
 
 func (e effective) table() []byte {
@@ -129,7 +129,7 @@ func (e effective) table() []byte {
 	for _, s := range e.Settings {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(printer.Clean(s.Value), nothing), printer.Clean(s.Source), strings.Join(s.For, ", "))
 	}
-	_ = t.Flush() // A buffer takes everything.
+	_ = t.Flush() // A buffer never fails.
 	if len(e.Faults) > 0 {
 		fmt.Fprintf(&b, "\n%s:\n", count(len(e.Faults), "fault"))
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// printed runs settings against a cluster.
 func printed(t *testing.T, objects []*unstructured.Unstructured, s settings) (out string, code int, err error) {
 	t.Helper()
 	var b bytes.Buffer
@@ -126,7 +125,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A person reads each setting in a line, and then what is wrong, with what to do.
+// The table has a line for each setting, then the faults with their next step.
 func TestSettingsAsATable(t *testing.T) {
 	restore := xptest.Object("velero.io/v1", "Restore", "velero", "nightly", xptest.Annotated("velero.crossplane.io/hold", "all"),
 		xptest.Annotated("velero.crossplane.io/release", "manual"))

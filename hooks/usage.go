@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// knownCommand refuses the name of a command that there is not, and says which might be meant. It
-// takes no other arguments.
+// knownCommand fails on an unknown command and suggests similar ones. It takes no other arguments.
 func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -23,7 +22,6 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
 }
 
-// oneBackup takes exactly one argument, which is a backup.
 func oneBackup(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -35,7 +33,6 @@ func oneBackup(_ *cobra.Command, args []string) error {
 	}
 }
 
-// someNames takes one argument or more.
 func someNames(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("no name given; give those of the claims or XRs, as NAMESPACE/NAME")
@@ -44,7 +41,7 @@ func someNames(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// newHelp returns the command help, for which a command that there is not is an error.
+// newHelp returns the command help, which fails on an unknown command.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -64,7 +61,7 @@ func newHelp() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			of, rest, err := c.Root().Find(args)
 			if err != nil {
-				return err //nolint:wrapcheck // It says all.
+				return err //nolint:wrapcheck // The error is complete.
 			}
 			if err := knownCommand(of, rest); err != nil {
 				return err
@@ -76,8 +73,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// addCompletion adds cobra's command completion, for which a shell that it does not know is an
-// error.
+// addCompletion adds cobra's command completion, which fails on an unknown shell here.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
@@ -85,7 +81,7 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// newVersion returns the command version, which prints what the flag of the root does.
+// newVersion returns the command version, the same as the root's flag --version.
 func newVersion(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

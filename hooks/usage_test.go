@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// nowhere is a kubeconfig file with an API server at which nothing listens: port 1 of loopback.
+// nowhere is a kubeconfig file whose API server does not exist: port 1 of loopback is closed.
 const nowhere = `{apiVersion: v1, kind: Config, current-context: b, clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}],
 contexts: [{name: b, context: {cluster: c}}, {name: a, context: {cluster: c}}]}`
 
@@ -26,10 +26,10 @@ func TestUsage(t *testing.T) {
 		reason string
 		args   string
 		code   int
-		// out and err are the beginnings of what is said.
+		// out and err are the beginnings of the output.
 		out, err string
 	}{
-		"Slip": {
+		"Typo": {
 			reason: "A command that is nearly right is named.", args: "valdate", code: ExitUsage,
 			err: "Error: unknown command \"valdate\"; did you mean validate?\nSee \"velero-plugin-for-crossplane --help\".\n",
 		},
@@ -62,9 +62,9 @@ func TestUsage(t *testing.T) {
 			}
 			got := command(t, nil, args...)
 			short := func(s, like string) string { return s[:min(len(s), len(like))] }
-			want := ran{code: tc.code, out: tc.out, err: tc.err}
-			begun := ran{code: got.code, out: short(got.out, tc.out), err: short(got.err, tc.err)}
-			if diff := cmp.Diff(want, begun, cmp.AllowUnexported(ran{})); diff != "" {
+			want := commandResult{code: tc.code, out: tc.out, err: tc.err}
+			begun := commandResult{code: got.code, out: short(got.out, tc.out), err: short(got.err, tc.err)}
+			if diff := cmp.Diff(want, begun, cmp.AllowUnexported(commandResult{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

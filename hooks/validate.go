@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// recheckAfter is how long after the first look at a cluster the second comes.
+// recheckAfter is the time between the two observations of validateStable.
 const recheckAfter = time.Second
 
 func newValidate(o *options) *cobra.Command {
@@ -93,21 +93,20 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 	return c
 }
 
-// A validation is what validate is asked for.
+// A validation holds the arguments of validate.
 type validation struct {
 	*options
 
 	restore string
-	// newestRestore is how long ago the newest Restore may have begun, which is asked for then; 0
-	// if that is not asked for.
+	// newest is the maximal age of the newest Restore; 0 if --newest-restore is not given.
 	newest time.Duration
 	names  []string
-	// pause is how long after the first look the second comes.
+	// pause is the time between the two observations.
 	pause   time.Duration
 	cluster *live.Cluster
 }
 
-// connect takes the arguments, and finds the cluster.
+// connect checks the arguments and connects to the cluster.
 func (v *validation) connect(args []string) error {
 	names, err := v.parseNames(args)
 	if err != nil {
@@ -119,7 +118,7 @@ func (v *validation) connect(args []string) error {
 	return failed(err)
 }
 
-// parseNames reads names of claims and XRs, as namespace/name, or name if they are cluster-scoped.
+// parseNames reads names of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped.
 func (o *options) parseNames(args []string) ([]string, error) {
 	names := make([]string, 0, len(args))
 	for _, name := range args {
@@ -135,9 +134,9 @@ func (o *options) parseNames(args []string) ([]string, error) {
 	return names, nil
 }
 
-// validateStable validates the cluster, and if it finds what can pass in a moment it looks again
-// and keeps only what is still so: lists of several kinds are not of exchange moment, and
-// Crossplane writes what an XR composes into the XR before it makes it.
+// validateStable validates the cluster. If a problem can be transient it validates again, and keeps
+// such problems only if both runs found them: lists of several kinds are not from one moment, and
+// Crossplane writes a composed resource's reference into the XR before it creates the resource.
 func (v *validation) validateStable(ctx context.Context) (*report.Report, error) {
 	first, err := v.validate(ctx)
 	if err != nil || !slices.ContainsFunc(first.Problems, isTransient) {
@@ -163,9 +162,9 @@ func (v *validation) validateStable(ctx context.Context) (*report.Report, error)
 	return second, nil
 }
 
-// isTransient reports whether a problem can come from looking at objects one after the other.
+// isTransient reports whether a problem can come from reading related objects at different times.
 func isTransient(p report.Problem) bool {
-	switch p.Code { //nolint:exhaustive // The others are told from one object.
+	switch p.Code { //nolint:exhaustive // The other problems come from a single object.
 	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind,
 		report.Duplicated:
 		return true
@@ -174,7 +173,7 @@ func isTransient(p report.Problem) bool {
 	}
 }
 
-// validate looks at the cluster once. It can be called again.
+// validate validates the cluster once. Later calls start over.
 func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	s, err := v.cluster.Survey(ctx, live.Scope{Namespace: v.namespace, Velero: v.velero})
 	if err != nil {
@@ -194,7 +193,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	problems := diagnosis.Validate(s.Objects, s.State)
 	choice := diagnosis.Selection{Namespace: v.namespace, Names: v.names}
 	if restore != "" {
-		// Velero makes label values of longer names.
+		// Velero shortens longer names to valid label values.
 		choice.Restore, choice.Label = v.velero+"/"+restore, label.GetValidName(restore)
 		_, there := s.Restores[choice.Restore]
 		choice.Gone = !there && s.Unread == nil
@@ -208,9 +207,9 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	return r, nil
 }
 
-// platform finds what is wrong with Crossplane and its packages, which is of no tree. Whoever may
-// not read Deployments is told to look themselves if something is stuck, and nothing of versions;
-// whoever may not read bindings or packages, nothing of the rights of these.
+// platform returns the problems of Crossplane and its packages, which belong to no tree. It skips
+// checks that need rights the user lacks: versions need Deployments, rights need bindings and
+// packages.
 func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Problem {
 	var problems []report.Problem
 	i, err := v.cluster.Installation(ctx)
@@ -225,8 +224,7 @@ func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Prob
 	return problems
 }
 
-// guard says that the guard is up. Nothing is said of one that can't be read: it is no part of what
-// is validated.
+// guard returns a problem if the guard is up. It returns none if the guard cannot be read.
 func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem {
 	g, err := v.cluster.GuardUp(ctx)
 	if err != nil || !g.Up {
@@ -241,7 +239,7 @@ func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem
 	return []report.Problem{up.Check(restores, len(s.State.Plans) > 0)}
 }
 
-// restoresOf returns the Restores that hold something in the trees, and the one that was asked for.
+// restoresOf returns the Restores that hold an object in the trees, and the one that was asked for.
 func restoresOf(trees []*report.Node, s *live.Survey, asked string) []report.Restore {
 	names := map[string]bool{}
 	if asked != "" {

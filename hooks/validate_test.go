@@ -38,7 +38,7 @@ func TestValidateLooksAgain(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	cases := map[string]struct {
 		reason string
-		// comes says that the MR is made while validate looks.
+		// comes is set if the MR is created between the two observations.
 		comes bool
 		want  []string
 		looks int
@@ -117,7 +117,7 @@ func TestValidateOfARestore(t *testing.T) {
 	}
 }
 
-// Which Crossplane runs is of no tree, and concerns each.
+// The Crossplane version is a problem of no tree, and each selection has it.
 func TestValidateOfVersions(t *testing.T) {
 	cases := map[string]struct {
 		reason, version string
@@ -142,7 +142,7 @@ func TestValidateOfVersions(t *testing.T) {
 	}
 }
 
-// Nothing is said of a package's rights to whoever may not read all that says what they are.
+// A user without all rights that the check needs gets no result about a package's rights.
 func TestValidateOfRights(t *testing.T) {
 	binding := xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "helm", xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"edit"},`+
 		`"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"helm-0123456789ab"}]}`))

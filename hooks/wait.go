@@ -24,15 +24,15 @@ import (
 
 const (
 	adopted = "adopted"
-	// waitPause is the time between two looks, and discoverEvery after how many of them it asks
-	// again which kinds are served: a restore brings CRDs, too.
-	waitPause     = 2 * time.Second
+	// waitInterval is the time between two rounds. Every discoverEvery rounds it runs discovery
+	// again: a restore creates CRDs too.
+	waitInterval  = 2 * time.Second
 	discoverEvery = 5
 	waitTimeout   = 10 * time.Minute
 )
 
 func newWait(o *options) *cobra.Command {
-	w := &wait{options: o, pause: waitPause, told: map[string]string{}}
+	w := &wait{options: o, pause: waitInterval, reported: map[string]string{}}
 	condition, restore, guardOff := adopted, "", false
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
@@ -88,7 +88,7 @@ rights, are no reason to stop before: a restore brings those back, too.`,
 	return c
 }
 
-// A wait is what wait is asked for, and what it has seen.
+// A wait holds the arguments of wait and what it has reported.
 type wait struct {
 	*options
 
@@ -97,17 +97,18 @@ type wait struct {
 	places         live.Places
 	timeout, pause time.Duration
 	look           func(ctx context.Context) (live.Roots, error)
-	// busy returns the Restores that have to be over, too; nil if that does not matter.
+	// busy returns the Restores that must be over too; nil without --guard-off.
 	busy func(ctx context.Context) []pending
-	// reportedProblem is what was last said of each object.
-	told map[string]string
+	// reported is the last message about each object.
+	reported map[string]string
 }
 
-// guarded takes the guard down if all is adopted and that was asked for, and says else that it is
-// up: nobody must forget it. Whoever waits in a Pod may not look, and need not.
+// guarded takes the guard down if all is adopted and --guard-off is given. Otherwise it prints that
+// the guard is up, so that it is not forgotten. Without the right to read the guard, as in an init
+// container, it prints nothing.
 func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
 	if err == nil && off {
-		return w.guardOff(ctx, cluster, probingOf(cluster))
+		return w.guardOff(ctx, cluster, proberOf(cluster))
 	}
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
 	defer cancel()
@@ -119,9 +120,8 @@ func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err
 	return err
 }
 
-// restoresIn returns a function that says which Restores are under way: all that are or, if one is
-// named, that one. What they have not come to yet is not among what is adopted, and the guard has
-// to be up for it.
+// restoresIn returns a function that lists the Restores under way: all of them, or the named one.
+// Objects that they have not created yet are in no list of roots, and still need the guard.
 func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.Context) []pending {
 	return func(ctx context.Context) []pending {
 		restores, err := cluster.Restores(ctx, w.velero)
@@ -141,7 +141,6 @@ func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.C
 	}
 }
 
-// prepare takes the arguments.
 func (w *wait) prepare(args []string, restore string) error {
 	wrong := func(err error) error { return &exit{code: ExitUsage, err: err} }
 	if w.timeout < 0 {
@@ -167,7 +166,7 @@ func (w *wait) prepare(args []string, restore string) error {
 		return wrong(fmt.Errorf("cannot read the selector: %w", err))
 	}
 	if restore != "" {
-		// Velero makes label values of longer names.
+		// Velero shortens longer names to valid label values.
 		created, _ := labels.SelectorFromSet(labels.Set{xp.LabelRestore: label.GetValidName(restore)}).Requirements()
 		selector = selector.Add(created...)
 	}
@@ -176,7 +175,6 @@ func (w *wait) prepare(args []string, restore string) error {
 	return nil
 }
 
-// lookAt returns a function that reads the claims and XRs of a cluster.
 func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roots, error) {
 	looks := 0
 
@@ -192,7 +190,7 @@ func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roo
 	}
 }
 
-// run looks until everything is adopted or the time is over.
+// run reads the roots until all are adopted or the time is up.
 func (w *wait) run(ctx context.Context) error {
 	deadline := time.Now().Add(w.timeout)
 	for {
@@ -202,11 +200,11 @@ func (w *wait) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		adopted, pending := w.judge(roots, err)
+		adopted, pending := w.classify(roots, err)
 		if w.busy != nil {
 			pending = append(pending, w.busy(ctx)...)
 		}
-		w.tell(pending)
+		w.reportPending(pending)
 		if len(pending) == 0 {
 			for _, name := range adopted {
 				fmt.Fprintln(w.Out, name, "is adopted")
@@ -226,7 +224,7 @@ func (w *wait) run(ctx context.Context) error {
 	}
 }
 
-// waitRequest is how long one look may take, also if the time is nearly over.
+// waitRequest limits one round. A round may run past the deadline.
 const waitRequest = 30 * time.Second
 
 func latest(a, b time.Time) time.Time {
@@ -237,15 +235,15 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// A pending is something that is waited for.
+// A pending object, or kind, is not adopted or could not be read.
 type pending struct {
 	what, why, next string
 }
 
 func (p pending) String() string { return p.what + ": " + p.why }
 
-// conclude returns what is adopted, and what is waited for.
-func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pending) {
+// classify returns the adopted objects and the pending ones.
+func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []pending) {
 	if err != nil {
 		return nil, []pending{{what: "the cluster", why: err.Error(), next: "see whether the API server can be reached"}}
 	}
@@ -277,13 +275,13 @@ func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pend
 	return adopted, append(left, w.unread(roots, len(left) > 0)...)
 }
 
-// unread returns what is waited for since it could not be read. What may not be read is left out if
-// everything else is there.
+// unread returns a pending entry for each kind that could not be read. A forbidden kind is left out
+// if nothing else is pending.
 func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	var left []pending
-	// An extension API server that is down for good must not keep a restore from ending.
+	// An extension API server that is down for good must not block the wait.
 	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {
-		w.say(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
+		w.reportChange(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
 	}
 	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
 	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
@@ -293,7 +291,7 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 			next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace",
 		}
 		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
-			w.say(p.what, p.what+" is left out, since it may not be read: "+p.why)
+			w.reportChange(p.what, p.what+" is left out, since it may not be read: "+p.why)
 
 			continue
 		}
@@ -303,16 +301,15 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	return left
 }
 
-// printReport says what is waited for if that has changed.
-func (w *wait) tell(left []pending) {
+func (w *wait) reportPending(left []pending) {
 	for _, p := range left {
-		w.say(p.what, "waiting for "+p.String())
+		w.reportChange(p.what, "waiting for "+p.String())
 	}
 }
 
-func (w *wait) say(of, what string) {
-	if w.told[of] != what {
-		w.told[of] = what
+func (w *wait) reportChange(of, what string) {
+	if w.reported[of] != what {
+		w.reported[of] = what
 		fmt.Fprintln(w.Err, time.Now().UTC().Format(time.RFC3339), what)
 	}
 }

@@ -37,13 +37,13 @@ func TestWait(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		names  []string
-		// looks are what is seen, the last of them for ever, and failure what the first look fails
-		// with.
+		// looks are the results of the rounds; the last repeats. failure is the error of the first
+		// round.
 		looks   []live.Roots
 		failure error
 		want    error
 		out     string
-		// err is in the progress and the error, in this order.
+		// err are texts in the progress and the error, in this order.
 		err []string
 	}{
 		"Adopted": {reason: "It is over at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
@@ -51,7 +51,7 @@ func TestWait(t *testing.T) {
 			reason: "It waits until the hold is off.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Order team-a/o: it is held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
 		},
-		"HeldForEver": {
+		"HeldPastTimeout": {
 			reason: "What is not adopted is named, with the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
 			err: []string{"waiting for Order team-a/o", "this is not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
 		},
@@ -98,7 +98,7 @@ func TestWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, err bytes.Buffer
 			w := &wait{
-				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: 50 * time.Millisecond, pause: time.Millisecond, told: map[string]string{},
+				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: 50 * time.Millisecond, pause: time.Millisecond, reported: map[string]string{},
 			}
 			looks := tc.looks
 			w.look = func(context.Context) (live.Roots, error) {
@@ -122,16 +122,16 @@ func TestWait(t *testing.T) {
 			if diff := cmp.Diff(tc.out, out.String()); diff != "" {
 				t.Errorf("%s\nstdout: -want, +got:\n%s", tc.reason, diff)
 			}
-			told := err.String()
+			printed := err.String()
 			if got != nil {
-				told += got.Error()
+				printed += got.Error()
 			}
 			for _, want := range tc.err {
-				_, rest, ok := strings.Cut(told, want)
+				_, rest, ok := strings.Cut(printed, want)
 				if !ok {
 					t.Errorf("%s\n%q is not in %q", tc.reason, want, err.String())
 				}
-				told = rest
+				printed = rest
 			}
 			if lines := strings.Split(strings.TrimSpace(err.String()), "\n"); len(lines) > 3 {
 				t.Errorf("It says only what has changed; got %q", lines)
@@ -143,7 +143,7 @@ func TestWait(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wait{
-		options: &options{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour, told: map[string]string{},
+		options: &options{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour, reported: map[string]string{},
 		look: func(context.Context) (live.Roots, error) { cancel(); return live.Roots{}, nil },
 	}
 	if err := failed(w.run(ctx)); codeOf(err) != ExitFailed {

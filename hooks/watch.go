@@ -14,10 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// watchPause is the time between two looks.
-const watchPause = 2 * time.Second
+// watchInterval is the time between two validations.
+const watchInterval = 2 * time.Second
 
-// A watch looks again and again until nothing is wrong.
+// A watch repeats a validation until nothing is wrong.
 type watch struct {
 	*options
 
@@ -26,14 +26,13 @@ type watch struct {
 	pause   time.Duration
 }
 
-// addTo gives a command the flags --watch and --timeout.
 func (w *watch) addTo(c *cobra.Command) {
-	w.pause = watchPause
+	w.pause = watchInterval
 	c.Flags().BoolVarP(&w.on, "watch", "w", false, "look again until no problem is left and no restore is under way, and show on stderr how it goes on")
 	c.Flags().DurationVar(&w.timeout, "timeout", 0, "with --watch, for how long; 0 is without end")
 }
 
-// check says whether the flags fit together.
+// check fails if the flags do not fit together.
 func (w *watch) check() error {
 	switch {
 	case w.timeout < 0:
@@ -45,17 +44,17 @@ func (w *watch) check() error {
 	}
 }
 
-// A view shows a person how it goes on.
+// A view shows progress on stderr.
 type view interface {
 	show(r *report.Report)
-	// failed shows that looking has failed, and is tried again.
+	// failed shows an error. The watch goes on.
 	failed(err error)
 	close()
 }
 
-// run looks until nothing is wrong, the time is over, or the user has seen enough, and prints what
-// it saw last. If the first look fails so does run: waiting would not mend a wrong kubeconfig.
-// Later the API server may be away for a while.
+// run repeats look until nothing is wrong, the time is up or the user interrupts it. It prints the
+// last report. An error of the first look ends it: the kubeconfig can be wrong. A later error does
+// not: the API server may be down for a while.
 func (w *watch) run(ctx context.Context, out output, strict bool, look func(ctx context.Context) (*report.Report, error)) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if w.timeout > 0 {
@@ -80,7 +79,7 @@ func (w *watch) run(ctx context.Context, out output, strict bool, look func(ctx 
 	}
 }
 
-// follow returns what it saw last. It fails if that is not well.
+// follow returns the last report. It fails if that has problems left.
 func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.Context) (*report.Report, error)) (*report.Report, error) {
 	var last *report.Report
 	v := w.view()
@@ -94,7 +93,7 @@ func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.C
 			if r.Failing(strict) == 0 && !isUnderWay(r.Restores) {
 				return last, nil
 			}
-		case ctx.Err() != nil: // It was not looked to the end.
+		case ctx.Err() != nil: // The look was interrupted.
 		case last == nil:
 			return nil, err
 		default:
@@ -108,7 +107,7 @@ func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.C
 	}
 }
 
-// remaining says what is left when there is no time left.
+// remaining returns what is left when the time is up.
 func remaining(last *report.Report, strict bool, err error) error {
 	switch {
 	case last == nil:
@@ -120,8 +119,7 @@ func remaining(last *report.Report, strict bool, err error) error {
 	}
 }
 
-// isUnderWay reports whether Velero still works on any of the Restores, so that there may be more
-// to come.
+// isUnderWay reports whether a Restore is under way, so that more objects may come.
 func isUnderWay(restores []report.Restore) bool {
 	for _, r := range restores {
 		if diagnosis.IsUnderWay(r.Phase) {
@@ -132,22 +130,22 @@ func isUnderWay(restores []report.Restore) bool {
 	return false
 }
 
-// view returns a live one on a terminal, and else one that says what has changed, line by line.
+// view returns a live view on a terminal, and a plain one otherwise.
 func (w *watch) view() view { //nolint:ireturn // It depends on where stderr goes.
 	if _, ok := widthOf(w.Err); ok && !isDumb() {
 		return newLiveView(w.Err)
 	}
 
-	return &plainView{out: w.Err, told: map[reportedProblem]string{}}
+	return &plainView{out: w.Err, reported: map[reportedProblem]string{}}
 }
 
-// A reportedProblem is a problem that was told of.
+// A reportedProblem identifies a problem in a view.
 type reportedProblem struct {
 	code   report.Code
 	object string
 }
 
-// reportable returns the problems of a report by what they are, as a person reads them in one line.
+// reportable returns the problems of a report in order, and the text of each.
 func reportable(r *report.Report) (order []reportedProblem, lines map[reportedProblem]string) {
 	lines = map[reportedProblem]string{}
 	for _, p := range r.Problems {
@@ -161,8 +159,7 @@ func reportable(r *report.Report) (order []reportedProblem, lines map[reportedPr
 	return order, lines
 }
 
-// problemText is what is wrong, of a hold only what it waits for: that changes, and is what a
-// person watches.
+// problemText returns the reason of a problem. For a hold it is only the cause: that part changes.
 func problemText(p report.Problem) string {
 	if p.Code == report.HeldBack || p.Code == report.LeakedHold {
 		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {
@@ -173,7 +170,7 @@ func problemText(p report.Problem) string {
 	return p.Reason
 }
 
-// progressText says in one line how far it is.
+// progressText returns the progress in one line.
 func progressText(r *report.Report) string {
 	s := r.Summary
 

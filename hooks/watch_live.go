@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// maxShown is how many problems a live view shows: what is above the terminal's first line
-	// can't be drawn again.
+	// maxShown limits the problems in a live view: lines above the terminal's top cannot be
+	// redrawn.
 	maxShown = 8
 	// frameInterval is the time between two frames.
 	frameInterval = 100 * time.Millisecond
-	// barWidth is how wide a bar is on a terminal of usual width, and narrow which terminal has no
-	// place for it.
+	// barWidth is the columns of a bar. A terminal below narrow columns has a shorter bar or none.
 	barWidth, narrow = 30, 84
-	// messageWidth is how wide what is beside a bar is.
+	// messageWidth is the columns of the text beside a bar.
 	messageWidth = 42
 )
 
-// A liveView is drawn anew in place: what is wrong, and bars of how much is adopted.
+// A liveView redraws the problems and two progress bars in place.
 type liveView struct {
 	out            io.Writer
 	writer         progress.Writer
@@ -61,7 +60,7 @@ func newLiveView(out io.Writer) *liveView {
 	return v
 }
 
-// start draws from now on, for a terminal of the view's width.
+// start draws frames for a terminal of the view's width.
 func (v *liveView) start() {
 	v.writer.SetTerminalWidth(v.width)
 	v.writer.SetTrackerLength(max(barWidth-max(narrow-v.width, 0), 0))
@@ -73,7 +72,7 @@ func (v *liveView) start() {
 	}()
 }
 
-// stop draws the last frame. The library does not hear it before it draws the first.
+// stop draws the last frame. The library ignores Stop before its first frame, so stop repeats it.
 func (v *liveView) stop() {
 	for {
 		v.writer.Stop()
@@ -85,7 +84,7 @@ func (v *liveView) stop() {
 	}
 }
 
-// resize follows the terminal. The library must not be told of it while it draws.
+// resize follows the terminal's width. The library cannot change it while it draws.
 func (v *liveView) resize() {
 	width, _ := widthOf(v.out)
 	if width == v.width {
@@ -122,7 +121,7 @@ func (v *liveView) failed(err error) {
 	v.writer.SetPinnedMessages(v.fit("Trying again: " + printer.Clean(err.Error())))
 }
 
-// fit cuts a line to the terminal: one that wraps would be two when it is drawn anew.
+// fit cuts a line to the terminal's width: a wrapped line would break the redraw.
 func (v *liveView) fit(line string) string {
 	if v.width == 0 {
 		return line
@@ -131,7 +130,7 @@ func (v *liveView) fit(line string) string {
 	return text.Snip(line, v.width-1, "…")
 }
 
-// close ends the view with its last frame, so that what comes next has a line of its own.
+// close ends the view. Later output starts on a new line.
 func (v *liveView) close() {
 	v.stop()
 	if v.writer.Length() > 0 {
@@ -139,7 +138,7 @@ func (v *liveView) close() {
 	}
 }
 
-// bar draws a bar. The library's own is a float short of full.
+// bar draws a bar. The library's own computes with floats and stops short of full.
 func bar(value, total int64, width int) string {
 	full := width
 	if total > 0 {
@@ -149,7 +148,7 @@ func bar(value, total int64, width int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
-// setTracker is for a total that changes, and a value that may become less.
+// setTracker sets a tracker whose total can change and whose value can decrease.
 func setTracker(t *progress.Tracker, value, total int, of string) {
 	t.UpdateMessage(fmt.Sprintf("%d of %d %s", value, total, of))
 	t.UpdateTotal(int64(total))

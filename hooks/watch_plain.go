@@ -9,47 +9,47 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// A plainView writes lines for a log, each when something has changed.
+// A plainView writes a line for a log whenever something has changed.
 type plainView struct {
 	out io.Writer
-	// last is the last line of how far it is, or the last error.
-	last string
-	told map[reportedProblem]string
+	// last is the last progress line or error.
+	last     string
+	reported map[reportedProblem]string
 }
 
 func (v *plainView) show(r *report.Report) {
 	if line := progressText(r); line != v.last {
-		v.say(line)
+		v.writeLine(line)
 		v.last = line
 	}
 	order, lines := reportable(r)
 	for _, t := range order {
-		before, known := v.told[t]
-		v.told[t] = lines[t]
-		// What is waited for is worth a line when it changes; the reasons of other problems have
-		// times in them.
+		before, known := v.reported[t]
+		v.reported[t] = lines[t]
+		// Only a hold's cause is worth a line when it changes. Reasons of other problems contain
+		// times.
 		waits := t.code == report.HeldBack || t.code == report.LeakedHold
 		if !known || waits && before != lines[t] {
-			v.say(string(t.code) + ": " + t.object + ": " + lines[t])
+			v.writeLine(string(t.code) + ": " + t.object + ": " + lines[t])
 		}
 	}
-	for t := range v.told {
+	for t := range v.reported {
 		if _, still := lines[t]; !still {
-			delete(v.told, t)
-			v.say("no longer " + string(t.code) + ": " + t.object)
+			delete(v.reported, t)
+			v.writeLine("no longer " + string(t.code) + ": " + t.object)
 		}
 	}
 }
 
 func (v *plainView) failed(err error) {
 	if line := "trying again: " + printer.Clean(err.Error()); line != v.last {
-		v.say(line)
+		v.writeLine(line)
 		v.last = line
 	}
 }
 
 func (*plainView) close() {}
 
-func (v *plainView) say(line string) {
+func (v *plainView) writeLine(line string) {
 	fmt.Fprintln(v.out, time.Now().UTC().Format(time.RFC3339), line)
 }

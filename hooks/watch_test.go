@@ -23,8 +23,8 @@ import (
 
 var errAway = errors.New("the API server is away\x1b[2J")
 
-// seen is a report of an XR with two composed resources.
-func seen(adopted int, waiting string) *report.Report {
+// reportWith is a report of an XR with two composed resources.
+func reportWith(adopted int, waiting string) *report.Report {
 	ref := xp.Ref{APIVersion: "example.org/v1", Kind: "Order", Namespace: "team-a", Name: "orders"}
 	xr := &report.Node{Ref: ref, Role: report.RoleComposite, State: report.Adopted}
 	var problems []report.Problem
@@ -45,8 +45,8 @@ func seen(adopted int, waiting string) *report.Report {
 	return r
 }
 
-// looks returns a function that sees one thing after the other, and then the last for ever: a
-// report or an error.
+// looks returns a function that returns the results in order: a report or an error. The last
+// repeats.
 func looks(results ...any) func(context.Context) (*report.Report, error) {
 	return func(ctx context.Context) (*report.Report, error) {
 		next := results[0]
@@ -63,8 +63,8 @@ func looks(results ...any) func(context.Context) (*report.Report, error) {
 	}
 }
 
-// under returns a report with a Restore that is under way.
-func under(r *report.Report) *report.Report {
+// underWay returns a report with a Restore under way.
+func underWay(r *report.Report) *report.Report {
 	r.Restores = []report.Restore{{Name: "velero/r", Phase: "InProgress"}}
 
 	return r
@@ -84,12 +84,12 @@ func TestWatch(t *testing.T) {
 		want    []string
 	}{
 		"AtOnce": {
-			reason: "What is well needs no watching.", looks: []any{seen(2, "")}, timeout: long, code: ExitFine, last: "No problems in test.",
+			reason: "What is well needs no watching.", looks: []any{reportWith(2, "")}, timeout: long, code: ExitFine, last: "No problems in test.",
 			want: []string{"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings"},
 		},
 		"Changes": {
 			reason: "A log has a line for each change, and no other.", timeout: long, code: ExitFine, last: "No problems in test.",
-			looks: []any{seen(0, "waits for a"), seen(0, "waits for a"), seen(1, "waits for b"), errAway, errAway, seen(1, "waits for b"), seen(2, "")},
+			looks: []any{reportWith(0, "waits for a"), reportWith(0, "waits for a"), reportWith(1, "waits for b"), errAway, errAway, reportWith(1, "waits for b"), reportWith(2, "")},
 			want: []string{
 				"0 of 2 composed resources adopted, 3 held; 1 problems, 0 warnings",
 				"Held: Order team-a/orders: waits for a",
@@ -102,7 +102,7 @@ func TestWatch(t *testing.T) {
 			},
 		},
 		"UnderWay": {
-			reason: "A restore that has restored nothing yet is not over.", looks: []any{under(seen(2, "")), seen(1, "waits for b"), seen(2, "")}, timeout: long, code: ExitFine,
+			reason: "A restore that has restored nothing yet is not over.", looks: []any{underWay(reportWith(2, "")), reportWith(1, "waits for b"), reportWith(2, "")}, timeout: long, code: ExitFine,
 			last: "No problems in test.",
 			want: []string{
 				"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings",
@@ -113,7 +113,7 @@ func TestWatch(t *testing.T) {
 			},
 		},
 		"TimedOut": {
-			reason: "What is left when the time is over is told.", looks: []any{seen(1, "waits for b")}, timeout: time.Second, code: ExitTimeout, last: "1 problem in test.",
+			reason: "What is left when the time is over is told.", looks: []any{reportWith(1, "waits for b")}, timeout: time.Second, code: ExitTimeout, last: "1 problem in test.",
 			want: []string{"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings", "Held: Order team-a/orders: waits for b"},
 		},
 		"NeverSeen": {reason: "A kubeconfig that leads nowhere is not mended by waiting.", looks: []any{errAway}, timeout: long, code: ExitFailed},
@@ -147,7 +147,7 @@ func TestWatchInterrupted(t *testing.T) {
 	look := func(context.Context) (*report.Report, error) {
 		time.AfterFunc(time.Millisecond, cancel)
 
-		return seen(1, "waits for b"), nil
+		return reportWith(1, "waits for b"), nil
 	}
 	err := failed(w.run(ctx, output{format: printer.Table}, false, look))
 	if codeOf(err) != ExitFailed || !strings.Contains(err.Error(), "interrupted") {
@@ -158,7 +158,7 @@ func TestWatchInterrupted(t *testing.T) {
 	}
 }
 
-// A screen is a terminal as a person sees it.
+// A screen is a terminal and what it shows.
 type screen struct {
 	tty  *os.File
 	done chan struct{}
@@ -202,7 +202,7 @@ func (s *screen) text() string {
 	return s.written.String()
 }
 
-// await waits until the terminal has shown a text, or there is no time left.
+// await waits until the terminal has shown a text, or ctx is done.
 func (s *screen) await(ctx context.Context, text string) {
 	for ctx.Err() == nil && !strings.Contains(s.text(), text) {
 		select {
@@ -212,7 +212,7 @@ func (s *screen) await(ctx context.Context, text string) {
 	}
 }
 
-// shown closes the terminal and returns what was written to it.
+// shown closes the terminal and returns its output.
 func (s *screen) shown() string {
 	_ = s.tty.Close()
 	<-s.done
@@ -224,10 +224,9 @@ func TestWatchOnTerminal(t *testing.T) {
 	for columns, width := range map[uint16]int{80: 80, 200: 200} {
 		s := newScreen(t, columns)
 		w := &watch{options: &options{Streams: Streams{Out: s.tty, Err: s.tty}}, on: true, timeout: time.Minute, pause: time.Millisecond}
-		look := looks(seen(0, strings.Repeat("a-very-long-reason-", 20)), errAway, seen(1, "waits for b"), seen(2, ""))
+		look := looks(reportWith(0, strings.Repeat("a-very-long-reason-", 20)), errAway, reportWith(1, "waits for b"), reportWith(2, ""))
 		before := []string{"", "Held: Order team-a/orders: a-very-long", "Trying again: the API server is away", "waits for b"}
-		// A machine with much to do draws late, so each look waits until what the last has seen was
-		// drawn.
+		// A busy machine draws late. So each look waits until the previous result is drawn.
 		drawn := func(ctx context.Context) (*report.Report, error) {
 			s.await(ctx, before[0])
 			before = before[1:]
@@ -273,7 +272,7 @@ func TestOutputOnTerminal(t *testing.T) {
 			s := newScreen(t, 80)
 			t.Setenv(tc.env, tc.val)
 			o := &options{Streams: Streams{Out: s.tty}}
-			if err := o.print(seen(1, "waits for b"), output{format: printer.Table}); err != nil {
+			if err := o.print(reportWith(1, "waits for b"), output{format: printer.Table}); err != nil {
 				t.Fatal(err)
 			}
 			if got := s.shown(); strings.Contains(got, "\x1b[") != tc.want {

@@ -2,25 +2,25 @@ package archive
 
 import "io"
 
-// ahead is a reader that has another read while nobody asks it yet: to gunzip a backup takes as
-// long as to make sense of it.
+// ahead reads from another reader in the background: decompressing a backup takes as long as
+// decoding it. It is an io.ReadCloser for one goroutine.
 type ahead struct {
 	full  chan block
 	empty chan []byte
 	done  chan struct{}
-	// now is what is being given, and rest what of it is still to be.
-	now  block
-	rest []byte
+	// current is the block that Read returns. rest is the part of it not returned yet.
+	current block
+	rest    []byte
 }
 
-// A block is what was read, and why no more was.
+// A block is what was read, and the error that ended the reading; nil if it goes on.
 type block struct {
 	content []byte
 	err     error
 }
 
-// readAhead returns a reader of what another gives. Who has had enough of it closes it; the other
-// may be asked once more then.
+// readAhead starts to read from another reader. The caller closes the result. from may be read once
+// more after that.
 func readAhead(from io.Reader) *ahead {
 	const blocks, length = 4, 256 << 10
 	a := &ahead{full: make(chan block, blocks), empty: make(chan []byte, blocks), done: make(chan struct{})}
@@ -39,7 +39,7 @@ func (a *ahead) run(from io.Reader) {
 			return
 		case b := <-a.empty:
 			n, err := fill(from, b[:cap(b)])
-			a.full <- block{content: b[:n], err: err} // There is room for all of them.
+			a.full <- block{content: b[:n], err: err} // The channel has room for all blocks.
 			if err != nil {
 				return
 			}
@@ -47,7 +47,7 @@ func (a *ahead) run(from io.Reader) {
 	}
 }
 
-// fill reads until there is no more room or a reason not to.
+// fill reads until b is full or an error occurs.
 func fill(from io.Reader, b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var more int
@@ -55,20 +55,20 @@ func fill(from io.Reader, b []byte) (n int, err error) {
 		n += more
 	}
 
-	return n, err //nolint:wrapcheck // A reader's errors are compared, as with io.EOF.
+	return n, err //nolint:wrapcheck // Callers compare the error, as with io.EOF.
 }
 
-// Read makes it an io.Reader.
+// Read implements io.Reader.
 func (a *ahead) Read(p []byte) (int, error) {
 	for len(a.rest) == 0 {
-		if a.now.err != nil {
-			return 0, a.now.err
+		if a.current.err != nil {
+			return 0, a.current.err
 		}
-		if a.now.content != nil {
-			a.empty <- a.now.content
+		if a.current.content != nil {
+			a.empty <- a.current.content
 		}
-		a.now = <-a.full
-		a.rest = a.now.content
+		a.current = <-a.full
+		a.rest = a.current.content
 	}
 	n := copy(p, a.rest)
 	a.rest = a.rest[n:]
@@ -76,7 +76,7 @@ func (a *ahead) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends what reads ahead, as soon as that has what it waits for.
+// Close ends the background goroutine after its current read.
 func (a *ahead) Close() error {
 	close(a.done)
 

@@ -11,61 +11,61 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Backup is what is in a tarball.
+// A Backup is the content of a tarball.
 type Backup struct {
-	// Format is the version of the layout, as the backup says.
+	// Format is the version of the layout that the backup states; "" if none.
 	Format string
-	// Items are those that could be read, by resource, namespace and name.
+	// Items are the readable ones, sorted by resource, namespace and name.
 	Items []Item
-	// Flaws are the files that could not be read, or that Velero does not read.
+	// Flaws are the files that could not be read, or that Velero ignores.
 	Flaws []Flaw
-	// Versions are those that the source cluster preferred of each resource, as far as the backup
-	// says.
+	// Versions are the source cluster's preferred versions by resource, as far as the backup states
+	// them.
 	Versions map[schema.GroupResource]string
 }
 
-// An Item is one object of a backup. Secrets have no data, and what is no custom resource and has
-// nothing to do with Crossplane has no more than its metadata.
+// An Item is an object of a backup. Secrets have no data. An object has only metadata if it is no
+// custom resource and does not mention Crossplane.
 type Item struct {
 	xp.Item
 
 	object pack.Object
 }
 
-// Object returns the object, which is the caller's: each call makes another, since a backup can
-// have more of them than there is memory for.
+// Object returns a copy of the object, which the caller may change. Each call unpacks it again: a
+// backup can have more objects than fit in memory.
 func (i Item) Object() *unstructured.Unstructured { return i.Part(nil) }
 
-// Part returns what of the object has a shape.
+// Part returns a copy of the part of the object that a shape describes; the whole object for nil.
 func (i Item) Part(shape *pack.Shape) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: i.object.Unpack(shape)}
 }
 
-// Text returns a string in the object; "" if it is not there.
+// Text returns a string field of the object; "" if it does not exist.
 func (i Item) Text(path ...string) string {
 	s, _ := i.object.Field(path...).(string)
 
 	return s
 }
 
-// Ref names the object.
+// Ref returns the object's reference.
 func (i Item) Ref() xp.Ref {
 	return xp.Ref{APIVersion: i.Text("apiVersion"), Kind: i.Text("kind"), Namespace: i.Namespace, Name: i.Name}
 }
 
-// A Flaw is a file in a backup that is of no use.
+// A Flaw is an unusable file in a backup.
 type Flaw struct {
-	// Path in the tarball.
+	// Path is the path in the tarball.
 	Path string
-	// Item is what the path names; it has no name if that is not the path of an item.
+	// Item is the item that the path names; without a name if the path is not that of an item.
 	Item xp.Item
-	// Why it is of no use.
+	// Why is what is wrong with the file.
 	Why string
-	// Ignored says that Velero leaves it alone too.
+	// Ignored is set if Velero ignores the file too.
 	Ignored bool
 }
 
-// Index returns where among the Items one is, as Velero names it; -1 if it is not there.
+// Index returns the position of an item in Items; -1 if it is not there.
 func (b *Backup) Index(name xp.Item) int {
 	n, ok := slices.BinarySearchFunc(b.Items, name, func(i Item, name xp.Item) int { return compare(i.Item, name) })
 	if !ok {
@@ -75,8 +75,7 @@ func (b *Backup) Index(name xp.Item) int {
 	return n
 }
 
-// Get returns the object of an item as Velero names it, which is the caller's; nil if it is not
-// there.
+// Get returns a copy of an item's object; nil if it is not there.
 func (b *Backup) Get(name xp.Item) *unstructured.Unstructured {
 	n := b.Index(name)
 	if n < 0 {

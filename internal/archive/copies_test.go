@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-func TestTwice(t *testing.T) {
+func TestDuplicateItems(t *testing.T) {
 	other := strings.Replace(bucket, `"n":1`, `"n":2`, 1)
 	cases := map[string]struct {
 		reason      string
@@ -44,14 +44,13 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Velero writes each item into the directory of its version, and that of the preferred one above it
-// too.
+// Velero writes each item into a directory of its version, and the preferred version above it too.
 func TestVersions(t *testing.T) {
 	const dir = "resources/buckets.cloud.example.org/"
 	cases := map[string]struct {
 		reason string
 		dirs   []string
-		// want are the versions that are told of, because nothing is above them.
+		// want are the versions that are reported because the directory above lacks the item.
 		want []string
 		kept int
 	}{
@@ -65,7 +64,7 @@ func TestVersions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &reader{
 				limits: Default(), packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
-				resources: map[schema.GroupResource]schema.GroupResource{}, backup: &Backup{Versions: map[schema.GroupResource]string{}}, known: true,
+				resources: map[schema.GroupResource]schema.GroupResource{}, backup: &Backup{Versions: map[schema.GroupResource]string{}}, hasFormat: true,
 			}
 			for _, version := range tc.dirs {
 				f := file{name: dir + version + "cluster/b.json", content: bucket}

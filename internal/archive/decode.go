@@ -16,19 +16,18 @@ import (
 // GroupCRD is the group of CRDs.
 const GroupCRD = "apiextensions.k8s.io"
 
-// crossplanes is in the name of everything that Crossplane writes onto an object.
-var crossplanes = []byte("crossplane.io") //nolint:gochecknoglobals // It is a constant.
+// crossplaneDomain is part of every label, annotation and finalizer that Crossplane writes.
+var crossplaneDomain = []byte("crossplane.io") //nolint:gochecknoglobals // It is a constant.
 
-// decode packs an item without what nobody may see or needs. It fails if it is not what its path
-// says.
+// decode packs the parts of an item that are kept. It fails if the object does not match its path.
 func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
 	shape := shapeOf(i, b)
 	o, ok := p.JSON(b, shape)
 	if !ok {
-		// What is unusual is read as Velero reads it.
+		// Unusual JSON is decoded as Velero decodes it.
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(b); err != nil {
-			return pack.Object{}, errNoObject // Its text can have a secret in it.
+			return pack.Object{}, errNoObject // The decoder's error could quote a secret.
 		}
 		shape.Cut(u.Object)
 		o = p.Pack(u.Object)
@@ -39,8 +38,8 @@ func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
 
 var errNoObject = errors.New("cannot decode it: it is no Kubernetes object in JSON")
 
-// check compares an object with what its path says: Velero goes by the path when an action asks for
-// an item, and by the object when it creates it.
+// check compares an object with its path. Velero looks for an item by its path when an action
+// requests it, and creates it by its content.
 func check(i xp.Item, o pack.Object) error {
 	r := Item{Item: named(i, o), object: o}.Ref()
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
@@ -63,8 +62,8 @@ func check(i xp.Item, o pack.Object) error {
 	return nil
 }
 
-// named returns an item by the names that are in its object, so that those of its path need not be
-// kept.
+// named returns an item with the name and namespace strings of its object, so that those of the
+// path need no memory.
 func named(i xp.Item, o pack.Object) xp.Item {
 	i.Name, _ = o.Field("metadata", "name").(string)
 	i.Namespace, _ = o.Field("metadata", "namespace").(string)
@@ -72,15 +71,15 @@ func named(i xp.Item, o pack.Object) xp.Item {
 	return i
 }
 
-// Shapes of what is kept of an item: a Secret's values are also in what kubectl applied; the
-// schemas of CRDs are long; and of what is no custom resource and has nothing to do with Crossplane
-// nobody looks at more than the metadata, but for bindings: they say who has which rights.
+// These are the parts that are kept of an item. A Secret's data is also in the last-applied
+// annotation. The schemas of CRDs are long. Of an object that is no custom resource and does not
+// mention Crossplane only the metadata is used; bindings are kept, as they state rights.
 var (
 	shapeCustom = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Without: []string{"data", "stringData"},
 		Fields:  map[string]*pack.Shape{"metadata": {Without: []string{"managedFields"}, Fields: shapeAnnotations}},
 	}
-	// Who has written what of a ServiceAccount says what of it Crossplane makes again.
+	// The managedFields of a ServiceAccount show which of its settings Crossplane creates again.
 	shapeServiceAccount = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"metadata": {Fields: shapeAnnotations}},
 	}
@@ -109,16 +108,16 @@ func shapeOf(i xp.Item, b []byte) *pack.Shape {
 	switch {
 	case i.Group == GroupCRD:
 		return shapeCRD
-	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplanes):
+	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplaneDomain):
 		return shapeServiceAccount
-	case xp.IsCustomGroup(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplanes):
+	case xp.IsCustomGroup(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplaneDomain):
 		return shapeCustom
 	default:
 		return shapeMeta
 	}
 }
 
-// isBinding reports whether RoleBindings or ClusterRoleBindings are of a kind.
+// isBinding reports whether a resource is RoleBindings or ClusterRoleBindings.
 func isBinding(gr schema.GroupResource) bool {
 	return gr.Group == xp.KindRoleBinding.Group && strings.HasSuffix(gr.Resource, "rolebindings")
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is as long as it may be is read. TestUnreadable has what is longer.
+// A backup within the limits is read. TestUnreadable has those beyond.
 func TestLimits(t *testing.T) {
 	files := []file{{name: version, content: "1.1.0"}, {name: here, content: bucket}}
 	whole := tarOf(t, files...)

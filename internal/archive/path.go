@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Names of directories and files in a backup (velero pkg/apis/velero/v1/constants.go).
+// These are names in a backup (velero pkg/apis/velero/v1/constants.go).
 const (
 	fileFormat    = "metadata/version"
 	dirResources  = "resources"
@@ -20,18 +20,17 @@ const (
 	extension     = ".json"
 )
 
-// A place is what a path of a backup says of its file.
+// A place is what a path states about its file.
 type place struct {
 	xp.Item
 
-	// version is the directory of a version, if it is in one: Velero writes each item there and, if
-	// it is the preferred version, above it too.
+	// version is the version's directory; "" if there is none. Velero writes each item into such a
+	// directory, and the preferred version above it too.
 	version string
 }
 
-// clean returns a path as it would be written, below the top of the archive. It fails if that is
-// elsewhere: such paths are written by who wants to overwrite something on the machine that
-// extracts them.
+// clean returns a cleaned path. It fails if the path leads out of the archive: only an attacker who
+// wants to overwrite files on extraction writes such a path.
 func clean(name string) (string, error) {
 	if strings.ContainsAny(name, "\\\x00") || path.IsAbs(name) || !isLocal(name) {
 		return "", fmt.Errorf("cannot accept the entry %q: it leads out of the archive, which nothing that Velero writes does; find out who has written it", name)
@@ -50,7 +49,7 @@ func isLocal(name string) bool {
 	return name != ""
 }
 
-// parse returns what a path says; ok is false if it is not the path of an item.
+// parse parses the path of an item; ok is false for any other path.
 func parse(name string) (p place, ok bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) < 4 || parts[0] != dirResources {

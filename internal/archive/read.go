@@ -17,41 +17,39 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Limits are how much of a backup is read before it is taken for something that is made to fill the
-// memory or to never end.
+// Limits bound what is read of a backup, against input that fills the memory or never ends.
 type Limits struct {
-	// Entry is how long a file in the archive may be, Entries how many there may be, and Total how
-	// long all of it may be.
+	// Entry is the maximal size of a file in bytes, Entries the maximal number of files, and Total
+	// the maximal size of the decompressed tarball.
 	Entry, Entries, Total int64
-	// Kept is how much memory all of it may take if it were not packed, about.
+	// Kept bounds the memory of all objects in bytes, estimated as if they were not packed.
 	Kept int64
-	// Name is how long the name of an entry may be.
+	// Name is the maximal length of a file's name.
 	Name int
 }
 
-// Default returns Limits that no backup reaches: the API server stores nothing longer than a few
-// MiB.
+// Default returns Limits beyond any real backup: the API server stores no object above a few MiB.
 func Default() Limits {
 	const mib, gib, million = 1 << 20, 1 << 30, 1_000_000
 
-	return Limits{Entry: 32 * mib, Entries: 4 * million, Total: 64 * gib, Kept: 8 * gib, Name: 1 << 10} //nolint:mnd // Each is beside what it is.
+	return Limits{Entry: 32 * mib, Entries: 4 * million, Total: 64 * gib, Kept: 8 * gib, Name: 1 << 10} //nolint:mnd // Each value has its name beside it.
 }
 
-// again is the next step when a file is damaged.
-const again = `download it again with "velero backup download"`
+// downloadHint is the next step for a damaged file.
+const downloadHint = `download it again with "velero backup download"`
 
-// Read reads a backup to its end. What can't be used of it is among its Flaws; it fails if the
-// archive itself can't be read, or is none of Velero's.
+// Read reads a backup to its end. Unusable files become Flaws. It fails if the archive cannot be
+// read or is not from Velero.
 func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	z, err := gzip.NewReader(from)
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("it is empty; " + again)
+		return nil, errors.New("it is empty; " + downloadHint)
 	}
 	if errors.Is(err, gzip.ErrHeader) {
-		return nil, errors.New("it is not gzip'd, so it is no backup of Velero's; " + again)
+		return nil, errors.New("it is not gzip'd, so it is no backup of Velero's; " + downloadHint)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; %s", whole(err), again)
+		return nil, fmt.Errorf("%w; %s", explained(err), downloadHint)
 	}
 	stream := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
 	defer stream.Close() //nolint:errcheck // It never fails.
@@ -67,22 +65,22 @@ func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	return r.finish()
 }
 
-// reader is one reading of a backup.
+// A reader reads one backup.
 type reader struct {
 	limits Limits
 	stream io.Reader
 	backup *Backup
 	packer *pack.Packer
 	items  map[xp.Item]pack.Object
-	// content is what an entry is read into.
+	// content is the buffer for an entry.
 	content bytes.Buffer
-	// resources are those that items were found of.
+	// resources interns the resources of items.
 	resources map[schema.GroupResource]schema.GroupResource
-	// versions are the directories that items were found in below that of their resource.
-	versions map[xp.Item]string
-	kept     int64
-	entries  int64
-	known    bool
+	// versions are the directories of items that were found in a version's directory.
+	versions  map[xp.Item]string
+	kept      int64
+	entries   int64
+	hasFormat bool
 }
 
 func (r *reader) read() error {
@@ -94,7 +92,7 @@ func (r *reader) read() error {
 			return r.drain()
 		}
 		if err != nil {
-			return fmt.Errorf("after %s: %w; %s", last, whole(err), again)
+			return fmt.Errorf("after %s: %w; %s", last, explained(err), downloadHint)
 		}
 		if len(header.Name) > r.limits.Name {
 			return fmt.Errorf("cannot accept the entry %q…: its name is %d bytes long, and none of Velero's is longer than %d; find out who has written it",
@@ -111,11 +109,10 @@ func (r *reader) read() error {
 	}
 }
 
-// drain reads what follows the archive: gzip's checksum is at the very end, and only that reports
-// whether what was read is what was written.
+// drain reads to the end of the stream. gzip's checksum is there, and only it detects damage.
 func (r *reader) drain() error {
 	if _, err := io.Copy(io.Discard, r.stream); err != nil {
-		return fmt.Errorf("after the last entry: %w; %s", whole(err), again)
+		return fmt.Errorf("after the last entry: %w; %s", explained(err), downloadHint)
 	}
 
 	return nil
@@ -154,7 +151,7 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	}
 	r.content.Reset()
 	if _, err := r.content.ReadFrom(content); err != nil {
-		return fmt.Errorf("cannot read the entry %q: %w; %s", header.Name, whole(err), again)
+		return fmt.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), downloadHint)
 	}
 
 	return r.item(name, p.Item, r.content.Bytes())
@@ -164,14 +161,14 @@ func (r *reader) format(name string, content io.Reader) error {
 	const enough = 64
 	b, err := io.ReadAll(io.LimitReader(content, enough))
 	if err != nil {
-		return fmt.Errorf("cannot read the entry %q: %w; %s", name, whole(err), again)
+		return fmt.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
 	}
-	r.backup.Format, r.known = strings.TrimSpace(string(b)), true
+	r.backup.Format, r.hasFormat = strings.TrimSpace(string(b)), true
 
 	return nil
 }
 
-// resource returns the resource that many items have as one that they share.
+// resource interns a resource, since many items have the same one.
 func (r *reader) resource(of schema.GroupResource) schema.GroupResource {
 	shared, ok := r.resources[of]
 	if !ok {
@@ -182,8 +179,8 @@ func (r *reader) resource(of schema.GroupResource) schema.GroupResource {
 	return shared
 }
 
-// versioned remembers a copy of an item for who restores by version. Velero restores the one above
-// it unless it is told otherwise.
+// versioned records an item in a version's directory. Velero restores the copy above it, unless its
+// feature EnableAPIGroupVersions is on.
 func (r *reader) versioned(p place) {
 	version, isPreferred := strings.CutSuffix(p.version, preferred)
 	if isPreferred && r.backup.Versions[p.GroupResource] != version {
@@ -214,9 +211,9 @@ func (r *reader) item(name string, i xp.Item, b []byte) error {
 	return r.keep(name, r.packer.Weight())
 }
 
-// keep fails if there is more in memory than there may be, with what is kept of an entry.
+// keep adds the memory of an entry to the total. It fails if that exceeds the limit.
 func (r *reader) keep(name string, size int64) error {
-	const entry = 512 // Beside its name it is in maps and lists.
+	const entry = 512 // This is the cost of its entries in maps and lists.
 	if r.kept += size + int64(len(name)) + entry; r.kept > r.limits.Kept {
 		return fmt.Errorf("cannot keep the entry %q in memory: what is read takes more than %d bytes; inspect a backup of fewer namespaces", name, r.limits.Kept)
 	}
@@ -227,8 +224,8 @@ func (r *reader) keep(name string, size int64) error {
 func (r *reader) flaw(f Flaw) { r.backup.Flaws = append(r.backup.Flaws, f) }
 
 func (r *reader) finish() (*Backup, error) {
-	if !r.known && len(r.items) == 0 {
-		return nil, errors.New(`it has neither items nor metadata/version, so it is no backup of Velero's; ` + again)
+	if !r.hasFormat && len(r.items) == 0 {
+		return nil, errors.New(`it has neither items nor metadata/version, so it is no backup of Velero's; ` + downloadHint)
 	}
 	found := map[xp.Item]bool{}
 	for _, f := range r.backup.Flaws {
@@ -258,8 +255,8 @@ func (r *reader) finish() (*Backup, error) {
 	return r.backup, nil
 }
 
-// whole says of an error that the file ends too early, if that is what it is.
-func whole(err error) error {
+// explained adds to an error that the file is truncated or damaged, if that is the cause.
+func explained(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("it is not whole: %w", err)
@@ -270,12 +267,11 @@ func whole(err error) error {
 	}
 }
 
-// limited is a stream that ends with an error when it is longer than it may be, or nobody waits for
-// it any more.
+// limited is a stream that fails when it is too long or its context is done.
 type limited struct {
 	from io.Reader
 	left int64
-	ctx  context.Context //nolint:containedctx // An io.Reader has no other way to be told.
+	ctx  context.Context //nolint:containedctx // An io.Reader has no context parameter.
 }
 
 var errTooLong = errors.New("it is longer than any backup")
@@ -289,5 +285,5 @@ func (l *limited) Read(p []byte) (int, error) {
 		return n, errTooLong
 	}
 
-	return n, err //nolint:wrapcheck // A reader's errors are compared, as with io.EOF.
+	return n, err //nolint:wrapcheck // Callers compare the error, as with io.EOF.
 }

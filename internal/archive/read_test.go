@@ -18,7 +18,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A file is an entry of an archive.
 type file struct {
 	name, content string
 	kind          byte
@@ -143,7 +142,7 @@ func TestSecretsHaveNoValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var of []any // An Item itself prints its name only.
+			var of []any // An Item's own output has its name only.
 			for _, i := range b.Items {
 				of = append(of, i.object, i.Object().Object)
 			}
@@ -224,18 +223,18 @@ func TestUnreadable(t *testing.T) {
 		limits func(*Limits)
 		want   []string
 	}{
-		"Empty":     {reason: "A download that failed at once leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
-		"NotGzip":   {reason: "Any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
-		"NotTar":    {reason: "The logs of a backup are gzip'd too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
-		"NotABack":  {reason: "So is any archive.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
-		"Truncated": {reason: "A download that was cut off must not look like a backup of less.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
-		"Changed":   {reason: "The checksum is at the very end.", input: flip(good, len(good)-6), want: []string{"damaged"}},
-		"Outside":   {reason: "Nothing that Velero writes leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
-		"Absolute":  {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
-		"Symlink":   {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
-		"Device":    {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
-		"HardLink":  {reason: "Or a link of another kind.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
-		"Pipe":      {reason: "Or a pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
+		"Empty":      {reason: "A download that failed at once leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
+		"NotGzip":    {reason: "Any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
+		"NotTar":     {reason: "The logs of a backup are gzip'd too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
+		"NotABackup": {reason: "So is any archive.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
+		"Truncated":  {reason: "A download that was cut off must not look like a backup of less.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
+		"Changed":    {reason: "The checksum is at the very end.", input: flip(good, len(good)-6), want: []string{"damaged"}},
+		"Outside":    {reason: "Nothing that Velero writes leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
+		"Absolute":   {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
+		"Symlink":    {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
+		"Device":     {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
+		"HardLink":   {reason: "Or a link of another kind.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
+		"NamedPipe":  {reason: "Or a pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
 		"Backslash": {
 			reason: "There are systems on which it is what a slash is.", input: backupOf(t, file{name: `resources\..\..\passwd`}), want: []string{"out of the archive"},
 		},
@@ -289,7 +288,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestReadEndsWhenNobodyWaits(t *testing.T) {
+func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Read(ctx, bytes.NewReader(backupOf(t)), Default()); !errors.Is(err, context.Canceled) {
@@ -304,7 +303,7 @@ func flip(b []byte, at int) []byte {
 	return b
 }
 
-// FuzzRead reads whatever there can be in a file. It must neither panic nor keep what it may not.
+// FuzzRead reads arbitrary files. It must neither panic nor keep data of Secrets.
 func FuzzRead(f *testing.F) {
 	f.Add(backupOf(f, file{name: here, content: bucket}), false)
 	f.Add(tarOf(f, file{name: version, content: "1.1.0"}, file{name: here, content: bucket}), true)
@@ -325,7 +324,7 @@ func FuzzRead(f *testing.F) {
 	}
 	good := backupOf(f, file{name: here, content: bucket})
 	f.Add(good[:len(good)/2], false)
-	f.Add(bytes.Repeat(good, 2), false)         // Of a gzip file there can be several, one after the other.
+	f.Add(bytes.Repeat(good, 2), false)         // A gzip file can have several members.
 	f.Add(zipped(f, make([]byte, 1<<20)), true) // It is longer than it looks.
 	f.Add(sparse(f), true)
 	f.Fuzz(func(t *testing.T, b []byte, wrap bool) {
@@ -349,7 +348,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// sparse is a tarball with a PAX header that says that its entry is sparse.
+// sparse is a tarball whose PAX header declares its entry sparse.
 func sparse(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer

@@ -13,7 +13,8 @@ import (
 
 var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// checkActivations finds kinds of MRs that nothing in the backup has be active.
+// checkActivations finds kinds of MRs that no ManagedResourceActivationPolicy in the backup
+// activates.
 func (d *diagnosis) checkActivations() {
 	var policies []*unstructured.Unstructured
 	for _, o := range d.byID[xp.KindActivationPolicy.GroupKind()] {
@@ -26,7 +27,7 @@ func (d *diagnosis) checkActivations() {
 		groups[gk.Group], kinds[gk] = true, true
 	}
 	for _, o := range d.byID[kindCRD] {
-		// One of Crossplane's MRDs is called like the CRD that it makes.
+		// Crossplane gives a CRD the name of its MRD, so the name includes the group.
 		if _, group, _ := strings.Cut(o.Name, "."); !groups[group] {
 			continue
 		}
@@ -52,7 +53,7 @@ func (d *diagnosis) checkActivations() {
 	}
 }
 
-// definedBy returns the name of the MRD that made a CRD.
+// definedBy returns the name of the MRD that owns a CRD.
 func definedBy(crd *unstructured.Unstructured) (name string, ok bool) {
 	for _, o := range crd.GetOwnerReferences() {
 		if o.Kind == xp.KindManagedDefinition.Kind && strings.HasPrefix(o.APIVersion, xp.GroupAPIExtensions+"/") {

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkSecrets finds connection secrets that are not in the backup, though what publishes them is:
-// a password may be nowhere else.
+// checkSecrets finds connection secrets that the backup lacks although it has their publisher. A
+// password may exist nowhere else.
 func (d *diagnosis) checkSecrets() {
 	for _, u := range d.sortedAll() {
 		if !u.is(isPublishing) {
@@ -25,21 +25,21 @@ func (d *diagnosis) checkSecrets() {
 	}
 }
 
-// checkInputs finds Secrets that are not in the backup, though the provider of an MR reads them: it
-// may make another password than the one that is in use.
+// checkInputs finds Secrets that the backup lacks although an MR's provider reads them. Without one
+// the provider may generate another password than the one in use.
 func (d *diagnosis) checkInputs() {
-	told := map[xp.Ref]bool{}
+	reported := map[xp.Ref]bool{}
 	for _, o := range sorted(d.managed) {
 		mr := o.source.Part(shapeInput)
 		noted := xp.Inputs(mr)
 		for _, r := range xp.InputSecrets(mr) {
 			if in, known := noted(r); known && !in.Exists {
-				continue // There was none when it was backed up, and nothing waits for it.
+				continue // It did not exist at backup time, so a restore does not wait for it.
 			}
-			if d.get(r) != nil || d.IsUnread(r) || told[r] {
+			if d.get(r) != nil || d.IsUnread(r) || reported[r] {
 				continue
 			}
-			told[r] = true
+			reported[r] = true
 			if xp.IsReleaseSecret(r.Name) {
 				d.add(report.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
 					"unless that is in another cluster: without it provider-helm installs the chart again over what is there, so a restore holds what needs it until it "+
@@ -54,8 +54,8 @@ func (d *diagnosis) checkInputs() {
 	}
 }
 
-// checkServiceAccounts finds what people have put on the ServiceAccount of one revision of a
-// package: another revision has one of another name.
+// checkServiceAccounts finds settings that were added to the ServiceAccount of one package
+// revision. The ServiceAccount of another revision has another name.
 func (d *diagnosis) checkServiceAccounts() {
 	for _, o := range d.sortedAll() {
 		if !o.is(isCustomizedAccount) {
@@ -69,8 +69,8 @@ func (d *diagnosis) checkServiceAccounts() {
 	}
 }
 
-// checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the
-// settings that it had before the first hold.
+// checkHeld finds objects that were held at backup time. A restore holds them again, and the hold
+// ends with the settings from before the first hold.
 func (d *diagnosis) checkHeld() {
 	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
 	for _, o := range d.sortedAll() {

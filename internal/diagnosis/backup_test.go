@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// platform is what XRs of package xptest run on.
+// platform returns the XRD and the CompositionRevision of XRs of package xptest.
 func platform(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	xrd := xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"},`+
 		`"versions":[{"name":"v1alpha1","served":true},{"name":"v1","served":false}]}}`))
@@ -21,9 +21,8 @@ func platform(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
-// tuned is the ServiceAccount of the package revision p-1 that somebody has given a role in a
-// cloud.
-func tuned(name string) *unstructured.Unstructured {
+// customizedAccount is the ServiceAccount of the package revision p-1 with an added cloud role.
+func customizedAccount(name string) *unstructured.Unstructured {
 	return xptest.Object("v1", "ServiceAccount", "crossplane-system", name, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
 		xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1")))
 }
@@ -50,7 +49,7 @@ func TestInspectBackup(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    []string
 	}{
-		"Well":     {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
+		"Healthy":  {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
 		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
 		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
 		"NoInput": {
@@ -74,8 +73,8 @@ func TestInspectBackup(t *testing.T) {
 				xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), xptest.Field(true, "metadata", xp.FieldUnnamed)),
 			},
 		},
-		"Tuned": {
-			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},
+		"CustomizedAccount": {
+			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{customizedAccount("p-1"), customizedAccount("provider"), lists, mr},
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
 		},
 		"Activated": {
@@ -112,7 +111,7 @@ func TestInspectBackup(t *testing.T) {
 			reason: "What was held had not adopted anything yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
 			want: []string{"warning Held XOrder x"},
 		},
-		"Nameless": {
+		"NoExternalName": {
 			reason:  "What is being created when it is backed up is not being created when it is restored.",
 			objects: []*unstructured.Unstructured{xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), changed(0))},
 			want:    []string{"problem IdentityMissing Bucket b"},
@@ -124,7 +123,7 @@ func TestInspectBackup(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(Inspect(objectsOf(append(tc.objects, platform(x)...)...)))); diff != "" {
+			if diff := cmp.Diff(tc.want, summaries(Inspect(objectsOf(append(tc.objects, platform(x)...)...)))); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -154,7 +153,7 @@ func TestReadingsInBackup(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(Inspect(objectsOf(tc.objects...)))); diff != "" {
+			if diff := cmp.Diff(tc.want, summaries(Inspect(objectsOf(tc.objects...)))); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -172,7 +171,7 @@ func TestDanglingInBackup(t *testing.T) {
 	}
 	o := objectsOf(append(platform(x), lists)...)
 	o.AddMalformed(xp.RefTo(mr), report.Grave, "it is broken", "mend it")
-	if diff := cmp.Diff([]string{"problem Malformed Bucket b"}, said(Inspect(o))); diff != "" {
+	if diff := cmp.Diff([]string{"problem Malformed Bucket b"}, summaries(Inspect(o))); diff != "" {
 		t.Errorf("What can't be read is not missing: %s", diff)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// patience is how long an object may stay unreconciled after it was changed. A provider that has
-// thousands to reconcile needs longer than Crossplane.
+// stuckAfter is how long an object may stay unreconciled after a change. A provider with thousands
+// of MRs needs longer than Crossplane.
 const (
-	patience         = time.Minute
-	patienceProvider = 5 * time.Minute
+	stuckAfter         = time.Minute
+	stuckAfterProvider = 5 * time.Minute
 )
 
-// checkConditions finds what Crossplane or a provider has not reconciled, or can't.
+// checkConditions finds objects that Crossplane or a provider has not reconciled, or cannot.
 func (d *diagnosis) checkConditions() {
 	for _, u := range fullObjects(sorted(slices.Concat(d.claims, d.composites, d.managed))) {
 		if isHeld(u) || isPausedByPerson(u) || u.GetDeletionTimestamp() != nil {
@@ -31,24 +31,24 @@ func (d *diagnosis) checkConditions() {
 		if why, severity := d.whyStuck(u); why != "" {
 			d.add(report.Stuck, severity, r, why, d.nextStep(u))
 
-			continue // What it said before is not about what it is now.
+			continue // Its conditions are from before the last change.
 		}
-		synced, told := xp.ConditionOf(u, xp.ConditionSynced)
-		ready, judged := xp.ConditionOf(u, xp.ConditionReady)
-		if told && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsynced(u, synced))
+		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
+		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
+		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
+			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsyncedHint(u, synced))
 		}
-		if judged && synced.Status == "True" && ready.Status != "True" {
+		if hasReady && synced.Status == "True" && ready.Status != "True" {
 			d.add(report.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
 				"wait, or see what it composes, or its provider's log")
 		}
 	}
 }
 
-// unsynced says what to do about what Crossplane or a provider can't reconcile. What was restored
-// without this plugin has another UID than what it has published with a secret store
-// (crossplane-runtime v1 pkg/connection, errFmtNotOwnedBy).
-func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
+// unsyncedHint returns what to do about an object that cannot be reconciled. An object restored
+// without this plugin has another UID than its Secret in a secret store states (crossplane-runtime
+// v1 pkg/connection, errFmtNotOwnedBy).
+func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
 	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
 		return fmt.Sprintf("if the Secret %s in which it publishes is its own, as after a restore without this plugin, set the label %s of that to %s", name,
 			xp.LabelOwnerUID, u.GetUID())
@@ -57,9 +57,8 @@ func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
 	return "mend that; its events tell more: kubectl describe"
 }
 
-// isPausedByPerson reports whether a person has had Crossplane or the provider leave an object
-// alone: one whose managementPolicies are empty is as good as paused (crossplane-runtime
-// pkg/reconciler/managed/policies.go).
+// isPausedByPerson reports whether a user has paused an object. Empty managementPolicies have the
+// same effect (crossplane-runtime pkg/reconciler/managed/policies.go).
 func isPausedByPerson(u *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(u)
 
@@ -70,15 +69,15 @@ func isOnlyManaged(u *unstructured.Unstructured) bool {
 	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
 }
 
-// whyStuck says why nothing seems to reconcile an object, "" if something does, or may yet.
+// whyStuck returns why no controller seems to reconcile an object; "" if one does, or still may.
 func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity report.Severity) {
-	synced, told := xp.ConditionOf(u, xp.ConditionSynced)
+	synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 	age := d.Now.Sub(lastChange(u))
 	ago := age.Round(time.Second)
 	switch {
-	case age < patience:
+	case age < stuckAfter:
 		return "", ""
-	case !told:
+	case !hasSynced:
 		why = fmt.Sprintf("nothing has reconciled it since it was changed %s ago", ago)
 	case synced.Reason == xp.ReasonReconcilePaused:
 		why = fmt.Sprintf("it was changed %s ago, and still says that it is paused, which it is not", ago)
@@ -87,14 +86,14 @@ func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity
 	default:
 		return "", ""
 	}
-	if isOnlyManaged(u) && age < patienceProvider {
+	if isOnlyManaged(u) && age < stuckAfterProvider {
 		return why, report.Warning
 	}
 
 	return why, report.Grave
 }
 
-// nextStep says what to do about an object that nothing reconciles.
+// nextStep returns what to do about an object that no controller reconciles.
 func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	switch {
 	case isOnlyManaged(u):
@@ -111,7 +110,8 @@ func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	}
 }
 
-// lastChange is when somebody wrote anything but the status of an object, as far as that is known.
+// lastChange returns the time of the last write outside the status, as far as managedFields record
+// it.
 func lastChange(u *unstructured.Unstructured) time.Time {
 	last := u.GetCreationTimestamp().Time
 	for _, f := range u.GetManagedFields() {

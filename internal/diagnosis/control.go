@@ -13,29 +13,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it
-// is not controlled yet is told with the hold.
+// checkControl finds resources that an XR lists and does not control. Held objects are not
+// controlled yet: checkHolds reports them.
 func (d *diagnosis) checkControl() {
 	for _, xr := range sorted(d.composites) {
-		if d.isInBetween(xr) {
-			continue // What is being deleted may be gone before its XR.
+		if d.isHeldOrDeleting(xr) {
+			continue // Its resources may be deleted first.
 		}
-		whole := sync.OnceValue(xr.full)
-		noted := sync.OnceValue(func() map[xp.ID]bool { return danglingOf(whole()) })
+		full := sync.OnceValue(xr.full)
+		noted := sync.OnceValue(func() map[xp.ID]bool { return danglingOf(full()) })
 		for _, r := range d.refs[xr.uid] {
 			switch u := d.get(r); {
-			case u != nil && xr.is(isMarked): // A backup has no news of what was not adopted yet.
+			case u != nil && xr.is(isMarked): // Nothing was adopted yet at backup time.
 			case u != nil:
 				d.checkController(xr, u)
 			case !d.IsUnread(r):
-				d.dangling(whole(), r, noted)
+				d.addDangling(full(), r, noted)
 			}
 		}
 	}
 }
 
-// danglingOf returns what the note in a backup says that an XR lists in vain. What can't be read is
-// not this plugin's.
+// danglingOf returns the references of an XR that the backup's annotation records as unresolved.
+// The plugin did not write an annotation that cannot be read: it counts as none.
 func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 	refs, _ := xp.UnresolvedRefs(xr)
 	noted := map[xp.ID]bool{}
@@ -46,7 +46,7 @@ func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 	return noted
 }
 
-func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
+func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
 	switch {
 	case d.of == Cluster:
 	case noted()[r.ID()]:
@@ -73,14 +73,14 @@ func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref, noted func
 		return
 	}
 	severity := report.Grave
-	if d.Now.Sub(lastChange(xr)) < patience {
-		severity = report.Warning // Crossplane lists what it is about to make.
+	if d.Now.Sub(lastChange(xr)) < stuckAfter {
+		severity = report.Warning // Crossplane lists a resource before it creates it.
 	}
 	d.add(report.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
 		"Crossplane makes it anew when it reconciles the XR; if it manages something outside of the cluster, restore it before that, or set its external-name")
 }
 
-// checkController finds out who controls what an XR lists, if it is not the XR.
+// checkController finds out which object controls a resource that an XR lists, if it is not the XR.
 func (d *diagnosis) checkController(xr, u *object) {
 	if u.is(isControlled) && u.controller == xr.uid {
 		return
@@ -88,7 +88,7 @@ func (d *diagnosis) checkController(xr, u *object) {
 	r := u.Ref
 	c, ok := xp.Controller(u.full())
 	switch {
-	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It goes whoever controls it.
+	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It is deleted, whichever object controls it.
 	case !ok && d.of == Backup:
 		d.add(report.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it when it was backed up",
 			"a restore gives it the XR as its controller if its label names the XR's tree; see what a restore or a person has left there in the source cluster")
@@ -109,12 +109,12 @@ func (d *diagnosis) checkController(xr, u *object) {
 	}
 }
 
-// checkClaims finds claims and XRs of which only one names the other.
+// checkClaims finds pairs of a claim and an XR in which only one references the other.
 func (d *diagnosis) checkClaims() {
 	for _, o := range sorted(d.claims) {
 		claim := o.full()
 		r, ok := xp.ClaimFrom(claim).CompositeRef()
-		if !ok || d.isInBetween(o) {
+		if !ok || d.isHeldOrDeleting(o) {
 			continue
 		}
 		switch xr := d.Get(r); {
@@ -130,7 +130,7 @@ func (d *diagnosis) checkClaims() {
 	for _, o := range sorted(d.composites) {
 		xr := o.full()
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
-		if !ok || d.IsUnread(r) || d.isInBetween(o) {
+		if !ok || d.IsUnread(r) || d.isHeldOrDeleting(o) {
 			continue
 		}
 		switch claim := d.Get(r); {
@@ -138,13 +138,13 @@ func (d *diagnosis) checkClaims() {
 			d.add(report.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
 				"bring the claim back, or delete the XR if nobody needs what it composes")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.whichClaims(xr, claim))
+			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
 		}
 	}
 }
 
-// whichClaims says what to do about an XR whose claim has none or another.
-func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
+// oneSidedHint returns what to do about an XR whose claim references no XR or another one.
+func (d *diagnosis) oneSidedHint(xr, claim *unstructured.Unstructured) string {
 	other, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || d.of == Backup || xp.Label(xr, xp.LabelRestore) == "" {
 		return "nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef"
@@ -154,13 +154,14 @@ func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
 		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
 }
 
-// isInBetween reports whether an object of a cluster is held, which says what is wrong with it, or
-// being deleted.
-func (d *diagnosis) isInBetween(u *object) bool {
+// isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then a missing
+// reference is no problem of its own.
+func (d *diagnosis) isHeldOrDeleting(u *object) bool {
 	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
 }
 
-// checkOrphans finds what an XR composed once and no XR lists. Usages have a check of their own.
+// checkOrphans finds resources that an XR once composed and that no XR lists. checkUsages covers
+// Usages.
 func (d *diagnosis) checkOrphans() {
 	for _, o := range d.sortedAll() {
 		if !o.is(isComposed) || o.is(isUsage) || o.is(isClaim) || len(d.listers(o)) > 0 {
@@ -171,14 +172,14 @@ func (d *diagnosis) checkOrphans() {
 		owner := d.byUID[c.UID]
 		switch {
 		case controlled && d.isUnreadKind(c.APIVersion, c.Kind):
-		case owner != nil && !owner.is(isComposite): // Some controllers give what they make the labels of what they make it for, as that of EndpointSlices.
-		case owner != nil && d.secretive[owner.uid]: // What that lists can't be read.
+		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
+		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
 		case d.of == Backup:
 			d.add(report.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller; if its XR "+
 				"should be in the backup, look at the backup's warnings, and back up again")
-		case o.is(isDeleting): // Whoever deletes a tree takes the XR first.
+		case o.is(isDeleting): // In a tree that is deleted the XR can be gone first.
 		default:
-			d.orphan(u, c, owner)
+			d.addOrphan(u, c, owner)
 		}
 	}
 }
@@ -191,7 +192,7 @@ func whyOrphaned(u *unstructured.Unstructured, owner *object) string {
 	return "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"
 }
 
-func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
+func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
 	p := report.Problem{
 		Code: report.Orphaned, Severity: report.Grave, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
 		Next: "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without " +
@@ -210,14 +211,14 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	case c.UID != "":
 		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s", c.Kind, c.Name, c.UID)
 		if !d.unserved[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
-			// A tree that somebody deletes goes like that, from the top. Of a kind that is not
-			// served the garbage collector knows nothing.
+			// A tree that a user deletes looks like this: its top goes first. The garbage collector
+			// ignores owners of a kind that is not served.
 			p.Severity = report.Warning
 			p.Reason += ", so the garbage collector is about to delete it"
 			p.Next = "nothing if you have deleted its XR; else remove that owner reference at once, or it goes with what it manages"
 		}
 	case len(d.unread) > 0:
-		p.Severity = report.Warning // One that may not be read can list it.
+		p.Severity = report.Warning // An XR of an unread kind may list it.
 		p.Reason += " of those that could be read"
 	}
 	if owner == nil {
@@ -230,8 +231,8 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	d.found = append(d.found, p)
 }
 
-// replacementOf returns what an XR lists in the place of something that a restore has brought back:
-// no restore has created it, and it is younger.
+// replacementOf returns the resource that an XR lists in place of a restored one: a younger one of
+// the same kind that no restore created.
 func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
 	xrs := []*object{owner}
 	if owner == nil {

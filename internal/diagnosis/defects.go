@@ -5,8 +5,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// Defects warns of those that the Crossplane is known to have which runs in a cluster, or ran where
-// a backup was made. Nothing is said of a version that is not known.
+// Defects returns a warning for each known defect of the Crossplane version in a cluster, or of the
+// one where a backup was made. An unknown version has none.
 func Defects(of Subject, i adoption.Installation) []report.Problem {
 	problems := make([]report.Problem, 0, 1)
 	for _, d := range i.Defects() {
@@ -22,7 +22,8 @@ func Defects(of Subject, i adoption.Installation) []report.Problem {
 	return problems
 }
 
-// RanOn is the Crossplane whose Deployment is among the objects; the zero value is none.
+// RanOn returns the Crossplane whose Deployment is among the objects; the zero value if there is
+// none.
 func (o *Objects) RanOn() adoption.Installation {
 	return adoption.FindInstallation(fullObjects(sorted(o.deployments)))
 }

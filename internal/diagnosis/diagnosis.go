@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Subject is what the objects are of.
+// A Subject is where the objects come from.
 type Subject string
 
 // Subjects.
@@ -19,22 +19,23 @@ const (
 	Cluster Subject = "cluster"
 )
 
-// A ClusterState is what there is besides the objects of a cluster.
+// A ClusterState is what a diagnosis needs to know of a cluster besides its objects.
 type ClusterState struct {
 	Now time.Time
-	// Plans are for what is held, by the object.
+	// Plans are the release plans of held objects.
 	Plans map[xp.ID]adoption.Plan
-	// Restores are the phases of Velero's Restores, by namespace/name; PhaseUnread stands for that
-	// of one that could not be read.
+	// Restores are the phases of Velero's Restores, by namespace/name. PhaseUnread stands for one
+	// that could not be read.
 	Restores map[string]string
-	// Installation is the Crossplane that runs; nil if that is not known.
+	// Installation is the Crossplane that runs; nil if unknown.
 	Installation *adoption.Installation
-	// Inactive returns the name of the ManagedResourceDefinition of a kind that is not active, and
-	// "" of any other; nil if nobody can be asked.
+	// Inactive returns the name of a kind's ManagedResourceDefinition if that is not active, and ""
+	// otherwise. nil means that the cluster cannot be asked.
 	Inactive func(schema.GroupKind) string
 }
 
-// inactive is Inactive, whether somebody can be asked or not.
+// inactive calls Inactive, and returns "" if it is nil or the kind has no
+// ManagedResourceDefinition.
 func (s ClusterState) inactive(gk schema.GroupKind) string {
 	if s.Inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
@@ -43,12 +44,12 @@ func (s ClusterState) inactive(gk schema.GroupKind) string {
 	return s.Inactive(gk)
 }
 
-// Inspect returns what is wrong with the objects of a backup, the gravest first.
+// Inspect returns the problems of a backup's objects, the worst first.
 func Inspect(o *Objects) []report.Problem {
 	d := &diagnosis{Objects: o, of: Backup}
 	d.checkBoth()
 	d.checkPlatform()
-	d.checkReadings()
+	d.checkPipelineInputs()
 	d.checkSecrets()
 	d.checkInputs()
 	d.checkActivations()
@@ -59,7 +60,7 @@ func Inspect(o *Objects) []report.Problem {
 	return d.sorted()
 }
 
-// Validate returns what is wrong with the objects of a cluster, the gravest first.
+// Validate returns the problems of a cluster's objects, the worst first.
 func Validate(o *Objects, s ClusterState) []report.Problem {
 	d := &diagnosis{Objects: o, of: Cluster, ClusterState: s}
 	d.checkBoth()
@@ -77,11 +78,10 @@ type diagnosis struct {
 
 	of    Subject
 	found []report.Problem
-	// managers are what managing has counted.
-	managers map[schema.GroupKind]map[string]int
+	// managerCounts caches countManagers, by kind and external-name.
+	managerCounts map[schema.GroupKind]map[string]int
 }
 
-// checkBoth finds what backups and clusters can have.
 func (d *diagnosis) checkBoth() {
 	d.found = append(d.found, d.malformed...)
 	d.checkControl()
@@ -103,7 +103,6 @@ func (d *diagnosis) sorted() []report.Problem {
 	return d.found
 }
 
-// absent says that something is not there.
 func (d *diagnosis) absent() string {
 	if d.of == Backup {
 		return "is not in the backup"
@@ -112,7 +111,7 @@ func (d *diagnosis) absent() string {
 	return "does not exist"
 }
 
-// checkUnread says which kinds nothing is known of.
+// checkUnread reports the kinds that could not be read.
 func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}

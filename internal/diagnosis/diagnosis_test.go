@@ -22,8 +22,8 @@ func objectsOf(objects ...*unstructured.Unstructured) *Objects {
 	return o
 }
 
-// said is which code each object has, as "severity code object".
-func said(problems []report.Problem) []string {
+// summaries returns the problems as "severity code object".
+func summaries(problems []report.Problem) []string {
 	var all []string
 	for _, p := range problems {
 		all = append(all, string(p.Severity)+" "+string(p.Code)+" "+p.Object.String())
@@ -32,12 +32,12 @@ func said(problems []report.Problem) []string {
 	return all
 }
 
-// now is when all is looked at, long after what is looked at was written.
+// now is the time of the diagnosis, long after the objects were written.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
 
-// changed is when somebody last wrote an object.
+// changed sets the time of the last write to an object.
 func changed(d time.Duration) xptest.Option {
 	return xptest.Field([]any{map[string]any{"manager": "m", "operation": "Update", "time": ago(d)}}, "metadata", "managedFields")
 }
@@ -57,8 +57,7 @@ func held(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldAs(u, adoption.Hold{})
 }
 
-// away is an object in quarantine.
-func away(u *unstructured.Unstructured) *unstructured.Unstructured {
+func quarantined(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldAs(u, adoption.Hold{Quarantine: true})
 }
 
@@ -169,14 +168,14 @@ func TestNothingWrong(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]string(nil), said(Validate(objectsOf(tc.objects...), ClusterState{Now: now}))); diff != "" {
+			if diff := cmp.Diff([]string(nil), summaries(Validate(objectsOf(tc.objects...), ClusterState{Now: now}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// database is named by its user, and with a ProviderConfig of its namespace.
+// database has an external-name that its user chose, and a ProviderConfig of its namespace.
 func database(namespace string) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		xptest.Annotated(xp.AnnotationExternalName, "db")(u)
@@ -198,7 +197,7 @@ func TestHolds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(Validate(objectsOf(x), ClusterState{Restores: tc.restores}))); diff != "" {
+			if diff := cmp.Diff(tc.want, summaries(Validate(objectsOf(x), ClusterState{Restores: tc.restores}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -12,19 +12,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A name is what an external resource goes by. It need not be the name of one only: many are unique
-// in a region, or in what they belong to.
+// A name identifies an external resource, though not always uniquely: many names are unique in a
+// region or in a parent only.
 type name struct {
 	group, kind, config, external string
 }
 
-// maxShared is from how many MRs on an external-name that they share is none that is to tell them
-// apart, such as that of a subnet "default". Of those only what their provider calls them tells. It
-// also bounds how many of them are compared with one another.
+// maxShared is the number of MRs with one external-name from which on the name is not meant to be
+// unique (such as a subnet "default"). Then only the provider's identifiers are compared. It also
+// bounds the number of comparisons.
 const maxShared = 16
 
-// checkDuplicates finds MRs that manage one external resource, each of which updates it, and the
-// first of which to be deleted deletes it.
+// checkDuplicates finds MRs that manage the same external resource. Each of them updates it, and
+// the first one to be deleted deletes it.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
 	for _, mr := range fullObjects(sorted(d.managed)) {
@@ -38,7 +38,7 @@ func (d *diagnosis) checkDuplicates() {
 			named[n] = append(others, mr)
 		}
 		if other := identify(identified, n, mr); other != nil && !differ(mr, other) {
-			d.duplicate(severityOf(mr, other), mr, other)
+			d.addDuplicate(severityOf(mr, other), mr, other)
 
 			continue
 		}
@@ -49,15 +49,14 @@ func (d *diagnosis) checkDuplicates() {
 		switch {
 		case at < 0:
 		case isOwnName(mr) && isOwnName(others[at]) && (identifierOf(mr, "id") == "" || identifierOf(mr, "id") != identifierOf(others[at], "id")):
-			// Names of objects are unique only in a namespace, and external-names that were made of
-			// them need not be unique in more than that.
+			// Object names are unique in a namespace only, and so are external-names made of them.
 		default:
-			d.duplicate(severityOf(mr, others[at]), mr, others[at])
+			d.addDuplicate(severityOf(mr, others[at]), mr, others[at])
 		}
 	}
 }
 
-func (d *diagnosis) duplicate(severity report.Severity, mr, other *unstructured.Unstructured) {
+func (d *diagnosis) addDuplicate(severity report.Severity, mr, other *unstructured.Unstructured) {
 	manages := "manages"
 	if severity == report.Warning {
 		manages = "may manage"
@@ -71,7 +70,7 @@ func (d *diagnosis) duplicate(severity report.Severity, mr, other *unstructured.
 }
 
 // changesOutside reports whether an MR's provider may change or delete its external resource. A
-// copy that is held for being one is told of by its hold.
+// copy is held and reported with its hold.
 func changesOutside(mr *unstructured.Unstructured) bool {
 	if h, err := adoption.HoldOf(mr); err == nil && h != nil && h.Clone != "" {
 		return false
@@ -88,8 +87,8 @@ func changesOutside(mr *unstructured.Unstructured) bool {
 	return deletion != "Orphan" && may("Delete")
 }
 
-// configOf names the account that an MR's provider uses. One in a namespace is that namespace's,
-// whatever others are called.
+// configOf returns the name of an MR's ProviderConfig, which stands for the account. A namespaced
+// one includes its namespace.
 func configOf(mr *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if ref["kind"] == "ProviderConfig" && mr.GetNamespace() != "" {
@@ -99,8 +98,8 @@ func configOf(mr *unstructured.Unstructured) string {
 	return ref["name"]
 }
 
-// identifiers are where providers say what an external resource is called everywhere.
-var identifiers = []string{"arn", "selfLink", "uid", "id"} //nolint:gochecknoglobals // It is a constant list.
+// identifiers are the fields of status.atProvider in which providers store a global identifier.
+var identifiers = []string{"arn", "selfLink", "uid", "id"} //nolint:gochecknoglobals // It is a constant.
 
 func identifierOf(mr *unstructured.Unstructured, field string) string {
 	s, _, _ := unstructured.NestedString(mr.Object, "status", "atProvider", field)
@@ -108,9 +107,8 @@ func identifierOf(mr *unstructured.Unstructured, field string) string {
 	return s
 }
 
-// identify returns the MR of the same kind and external-name whose provider calls its external
-// resource the same; nil if there is none yet. An identifier that the MR could have been named
-// after says nothing.
+// identify returns the MR with the same kind, external-name and provider identifier; nil if there
+// is none yet. An identifier equal to the MR's name proves nothing.
 func identify(seen map[name]*unstructured.Unstructured, n name, mr *unstructured.Unstructured) *unstructured.Unstructured {
 	var found *unstructured.Unstructured
 	for _, field := range identifiers {
@@ -129,9 +127,9 @@ func identify(seen map[name]*unstructured.Unstructured, n name, mr *unstructured
 	return found
 }
 
-// severityOf says how sure it is that two MRs, which don't differ, manage the same. An
-// external-name that was made of the names of both, or an identifier that does not say of which
-// account it is, may be another's in another account.
+// severityOf returns how certain it is that two MRs, which differ in no place, manage the same
+// resource. Two external-names made of the MRs' names, or identifiers without an account, can be
+// from different accounts.
 func severityOf(a, b *unstructured.Unstructured) report.Severity {
 	for _, field := range identifiers {
 		id := identifierOf(a, field)
@@ -146,8 +144,8 @@ func severityOf(a, b *unstructured.Unstructured) report.Severity {
 	return report.Grave
 }
 
-// differ reports whether two MRs with one external-name manage different things all the same: their
-// providers call them differently, or they are in different places.
+// differ reports whether two MRs with one external-name manage different resources: their
+// identifiers or their places differ.
 func differ(a, b *unstructured.Unstructured) bool {
 	for _, field := range identifiers {
 		if of, other := identifierOf(a, field), identifierOf(b, field); of != "" && other != "" && of != other {
@@ -160,8 +158,7 @@ func differ(a, b *unstructured.Unstructured) bool {
 	return differIn(of, other)
 }
 
-// differIn compares the fields that both have and that say where something is, or what it belongs
-// to. What is in both places is the same.
+// differIn compares the fields that both have and that name a place or a parent.
 func differIn(a, b map[string]any) bool {
 	for field, of := range a {
 		other, both := b[field]
@@ -184,8 +181,8 @@ func differIn(a, b map[string]any) bool {
 	return false
 }
 
-// isPlace reports whether a field says where an external resource is, what it belongs to, or which
-// of several of one name it is.
+// isPlace reports whether a field states where an external resource is, what it belongs to, or
+// which of several with one name it is.
 func isPlace(field string) bool {
 	switch field {
 	case "name", "namespace", "region", "location", "zone", "project", "type", "kind", "apiVersion", "host", "cluster", "scope", "path", "owner", "organization",
@@ -198,7 +195,7 @@ func isPlace(field string) bool {
 	})
 }
 
-// isOwnName reports whether an MR's external-name may have been made of its own.
+// isOwnName reports whether an MR's external-name may come from its own name.
 func isOwnName(mr *unstructured.Unstructured) bool {
 	return mr.GetAnnotations()[xp.AnnotationExternalName] == mr.GetName()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkExchanges finds claims and XRs that an exchange has paused. What is held by then is told
-// with the hold.
+// checkExchanges finds claims and XRs that an exchange has paused. checkHolds reports those that
+// are held by then.
 func (d *diagnosis) checkExchanges() {
 	for _, o := range sorted(slices.Concat(d.claims, d.composites)) {
 		if o.is(isMarked) {
@@ -18,18 +18,18 @@ func (d *diagnosis) checkExchanges() {
 		if !xp.HasAnnotation(u, xp.AnnotationExchange) || !xp.IsPaused(u) {
 			continue
 		}
-		reason, next := "an exchange has paused it and is not over", "run it again, or have it go on as it is: "+abandon(o.Ref)
+		reason, next := "an exchange has paused it and is not over", "run it again, or have it go on as it is: "+abandonCommand(o.Ref)
 		switch {
 		case d.of == Backup:
 			next = "a restore leaves it paused; back up again when the exchange is over"
 		case !xp.HasComposed(u):
 			reason = "an exchange has paused it and deleted what it had composed anew, and it waits for a restore to give it what it composed in the backup"
-			next = "restore from that backup, or have it compose anew: " + abandon(o.Ref)
+			next = "restore from that backup, or have it compose anew: " + abandonCommand(o.Ref)
 		}
 		d.add(report.Exchanging, report.Grave, o.Ref, reason, next)
 	}
 }
 
-func abandon(r xp.Ref) string {
+func abandonCommand(r xp.Ref) string {
 	return xp.NewCommand(xp.Program, "exchange").On(r.Path()).Word("--abandon").String()
 }

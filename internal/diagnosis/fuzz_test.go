@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzDiagnose looks into a backup and a cluster with one object in which anything can be.
+// FuzzDiagnose diagnoses a backup and a cluster with one arbitrary object.
 func FuzzDiagnose(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch, true) })
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, live bool) {
@@ -42,23 +42,23 @@ func FuzzDiagnose(f *testing.F) {
 			}
 		}
 		_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
-		depth(t, trees, 0)
+		checkDepth(t, trees, 0)
 		_, _ = o.Select(Selection{Names: []string{u.GetName()}}, trees, problems)
 	})
 }
 
-// depth fails if a tree has no end.
-func depth(t *testing.T, nodes []*report.Node, n int) {
+// checkDepth fails if a tree is endless.
+func checkDepth(t *testing.T, nodes []*report.Node, n int) {
 	t.Helper()
 	if n > len(xptest.Zoo())+1 {
 		t.Fatal("a tree is deeper than there are objects")
 	}
 	for _, node := range nodes {
-		depth(t, node.Children, n+1)
+		checkDepth(t, node.Children, n+1)
 	}
 }
 
-// A chain of XRs of which each composes the next must cost no more than its length, and not the
+// A chain of XRs, each composed by the previous one, must cost time linear in its length and no
 // stack.
 func TestLongChain(t *testing.T) {
 	const long = 5_000
@@ -71,7 +71,7 @@ func TestLongChain(t *testing.T) {
 	}
 	o.Add(next)
 	trees := o.Trees()
-	if len(trees) != long/deepest {
+	if len(trees) != long/maxDepth {
 		t.Errorf("there are %d trees", len(trees))
 	}
 	found := 0

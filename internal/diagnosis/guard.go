@@ -9,17 +9,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Guard is one that is up.
+// A Guard is a guard that is up.
 type Guard struct {
 	Policy xp.Ref
-	// Namespaces are the only ones that it guards; none are all.
+	// Namespaces are the guarded ones; empty means all.
 	Namespaces []string
 	By         string
 	Made       time.Time
 }
 
-// Check says that the guard is up. That is a problem if nothing is held any more, and the Restores
-// that have begun since it was put up are over; restores is nil if they could not be read.
+// Check reports the guard. It is a problem, not a warning, if no object is held and all Restores
+// begun since are over; restores is nil if they could not be read.
 func (g Guard) Check(restores map[string]report.Restore, held bool) report.Problem {
 	begun, busy := false, false
 	for _, r := range restores {

@@ -12,12 +12,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkHolds finds what is held: by a Restore that works on it, or by none.
+// checkHolds finds held objects, whether or not their Restore is under way.
 func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
 		u := o.full()
 		if !o.is(isMarked) {
-			d.checkLeft(u)
+			d.checkLeftover(u)
 
 			continue
 		}
@@ -29,12 +29,12 @@ func (d *diagnosis) checkHolds() {
 		case err != nil:
 			d.add(report.Malformed, report.Grave, r, err.Error(), "correct or remove that annotation, and then run release")
 		case h != nil:
-			d.held(u, h)
+			d.addHeld(u, h)
 		}
 	}
 }
 
-func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
+func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	why := h.Reason
 	plan, planned := d.Plans[xp.RefTo(u).ID()]
 	switch {
@@ -55,27 +55,28 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	case h.ByHand:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, adoption.HowToRelease(u, h))
 	case h.Restore == "":
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u, h))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
 	case phase == PhaseUnread:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseIt(u, h))
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
 	case !known:
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseIt(u, h))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseHint(u, h))
 	case !IsUnderWay(phase):
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseHint(u, h))
 	default:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason,
 			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
 	}
 }
 
-// restoreName is the name of a Restore without its namespace, as the velero command takes it.
+// restoreName returns the name of a Restore without its namespace, as the velero command expects
+// it.
 func restoreName(restore string) string {
 	_, name, _ := strings.Cut(restore, "/")
 
 	return name
 }
 
-func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
+func releaseHint(u *unstructured.Unstructured, h *adoption.Hold) string {
 	if how := adoption.HowToRelease(u, h); how != "" {
 		return how
 	}
@@ -86,8 +87,8 @@ func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
 // PhaseUnread stands for the phase of a Restore that could not be read.
 const PhaseUnread = "Unread"
 
-// IsUnderWay reports whether Velero still works on a Restore of the phase, so that its operations
-// lift its holds.
+// IsUnderWay reports whether Velero still works on a Restore with the phase. Its operations lift
+// its holds.
 func IsUnderWay(phase string) bool {
 	switch phase {
 	case "", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed":
@@ -97,8 +98,8 @@ func IsUnderWay(phase string) bool {
 	}
 }
 
-// checkLeft finds a setting of a hold on what is not held.
-func (d *diagnosis) checkLeft(u *unstructured.Unstructured) {
+// checkLeftover finds a setting that a hold left on an object that is not held.
+func (d *diagnosis) checkLeftover(u *unstructured.Unstructured) {
 	setting := adoption.LeftoverSetting(u)
 	if setting == "" {
 		return

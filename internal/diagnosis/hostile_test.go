@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// both is an object that says that it is a claim and an XR, each of them of the other one.
-func both(name, other string) *unstructured.Unstructured {
+// claimAndXR has the marks of both a claim and an XR. Each role references the other object.
+func claimAndXR(name, other string) *unstructured.Unstructured {
 	ref := claimNamed(other)
 
 	return xptest.Claim(name, xptest.Finalizers(xp.FinalizerClaim, xp.FinalizerComposite), xptest.Field(ref, "spec", "resourceRef"), xptest.Field(ref, "spec", "claimRef"),
@@ -27,31 +27,30 @@ func claimNamed(name string) map[string]any {
 	return map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.ClaimKind, "namespace": xptest.Namespace, "name": name}
 }
 
-func TestRings(t *testing.T) {
+func TestForgedClaimsAndXRs(t *testing.T) {
 	x, y := xptest.XR("x"), xptest.XR("y")
 	ring := []*unstructured.Unstructured{xptest.With(x, xptest.Refs(y), xptest.ControlledBy(y)), xptest.With(y, xptest.Refs(x), xptest.ControlledBy(x))}
 	claim := xptest.Claim("c")
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
-		// trees are the objects in the order in which trees have them, and forged those that are
-		// named.
+		// trees are the objects in the order of the trees. forged are those that are reported.
 		trees, forged []string
 	}{
 		"Self": {
-			reason: "What is its own claim and XR is named once, and has nothing below it.", objects: []*unstructured.Unstructured{both("a", "a")},
+			reason: "What is its own claim and XR is named once, and has nothing below it.", objects: []*unstructured.Unstructured{claimAndXR("a", "a")},
 			trees: []string{"OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
 		},
 		"Two": {
-			reason: "So are two that are each other's.", objects: []*unstructured.Unstructured{both("a", "b"), both("b", "a")},
+			reason: "So are two that are each other's.", objects: []*unstructured.Unstructured{claimAndXR("a", "b"), claimAndXR("b", "a")},
 			trees: []string{"OrderClaim team-a/a", "OrderClaim team-a/b"}, forged: []string{"OrderClaim team-a/a", "OrderClaim team-a/b"},
 		},
 		"OfAClaim": {
-			reason: "A claim can't have it for its XR.", objects: []*unstructured.Unstructured{xptest.With(claim, xptest.Field(claimNamed("a"), "spec", "resourceRef")), both("a", "c")},
+			reason: "A claim can't have it for its XR.", objects: []*unstructured.Unstructured{xptest.With(claim, xptest.Field(claimNamed("a"), "spec", "resourceRef")), claimAndXR("a", "c")},
 			trees: []string{"OrderClaim team-a/c", "OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
 		},
 		"OfAnXR": {
-			reason: "What an XR lists that is both is not the XR's.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(both("a", "a"))), xptest.With(both("a", "a"), xptest.ControlledBy(x))},
+			reason: "What an XR lists that is both is not the XR's.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(claimAndXR("a", "a"))), xptest.With(claimAndXR("a", "a"), xptest.ControlledBy(x))},
 			trees: []string{"XOrder x", "OrderClaim team-a/a (foreign)", "OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
 		},
 		"SelfComposed": {
@@ -100,26 +99,26 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// reads counts how often all of an object is asked for.
-type reads struct {
+// countedSource counts the reads of the complete object.
+type countedSource struct {
 	memorySource
 
-	wholes *int
+	fullReads *int
 }
 
-func (r reads) Part(shape *pack.Shape) *unstructured.Unstructured {
+func (r countedSource) Part(shape *pack.Shape) *unstructured.Unstructured {
 	if shape == nil {
-		*r.wholes++
+		*r.fullReads++
 	}
 
 	return r.memorySource.Part(shape)
 }
 
-// What an XR lists costs no more than its length: one is not read for each that it lists.
+// An XR's references cost time linear in their number: the XR is not read again for each.
 func TestLongLists(t *testing.T) {
 	const long = 15_000
 	for name, here := range map[string]bool{"missing": false, "uncontrolled": true} {
-		wholes := 0
+		fullReads := 0
 		o := NewObjects()
 		x := xptest.XR("x")
 		var composed []*unstructured.Unstructured
@@ -130,7 +129,7 @@ func TestLongLists(t *testing.T) {
 				o.Add(mr)
 			}
 		}
-		o.AddFrom(reads{memorySource: memorySource{xptest.With(x, xptest.Refs(composed...))}, wholes: &wholes})
+		o.AddFrom(countedSource{memorySource: memorySource{xptest.With(x, xptest.Refs(composed...))}, fullReads: &fullReads})
 		began := time.Now()
 		for _, problems := range [][]report.Problem{Inspect(o), Validate(o, ClusterState{Now: now})} {
 			if len(problems) < long {
@@ -140,9 +139,9 @@ func TestLongLists(t *testing.T) {
 		if trees := o.Trees(); len(trees) != 1 || len(trees[0].Children) != long {
 			t.Errorf("%s: there are %d trees", name, len(trees))
 		}
-		if wholes > 100 {
-			t.Errorf("%s: the XR was read %d times", name, wholes)
+		if fullReads > 100 {
+			t.Errorf("%s: the XR was read %d times", name, fullReads)
 		}
-		t.Logf("%s: %s, %d reads", name, time.Since(began), wholes)
+		t.Logf("%s: %s, %d reads", name, time.Since(began), fullReads)
 	}
 }

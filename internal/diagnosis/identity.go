@@ -9,7 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkIdentities finds MRs that nothing says for sure which external resource they manage.
+// checkIdentities finds MRs without a certain external resource.
 func (d *diagnosis) checkIdentities() {
 	for _, o := range sorted(d.managed) {
 		if !o.is(isUnsure) {
@@ -36,8 +36,8 @@ func (d *diagnosis) checkIdentities() {
 	}
 }
 
-// addUnfound adds that upjet had not found what an MR manages when it was backed up. In a cluster
-// it says so itself: it is not Ready.
+// addUnfound warns that upjet had not observed an MR's external resource at backup time. In a
+// cluster such an MR is not Ready, which checkConditions reports.
 func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
 	if d.of == Backup && xp.IsNeverObserved(mr) {
 		d.add(report.NotObserved, report.Warning, xp.RefTo(mr),
@@ -46,7 +46,7 @@ func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
 	}
 }
 
-// addUnsure adds the problem that an MR has whose identity is not sure, if it is one.
+// addUnsure adds the problem of an MR without a certain identity, unless it is normal.
 func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, identity xp.Identity) {
 	id, _ := xp.ProviderID(mr)
 	name, known := d.nameOf(mr, id)
@@ -80,22 +80,22 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 	}
 }
 
-// nameOf returns the external-name of an MR with the id, if it is known for its kind and nothing
-// else in the backup or cluster says that it manages that.
+// nameOf returns the external-name that belongs to a provider's id, if it is known for the MR's
+// kind and no other MR claims it.
 func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalname.Name, bool) {
 	gk := mr.GroupVersionKind().GroupKind()
 	name, known := externalname.Known(gk, id)
-	if !known || xp.IsDoubted(mr) || d.managing(gk)[id] > 1 {
+	if !known || xp.IsDoubted(mr) || d.countManagers(gk)[id] > 1 {
 		return externalname.Name{}, false
 	}
 
 	return name, true
 }
 
-// managing says how many MRs of a kind say of themselves, by their external-name or what their
-// provider calls it, that they manage what goes by that.
-func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
-	if by, is := d.managers[gk]; is {
+// countManagers counts the MRs of a kind by the external resources that they name, with their
+// external-name or their provider's id.
+func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
+	if by, is := d.managerCounts[gk]; is {
 		return by
 	}
 	by := map[string]int{}
@@ -111,18 +111,17 @@ func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 			by[external]++
 		}
 	}
-	if d.managers == nil {
-		d.managers = map[schema.GroupKind]map[string]int{}
+	if d.managerCounts == nil {
+		d.managerCounts = map[schema.GroupKind]map[string]int{}
 	}
-	d.managers[gk] = by
+	d.managerCounts[gk] = by
 
 	return by
 }
 
-// identitySeverity says how grave it is that an MR has no sure identity; "" if it is as it should
-// be. In a cluster that is alive it may just be being created: a provider says so before it asks
-// the cloud, and one that creates asynchronously writes the name when that is over, which can take
-// very long.
+// identitySeverity returns the severity of a missing identity; "" if it is normal. In a cluster the
+// external resource may be under creation. A provider records that before it calls the cloud; one
+// that creates asynchronously writes the external-name at the end, which can take very long.
 func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.Code) report.Severity {
 	if d.of == Backup {
 		return report.Grave
@@ -135,7 +134,7 @@ func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.
 		return ""
 	case isHeld(mr), restored, ready.Status == "True", code == report.IdentityInFlight && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
 		return report.Grave
-	case d.Now.Sub(lastChange(mr)) < patienceProvider:
+	case d.Now.Sub(lastChange(mr)) < stuckAfterProvider:
 		return ""
 	default:
 		return report.Warning

@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An MR without an external-name is no problem of a backup if the restore knows it, and says where
-// from.
+// An MR without an external-name is a warning only if a restore can derive the name. The message
+// states the source.
 func TestInspectKnowsKinds(t *testing.T) {
 	vpc := func(name string, o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.MR(name, append([]xptest.Option{
@@ -64,7 +64,7 @@ func TestInspectKnowsKinds(t *testing.T) {
 	}
 }
 
-// What upjet had not found yet is told of a backup, and what it had is not.
+// In a backup an MR that upjet has not observed is a warning, and an observed one is not.
 func TestInspectNamesUnfound(t *testing.T) {
 	upjets := func(name string, o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.MR(name, append([]xptest.Option{xptest.JSON(`{"spec":{"initProvider":{}}}`)}, o...)...)

@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// When a hold was taken off and the XR composed anew, the cluster alone tells afterwards which
-// restore that was, and what has taken the place of what.
+// After a hold was taken off and the XR composed new resources, the cluster shows which Restore it
+// was, and which resource replaced which.
 func TestValidateNamesWhatARestoreLost(t *testing.T) {
 	const back, later, earlier = "2026-01-02T11:00:00Z", "2026-01-02T11:05:00Z", "2026-01-01T11:00:00Z"
 	x := xptest.XR("x", xptest.Reconciled())

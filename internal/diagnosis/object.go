@@ -13,31 +13,32 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Source has an object, which it need not have in memory.
+// A Source provides an object, which need not be in memory.
 type Source interface {
-	// Part returns what of the object has a shape, or more; all of it for nil. It is not changed.
+	// Part returns at least the part of the object that a shape describes; the whole object for
+	// nil. Callers must not change it.
 	Part(shape *pack.Shape) *unstructured.Unstructured
 }
 
-// memorySource is a Source that has its object.
+// memorySource is the Source of an object in memory.
 type memorySource struct{ u *unstructured.Unstructured }
 
 func (g memorySource) Part(*pack.Shape) *unstructured.Unstructured { return g.u }
 
-// An object is what a diagnosis asks of each one, and where the rest is, of which it asks little.
+// An object is the part of each object that stays in memory. The rest comes from its Source.
 type object struct {
 	xp.Ref
 
 	uid types.UID
-	// controller is the UID of what controls it, "" also if nothing does.
+	// controller is the UID of its controller; "" also if it has none.
 	controller types.UID
 	traits     trait
 	source     Source
 }
 
-// Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not
-// what is in some fields; shapeNode of what a tree says of one; shapeOwner of who composes what;
-// shapeInput of what a provider reads; shapeList of what an XR composes.
+// These shapes limit what is read of many objects: shapeKnown for newObject, shapeNode for a tree,
+// shapeOwner for ownership, shapeInput for the Secrets that a provider reads, shapeList for the
+// resources that an XR lists.
 var (
 	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"spec": {
@@ -74,7 +75,7 @@ var (
 	}
 )
 
-// A trait is something that an object is or has.
+// A trait is a property of an object.
 type trait uint32
 
 const (
@@ -83,7 +84,7 @@ const (
 	isUsage
 	isDefinition
 	isManaged
-	// isPlatform is for packages too.
+	// isPlatform includes packages.
 	isPlatform
 	isComposed
 	isControlled
@@ -93,40 +94,38 @@ const (
 	isPublishing
 	isNative
 	isModern
-	// isCustomizedAccount is the ServiceAccount of one revision of a package that somebody has put
-	// something on.
+	// isCustomizedAccount is set for a ServiceAccount of a package revision with added settings.
 	isCustomizedAccount
-	// isOfRights is what Rights are made of.
+	// isOfRights is set for the kinds that Rights need.
 	isOfRights
-	// isNewer was backed up by a newer version of this plugin, in a format that this one can't
-	// read.
+	// isNewer is set if a newer version of this plugin made the backup, in a format that this
+	// version cannot read.
 	isNewer
 )
 
-// newObject looks at an object.
 func newObject(s Source, u *unstructured.Unstructured) *object {
 	o := &object{Ref: xp.RefTo(u), uid: u.GetUID(), source: s}
 	c, controlled := xp.Controller(u)
 	o.controller = c.UID
 	_, publishes := xp.SecretRef(u)
 	claim, composite, managed := xp.IsClaim(u), xp.IsComposite(u), xp.IsManaged(u)
-	o.note(isClaim, claim)
-	o.note(isComposite, composite)
-	o.note(isUsage, xp.IsUsage(u))
-	o.note(isDefinition, xp.IsDefinition(u))
-	o.note(isManaged, managed)
-	o.note(isPlatform, xp.IsPlatform(u) || xp.IsPackage(u))
-	o.note(isComposed, xp.IsComposed(u))
-	o.note(isControlled, controlled)
-	o.note(isDeleting, u.GetDeletionTimestamp() != nil)
-	o.note(isMarked, isHeld(u))
-	o.note(isUnsure, (managed || o.is(isMarked)) && isUnsureOf(u))
-	o.note(isPublishing, publishes && (claim || composite || managed))
-	o.note(isNative, xp.IsNative(u))
-	o.note(isModern, xp.NeedsV2(u))
-	o.note(isNewer, xp.CheckFormat(u) != nil)
-	o.note(isOfRights, concernsRights(u))
-	o.note(isCustomizedAccount, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
+	o.set(isClaim, claim)
+	o.set(isComposite, composite)
+	o.set(isUsage, xp.IsUsage(u))
+	o.set(isDefinition, xp.IsDefinition(u))
+	o.set(isManaged, managed)
+	o.set(isPlatform, xp.IsPlatform(u) || xp.IsPackage(u))
+	o.set(isComposed, xp.IsComposed(u))
+	o.set(isControlled, controlled)
+	o.set(isDeleting, u.GetDeletionTimestamp() != nil)
+	o.set(isMarked, isHeld(u))
+	o.set(isUnsure, (managed || o.is(isMarked)) && isUnsureOf(u))
+	o.set(isPublishing, publishes && (claim || composite || managed))
+	o.set(isNative, xp.IsNative(u))
+	o.set(isModern, xp.NeedsV2(u))
+	o.set(isNewer, xp.CheckFormat(u) != nil)
+	o.set(isOfRights, concernsRights(u))
+	o.set(isCustomizedAccount, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o
 }
@@ -137,16 +136,17 @@ func isUnsureOf(mr *unstructured.Unstructured) bool {
 	return identity != xp.Known && identity != xp.NeverCreated || xp.IsNeverObserved(mr)
 }
 
-func (o *object) note(t trait, has bool) {
+func (o *object) set(t trait, has bool) {
 	if has {
 		o.traits |= t
 	}
 }
 
-// byID are objects by their IDs, in two parts: many have the same group and kind.
+// byID indexes objects by group and kind, then by name. The two levels save memory: many objects
+// share a kind.
 type byID map[schema.GroupKind]map[types.NamespacedName]*object
 
-// add adds an object, unless there is one of its ID, and reports whether it did.
+// add adds an object and returns true, unless its ID exists already.
 func (b byID) add(o *object) bool {
 	gk, name := o.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 	if _, again := b[gk][name]; again {
@@ -165,7 +165,7 @@ func (b byID) get(r xp.Ref) *object {
 	return b[r.GroupVersionKind().GroupKind()][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
 }
 
-// all are the objects, in any order.
+// all iterates over the objects in random order.
 func (b byID) all() iter.Seq[*object] {
 	return func(yield func(*object) bool) {
 		for _, objects := range b {
@@ -182,10 +182,9 @@ func (o *object) is(t trait) bool { return o.traits&t != 0 }
 
 func (o *object) full() *unstructured.Unstructured { return o.source.Part(nil) }
 
-// fullObjects returns objects with all that they have.
 func fullObjects(objects []*object) []*unstructured.Unstructured { return parts(objects, nil) }
 
-// parts returns what of objects has a shape, or more.
+// parts returns at least the parts of objects that a shape describes.
 func parts(objects []*object, shape *pack.Shape) []*unstructured.Unstructured {
 	all := make([]*unstructured.Unstructured, len(objects))
 	for n, o := range objects {
@@ -200,17 +199,16 @@ func sorted(objects []*object) []*object {
 	return slices.SortedFunc(slices.Values(objects), func(a, b *object) int { return a.Compare(b.Ref) })
 }
 
-// isHeld reports whether u has the mark of a hold, readable or not, and not just that of another
-// object.
+// isHeld reports whether u has a mark, readable or not. A mark copied from another object does not
+// count.
 func isHeld(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 
 	return err != nil && !adoption.HoldsNothing(u, err) || h != nil
 }
 
-// isForged reports whether it says of itself that it is a claim and an XR, as nothing of
-// Crossplane's does.
+// isForged reports whether an object has the marks of both a claim and an XR, as no object of
+// Crossplane has.
 func (o *object) isForged() bool { return o.is(isClaim) && o.is(isComposite) }
 
-// controls reports whether an XR controls u.
 func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

@@ -12,61 +12,59 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Objects are those that a diagnosis is made of. All are added before anything is asked.
+// Objects are the objects of a diagnosis. Add all of them before any other call.
 type Objects struct {
 	byID  byID
 	byUID map[types.UID]*object
 	refs  map[types.UID][]xp.Ref
-	// lists are what each XR lists, and listed says which XRs list an object, if that was asked for
-	// since the last was added.
+	// lists are what each XR lists. listed caches listers; nil after an addition.
 	lists  []list
 	listed map[*object][]*object
-	// composites and the like are the objects by what they are.
+	// These are the objects by role.
 	composites, claims, managed, usages, definitions []*object
 	// platform are packages, XRDs, Compositions and CompositionRevisions.
 	platform []*object
-	// deployments are those of Crossplane.
+	// deployments are Crossplane's Deployments.
 	deployments []*object
-	// forged are those that say that they are claims and XRs.
+	// forged are objects with the marks of both a claim and an XR.
 	forged    []*object
 	malformed []report.Problem
-	// unreadable are the objects that are there and can't be read.
+	// unreadable are existing objects whose content cannot be read.
 	unreadable map[xp.ID]bool
-	// unread kinds are those that nothing is known of, broken ones those of them that the API
-	// server can't give anybody, and unserved ones those of which there can be no object.
+	// unread are kinds whose objects are not known, with the reason. broken are those among them
+	// that the API server fails to list for any user. unserved are kinds that the API server does
+	// not serve.
 	unread, broken map[schema.GroupKind]string
 	unserved       map[schema.GroupKind]bool
-	// secretive are the XRs whose resourceRefs can't be read, and roots are the XRs by name.
-	secretive map[types.UID]bool
-	roots     map[string][]*object
-	// namespace is the only one that was looked into; "" if all were.
+	// unreadRefs are the XRs whose resourceRefs cannot be read. roots are the XRs by name.
+	unreadRefs map[types.UID]bool
+	roots      map[string][]*object
+	// namespace is the only one that was read; "" for all.
 	namespace string
-	// all are those of byID in their order, if it was asked for since the last was added.
+	// all caches sortedAll; nil after an addition.
 	all []*object
-	// owners are XRs without what no ownership depends on, as far as they were asked for: to read
-	// one that lists thousands takes long.
+	// owners caches XRs reduced to shapeOwner: reading an XR that lists thousands takes long.
 	owners map[*object]xp.Composite
 }
 
-// A list is what an XR lists.
 type list struct {
 	xr   *object
 	refs []xp.Ref
 }
 
-// NewObjects returns Objects of which there are none.
+// NewObjects returns empty Objects.
 func NewObjects() *Objects {
 	return &Objects{
 		byID: byID{}, byUID: map[types.UID]*object{}, refs: map[types.UID][]xp.Ref{},
 		unreadable: map[xp.ID]bool{}, unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
-		secretive: map[types.UID]bool{}, roots: map[string][]*object{}, owners: map[*object]xp.Composite{},
+		unreadRefs: map[types.UID]bool{}, roots: map[string][]*object{}, owners: map[*object]xp.Composite{},
 	}
 }
 
-// Add adds an object, unless it was added before.
+// Add adds an object, unless its ID exists already.
 func (o *Objects) Add(u *unstructured.Unstructured) { o.AddFrom(memorySource{u}) }
 
-// AddFrom adds the object of a Source, unless it was added before.
+// AddFrom adds the object of a Source, unless its ID exists already.
 func (o *Objects) AddFrom(s Source) {
 	u := s.Part(shapeKnown)
 	self := newObject(s, u)
@@ -99,8 +97,8 @@ func (o *Objects) AddFrom(s Source) {
 	}
 }
 
-// addForged adds what says that it is a claim and an XR. It can refer to itself as both, so nothing
-// of what it refers to is followed.
+// addForged adds an object with the marks of both a claim and an XR. It could reference itself in
+// both roles, so its references are ignored.
 func (o *Objects) addForged(self *object) {
 	o.forged = append(o.forged, self)
 	o.malformed = append(o.malformed, report.Problem{
@@ -111,24 +109,24 @@ func (o *Objects) addForged(self *object) {
 	})
 }
 
-// isNew reports whether u waits for a person and looks like nothing of Crossplane's, since nobody
-// had reconciled it yet when it was backed up.
+// isNew reports whether u waits for a user's consent. At backup time no controller had reconciled
+// it, so it lacks the signs of a managed resource.
 func isNew(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 	if err != nil || h == nil || xp.IsSchedule(u) {
 		return false
 	}
-	_, kept := h.AwaitsConsent()
+	_, waits := h.AwaitsConsent()
 
-	return kept
+	return waits
 }
 
-// AddWitness adds an XR that is no subject itself, and of which only counts what it lists.
+// AddWitness adds an XR that is not diagnosed. Only its references count.
 func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 	if o.byUID[xr.GetUID()] == nil {
 		self := newObject(memorySource{xr}, xr)
 		o.byUID[self.uid] = self
-		refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
+		refs, _ := xp.CompositeFrom(xr).ResourceRefs() // Unreadable references count as none.
 		o.addLists(self, refs)
 	}
 }
@@ -136,7 +134,7 @@ func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
 	refs, err := xp.CompositeFrom(u).ResourceRefs()
 	if err != nil {
-		o.secretive[xr.uid] = true
+		o.unreadRefs[xr.uid] = true
 		o.malformed = append(o.malformed, report.Problem{
 			Code: report.Malformed, Severity: report.Grave, Object: xr.Ref, Reason: err.Error(),
 			Next: "correct its resourceRefs: nothing is known of what it composes",
@@ -166,26 +164,26 @@ func (o *Objects) listers(of *object) []*object {
 	return o.listed[of]
 }
 
-// AddUnread says that the objects of a kind may not be read, and why: that one is not there proves
+// AddUnread records that the user may not read a kind, and why. A missing object of it proves
 // nothing.
 func (o *Objects) AddUnread(gk schema.GroupKind, why string) { o.unread[gk] = why }
 
-// AddBroken says that the API server can't give the objects of a kind, and why.
+// AddBroken records that the API server fails to list a kind, and why.
 func (o *Objects) AddBroken(gk schema.GroupKind, why string) { o.unread[gk], o.broken[gk] = why, why }
 
-// AddUnserved says that the API server does not serve a kind.
+// AddUnserved records that the API server does not serve a kind.
 func (o *Objects) AddUnserved(gk schema.GroupKind) { o.unserved[gk] = true }
 
-// Limit says that of namespaced kinds only what is in the namespace is added.
+// Limit records that namespaced objects come from one namespace only.
 func (o *Objects) Limit(namespace string) { o.namespace = namespace }
 
-// AddMalformed says that an object is there and can't be read.
+// AddMalformed records an object that exists and cannot be read.
 func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, reason, next string) {
 	o.unreadable[r.ID()] = true
 	o.malformed = append(o.malformed, report.Problem{Code: report.Malformed, Severity: severity, Object: r, Reason: reason, Next: next})
 }
 
-// Get returns the object that r names; nil if it is not there.
+// Get returns the object that r names; nil if there is none.
 func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
 	u := o.get(r)
 	if u == nil {
@@ -208,7 +206,8 @@ func (o *Objects) sortedAll() []*object {
 	return o.all
 }
 
-// Missing returns what XRs and claims refer to, of what can be there, and has not been added.
+// Missing returns the objects that XRs and claims reference and that were not added, unless their
+// kind is unread.
 func (o *Objects) Missing() []xp.Ref {
 	var missing []xp.Ref
 	need := func(r xp.Ref, ok bool) {
@@ -231,8 +230,8 @@ func (o *Objects) Missing() []xp.Ref {
 	return missing
 }
 
-// Controllers returns the controllers, which have not been added, of what XRs compose or composed.
-// They are in the namespace of what they control, or in none.
+// Controllers returns the kinds of missing controllers of composed resources. A controller is
+// cluster-scoped or in the namespace of the object that it controls.
 func (o *Objects) Controllers() []schema.GroupVersionKind {
 	seen := map[schema.GroupVersionKind]bool{}
 	var kinds []schema.GroupVersionKind
@@ -251,7 +250,7 @@ func (o *Objects) Controllers() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Composed returns the kinds of what XRs list, each once.
+// Composed returns the kinds that XRs list, each once.
 func (o *Objects) Composed() []schema.GroupVersionKind {
 	seen := map[schema.GroupKind]bool{}
 	var kinds []schema.GroupVersionKind
@@ -267,7 +266,8 @@ func (o *Objects) Composed() []schema.GroupVersionKind {
 	return kinds
 }
 
-// IsUnread reports whether nothing is known of what r names.
+// IsUnread reports whether the object that r names could not be read, so that its absence proves
+// nothing.
 func (o *Objects) IsUnread(r xp.Ref) bool {
 	return o.unreadable[r.ID()] || o.isUnreadKind(r.APIVersion, r.Kind) || o.namespace != "" && r.Namespace != "" && r.Namespace != o.namespace
 }

@@ -27,17 +27,17 @@ func (d *diagnosis) checkPlatform() {
 	}
 }
 
-// checkReadings finds what the functions of XRs read beside what these compose, and that is not in
-// the backup, or can't be told to be.
-func (d *diagnosis) checkReadings() {
-	told := map[xp.Ref]bool{}
+// checkPipelineInputs finds objects that an XR's functions read besides its composed resources, and
+// that the backup lacks or may lack.
+func (d *diagnosis) checkPipelineInputs() {
+	reported := map[xp.Ref]bool{}
 	for _, xr := range sorted(d.composites) {
 		r := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: xp.CompositeFrom(xr.full()).Revision()}
 		revision := d.get(r)
-		if revision == nil || told[r] {
+		if revision == nil || reported[r] {
 			continue
 		}
-		told[r] = true
+		reported[r] = true
 		reads := xp.PipelineInputsOf(revision.full())
 		for _, name := range reads.Environments {
 			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
@@ -53,17 +53,16 @@ func (d *diagnosis) checkReadings() {
 	}
 }
 
-// checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
+// checkDefinitions finds XRDs that are being deleted. The deletion ends with the last XR.
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range fullObjects(sorted(d.definitions)) {
-		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= patience || d.hasAnyOf(xrd)) {
+		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
 			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
 	}
 }
 
-// hasAnyOf reports whether there are XRs or claims that an XRD defines. One without any is gone in
-// a moment.
+// hasAnyOf reports whether an XRD has XRs or claims. Without any its deletion takes a moment only.
 func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *object) bool {
 		return xp.Defines(xrd, u.GroupVersionKind().GroupKind())

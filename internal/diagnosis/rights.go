@@ -9,17 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Rights are what there is to know of the rights that people give to packages beside those that
-// Crossplane gives them.
+// Rights are the roles that users give to packages, besides those that Crossplane gives them.
 type Rights struct {
 	Grants []xp.Grant
-	// Revisions are those of providers and functions, and Configs the DeploymentRuntimeConfigs.
+	// Revisions are of providers and functions. Configs are the DeploymentRuntimeConfigs.
 	Revisions, Configs []*unstructured.Unstructured
-	// Namespace is Crossplane's, in which packages run; "" if that is not known.
+	// Namespace is the one of Crossplane, in which packages run; "" if unknown.
 	Namespace string
 }
 
-// concernsRights reports whether an object is of a kind that Rights are made of.
+// concernsRights reports whether Rights need objects of this kind.
 func concernsRights(u *unstructured.Unstructured) bool {
 	switch u.GroupVersionKind().GroupKind() {
 	case xp.KindRoleBinding.GroupKind(), xp.KindClusterRoleBinding.GroupKind(), xp.KindProviderRevision.GroupKind(), xp.KindFunctionRevision.GroupKind(),
@@ -30,7 +29,7 @@ func concernsRights(u *unstructured.Unstructured) bool {
 	}
 }
 
-// Add adds an object of one of the kinds that matter.
+// Add adds an object, if its kind matters.
 func (r *Rights) Add(u *unstructured.Unstructured) {
 	g, isGrant := xp.GrantOf(u)
 	switch {
@@ -43,8 +42,8 @@ func (r *Rights) Add(u *unstructured.Unstructured) {
 	}
 }
 
-// NamesRevisions reports whether a role is given to what is called as a revision of some package
-// would be.
+// NamesRevisions reports whether a role is given to a ServiceAccount with the name of a package
+// revision.
 func (r *Rights) NamesRevisions() bool {
 	return slices.ContainsFunc(r.Grants, func(g xp.Grant) bool {
 		return slices.ContainsFunc(g.Accounts, func(account xp.Ref) bool {
@@ -55,10 +54,9 @@ func (r *Rights) NamesRevisions() bool {
 	})
 }
 
-// Misplaced finds roles that are given to the ServiceAccount of one revision of a package. In a
-// backup these are warnings about the active revisions, since another cluster can have others; in a
-// cluster they are problems if the package runs as another ServiceAccount now, to which nothing
-// gives the role.
+// Misplaced finds roles given to the ServiceAccount of one package revision. In a backup it warns
+// about active revisions: another cluster can have others. In a cluster it is a problem if the
+// package runs as another ServiceAccount now that lacks the role.
 func (r *Rights) Misplaced(of Subject) []report.Problem {
 	var problems []report.Problem
 	for _, g := range r.Grants {
@@ -76,7 +74,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 				xp.Label(active[0], xp.LabelPackage)
 			switch isRunning := slices.Contains(runs, account); {
 			case of == Backup && isRunning:
-				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, and does not have that role there then; " + nameIt
+				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, and does not have that role there then; " + nameHint
 			case of == Cluster && !isRunning && !r.areGiven(g, runs):
 				p.Severity = report.Grave
 				p.Reason += "; that runs as " + runs[0].String() + " now, to which nothing gives that role"
@@ -85,7 +83,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 					add = add.With("-n", g.Binding.Namespace)
 				}
 				add = add.Word("set", "subject", g.Binding.Kind).On(g.Binding.Name).With("--serviceaccount", runs[0].Namespace+":"+runs[0].Name)
-				p.Next = "if it needs that: " + add.String() + "; " + nameIt
+				p.Next = "if it needs that: " + add.String() + "; " + nameHint
 			default:
 				continue
 			}
@@ -96,12 +94,12 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 	return problems
 }
 
-// nameIt is how a package has the same ServiceAccount in each cluster.
-const nameIt = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
+// nameHint is how to give a package the same ServiceAccount in each cluster.
+const nameHint = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
 	"name that in the package's runtimeConfigRef, and give the role to it"
 
-// activeLike returns the active revisions of the package of which a ServiceAccount is named after a
-// revision, whichever that is.
+// activeLike returns the active revisions of the package that a ServiceAccount belongs to by its
+// name.
 func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 	pkg, ok := xp.SplitRevisionName(account.Name)
 	if !ok || r.Namespace != "" && account.Namespace != r.Namespace {
@@ -115,8 +113,7 @@ func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 	})
 }
 
-// checkRights finds roles in a backup that are given to what only one revision of a package runs
-// as.
+// checkRights finds misplaced roles in a backup.
 func (d *diagnosis) checkRights() {
 	r := &Rights{Namespace: d.RanOn().Namespace}
 	for _, o := range d.sortedAll() {
@@ -127,7 +124,7 @@ func (d *diagnosis) checkRights() {
 	d.found = append(d.found, r.Misplaced(Backup)...)
 }
 
-// areGiven reports whether one of the ServiceAccounts is given the same role in the same place.
+// areGiven reports whether one of the ServiceAccounts has the same role in the same place.
 func (r *Rights) areGiven(g xp.Grant, accounts []xp.Ref) bool {
 	return slices.ContainsFunc(r.Grants, func(o xp.Grant) bool { return o.IsSameAs(g) && slices.ContainsFunc(accounts, o.GivesTo) })
 }

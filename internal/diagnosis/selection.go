@@ -9,24 +9,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Selection is what of the objects is asked for. All of it must hold; the zero value is
-// everything.
+// A Selection limits a report. All conditions must hold; the zero value selects everything.
 type Selection struct {
-	// Namespace is one in which the trees have something.
+	// Namespace selects trees with an object in it.
 	Namespace string
-	// Restore is the one that created something of the trees, as namespace/name, and Label what
-	// Velero writes on that.
+	// Restore selects trees with an object that this Restore created, as namespace/name. Label is
+	// the value of Velero's restore label.
 	Restore string
 	Label   string
-	// Gone says that there is no such Restore any more.
+	// Gone is set if the Restore does not exist any more.
 	Gone bool
-	// Names are those of XRs, claims or roots of the trees, as namespace/name, or name if they are
-	// cluster-scoped, or kind/name or kind.group/name, wherever they are.
+	// Names are XRs, claims or roots: namespace/name, or name if cluster-scoped; kind/name and
+	// kind.group/name match in any namespace.
 	Names []string
 }
 
-// Select returns those of the trees that are asked for, and the problems that are about them. What
-// is asked for and is not there is a problem too.
+// Select returns the selected trees and the problems about them. A name or Restore without objects
+// is a problem too.
 func (o *Objects) Select(c Selection, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
 	if c.Namespace == "" && c.Restore == "" && len(c.Names) == 0 {
 		return trees, problems
@@ -40,7 +39,7 @@ func (o *Objects) Select(c Selection, trees []*report.Node, problems []report.Pr
 		}
 	}
 	problems = slices.DeleteFunc(slices.Clone(problems), func(p report.Problem) bool { return !s.concerns(p) })
-	// What was left behind by a tree is a tree by itself.
+	// An object that a tree left behind is a tree of its own.
 	about := map[xp.ID]bool{}
 	for _, p := range problems {
 		about[p.Object.ID()] = true
@@ -55,19 +54,19 @@ type selector struct {
 	Selection
 
 	kept map[xp.ID]bool
-	// found are the Names that there are.
+	// found are the Names that matched.
 	found    map[string]bool
 	restored bool
 }
 
-// wants reports whether a tree is asked for.
+// wants reports whether a tree is selected.
 func (s *selector) wants(tree *report.Node) bool {
 	named, restored, here := len(s.Names) == 0, s.Restore == "", s.Namespace == ""
 	var visit func(n *report.Node)
 	visit = func(n *report.Node) {
 		here = here || n.Namespace == s.Namespace
 		if n.State == report.Missing || n.State == report.Foreign || n.State == report.Unread {
-			return // It is not of this tree.
+			return // It belongs to another tree, or is unknown.
 		}
 		restored = restored || s.isRestored(n)
 		for _, name := range s.Names {
@@ -85,7 +84,7 @@ func (s *selector) wants(tree *report.Node) bool {
 	return named && restored && here
 }
 
-// isNamed reports whether a name is that of an object.
+// isNamed reports whether a name matches an object.
 func isNamed(r xp.Ref, name string) bool {
 	kind, bare, ok := strings.Cut(name, "/")
 
@@ -93,7 +92,7 @@ func isNamed(r xp.Ref, name string) bool {
 		(strings.EqualFold(kind, r.Kind) || strings.EqualFold(kind, r.GroupVersionKind().GroupKind().String()))
 }
 
-// isRestored reports whether the Restore that is asked for has created an object, or holds it.
+// isRestored reports whether the Restore created an object, or holds it.
 func (s *selector) isRestored(n *report.Node) bool {
 	if n.Hold != nil && n.Hold.Restore == s.Restore {
 		return true
@@ -110,10 +109,10 @@ func (s *selector) keep(n *report.Node) {
 	}
 }
 
-// concerns reports whether a problem is about what was chosen. What is not known and what goes on
-// with a whole kind may be.
+// concerns reports whether a problem is about a selected object. A problem with a whole kind may
+// be.
 func (s *selector) concerns(p report.Problem) bool {
-	switch p.Code { //nolint:exhaustive // The others are about one object.
+	switch p.Code { //nolint:exhaustive // The other codes are about one object.
 	case report.NotRead, report.DefinitionDying:
 		return true
 	}
@@ -121,7 +120,7 @@ func (s *selector) concerns(p report.Problem) bool {
 	return s.kept[p.Object.ID()] || slices.ContainsFunc(p.Others, func(r xp.Ref) bool { return s.kept[r.ID()] })
 }
 
-// missing are the problems with what is asked for and is not there.
+// missing returns a problem for each name, and for the Restore, without objects.
 func (s *selector) missing() []report.Problem {
 	var problems []report.Problem
 	for _, name := range s.Names {
@@ -153,7 +152,7 @@ func (s *selector) missing() []report.Problem {
 	return problems
 }
 
-// similarNames says where there is something of a name.
+// similarNames returns a hint where the name exists.
 func (s *selector) similarNames(bare string) string {
 	var names []string
 	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
@@ -168,7 +167,7 @@ func (s *selector) similarNames(bare string) string {
 	return "run validate without names to see what there is; if it was in a backup, see what its restore did: velero restore describe --details"
 }
 
-// Explain writes what held objects wait for onto the nodes of trees.
+// Explain adds what held objects wait for to the nodes of trees.
 func (s ClusterState) Explain(trees []*report.Node) {
 	for _, n := range trees {
 		if plan, ok := s.Plans[n.ID()]; ok && n.Hold != nil {

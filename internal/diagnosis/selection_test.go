@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestChoose(t *testing.T) {
+func TestSelect(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled())
 	nested := xptest.XR("n", xptest.ControlledBy(x), xptest.Reconciled())
 	mr := xptest.MR("b", xptest.ControlledBy(nested), xptest.Labelled(xp.LabelComposite, "x"), xptest.Labelled(xp.LabelRestore, "monday"), ready("True"),
@@ -60,7 +60,7 @@ func TestChoose(t *testing.T) {
 			reason: "A tree is in each namespace that it has something in.", choice: Selection{Namespace: xptest.Namespace},
 			trees: []string{"team-a/c", "team-a/o", "duplicate", "orphan"}, problems: append([]string{leaked}, of...),
 		},
-		"Nobody": {
+		"NotFound": {
 			reason: "What is named and not there is a problem.", choice: Selection{Names: []string{"team-b/c", "nobody"}},
 			problems: []string{"problem NotFound * team-b/c", "problem NotFound * nobody"},
 		},
@@ -77,7 +77,7 @@ func TestChoose(t *testing.T) {
 			if diff := cmp.Diff(append([]string{}, tc.trees...), got); diff != "" {
 				t.Errorf("%s\ntrees: -want, +got:\n%s", tc.reason, diff)
 			}
-			found := said(problems)
+			found := summaries(problems)
 			slices.Sort(found)
 			slices.Sort(tc.problems)
 			if diff := cmp.Diff(tc.problems, found); diff != "" {
@@ -87,7 +87,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestChooseSaysWhatElseThereIs(t *testing.T) {
+func TestSelectSuggestsNames(t *testing.T) {
 	o := objectsOf(xptest.Claim("c", xptest.Reconciled()))
 	_, problems := o.Select(Selection{Names: []string{"c"}}, o.Trees(), nil)
 	if len(problems) != 1 || problems[0].Next != "did you mean team-a/c?" {

@@ -8,8 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero alone brings what was published with a secret store back with the UID on it that its owner
-// had.
+// Velero alone restores a Secret of a secret store with the old UID of its owner.
 func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
 	const message = "cannot publish connection details: cannot write to secret store: cannot apply secret: existing secret is not owned by UID \"new\""
 	const mend = "mend that; its events tell more: kubectl describe"

@@ -11,9 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Trees returns the trees that the objects make, in a stable order: claims with their XRs, XRs
-// without a claim or a parent, and MRs that belong to no XR. Links are followed only if they hold
-// both ways.
+// Trees returns the trees of the objects in a stable order: claims with their XRs, XRs without a
+// claim or parent, and MRs without an XR. It follows a reference only if both sides agree.
 func (o *Objects) Trees() []*report.Node {
 	f := &treeBuilder{objects: o, placed: map[*object]bool{}}
 	for _, claim := range sorted(o.claims) {
@@ -27,10 +26,10 @@ func (o *Objects) Trees() []*report.Node {
 	for _, u := range sorted(o.forged) {
 		f.addTree(f.node(u, u.source.Part(shapeNode)))
 	}
-	// What is left is a ring of XRs, each listed by another.
+	// The rest are rings of XRs, each listed by another one.
 	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
 		if !f.placed[u] {
-			f.addTree(f.any(u))
+			f.addTree(f.subtree(u))
 		}
 	}
 
@@ -48,7 +47,7 @@ func (o *Objects) parent(u *object) *object {
 	return nil
 }
 
-// isComposedBy reports whether an XR that lists u composes it: no other object controls it.
+// isComposedBy reports whether an XR that lists u composes it: no other object controls u.
 func (o *Objects) isComposedBy(xr, u *object) bool {
 	switch {
 	case u.isForged() || xr.isForged():
@@ -67,21 +66,21 @@ func (o *Objects) isComposedBy(xr, u *object) bool {
 
 type treeBuilder struct {
 	objects *Objects
-	// placed are the objects that are in a tree already: a ring of XRs, or an object that two XRs
-	// list, must not come twice.
+	// placed are the objects that are in a tree already. A ring of XRs, or an object that two XRs
+	// list, must not appear twice.
 	placed map[*object]bool
 	roots  []*report.Node
-	// level is how deep the XR is that is looked at, and deeper are XRs that are too deep, of which
-	// each has a tree of its own.
+	// level is the depth of the current XR. deeper are XRs below maxDepth, which become trees of
+	// their own.
 	level  int
 	deeper []*object
 }
 
-// deepest is how many XRs are below one another in a tree: what is printed of one grows with the
-// square of that.
-const deepest = 100
+// maxDepth limits the XRs below each other in a tree. The output of a tree grows with the square of
+// its depth.
+const maxDepth = 100
 
-// addTree adds a tree, and what was too deep for it.
+// addTree adds a tree, and the XRs that are too deep for it.
 func (f *treeBuilder) addTree(root *report.Node) {
 	f.roots = append(f.roots, root)
 	for len(f.deeper) > 0 {
@@ -93,7 +92,7 @@ func (f *treeBuilder) addTree(root *report.Node) {
 	}
 }
 
-func (f *treeBuilder) any(o *object) *report.Node {
+func (f *treeBuilder) subtree(o *object) *report.Node {
 	if o.is(isComposite) {
 		return f.composite(o)
 	}
@@ -137,17 +136,17 @@ func (f *treeBuilder) composite(o *object) *report.Node {
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing})
 		case f.placed[child] || !f.objects.isComposedBy(o, child):
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: roleOf(child), State: report.Foreign})
-		case child.is(isComposite) && f.level == deepest:
+		case child.is(isComposite) && f.level == maxDepth:
 			f.deeper = append(f.deeper, child)
 		default:
-			n.Children = append(n.Children, f.any(child))
+			n.Children = append(n.Children, f.subtree(child))
 		}
 	}
 
 	return n
 }
 
-// node returns what a resource says of itself.
+// node returns the node of an object, without children.
 func (f *treeBuilder) node(o *object, u *unstructured.Unstructured) *report.Node {
 	f.placed[o] = true
 	n := &report.Node{
@@ -161,7 +160,7 @@ func (f *treeBuilder) node(o *object, u *unstructured.Unstructured) *report.Node
 		return n
 	}
 	if h, err := adoption.HoldOf(o.full()); err == nil && h != nil {
-		n.Hold = &report.Hold{Restore: h.Restore, Since: parsed(h.Since), Unpaused: parsed(h.Unpaused)}
+		n.Hold = &report.Hold{Restore: h.Restore, Since: parseTime(h.Since), Unpaused: parseTime(h.Unpaused)}
 	}
 
 	return n
@@ -181,7 +180,7 @@ func (f *treeBuilder) state(u *object) report.State {
 	xr := f.objects.parent(u)
 	switch {
 	case xr == nil && u.is(isComposite):
-		return report.Adopted // It is nobody's but its own.
+		return report.Adopted // It is a root.
 	case xr == nil:
 		return report.Alone
 	case xr.is(isMarked):
@@ -221,7 +220,7 @@ func conditionOf(u *unstructured.Unstructured, conditionType string) *report.Con
 	return condition
 }
 
-func parsed(stamp string) *time.Time {
+func parseTime(stamp string) *time.Time {
 	t, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
 		return nil

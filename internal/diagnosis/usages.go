@@ -8,8 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkUsages finds Usages that XRs have left behind, which forbid the deletion of what nobody
-// uses.
+// checkUsages finds Usages that XRs have left behind. They block a deletion although nothing uses
+// the object any more.
 func (d *diagnosis) checkUsages() {
 	var composed []*unstructured.Unstructured
 	for _, u := range fullObjects(sorted(d.usages)) {
@@ -21,7 +21,7 @@ func (d *diagnosis) checkUsages() {
 		return
 	}
 	for _, left := range adoption.Leftovers(composed, parts(d.composites, shapeList)) {
-		if d.of == Cluster && d.isGoing(left.Usage) {
+		if d.of == Cluster && d.isSoonGone(left.Usage) {
 			continue
 		}
 		next := left.Next()
@@ -35,9 +35,9 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isGoing reports whether a Usage is being deleted and may well be gone soon: Crossplane keeps it
-// until what uses the used object is gone.
-func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
+// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it
+// until the using object is gone.
+func (d *diagnosis) isSoonGone(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {
 		return false
@@ -45,5 +45,5 @@ func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
 	user, ok := xp.User(usage)
 	u := d.Get(user)
 
-	return d.Now.Sub(deleted.Time) < patience || ok && u != nil && u.GetDeletionTimestamp() != nil
+	return d.Now.Sub(deleted.Time) < stuckAfter || ok && u != nil && u.GetDeletionTimestamp() != nil
 }

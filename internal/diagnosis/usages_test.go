@@ -41,7 +41,7 @@ func TestUsages(t *testing.T) {
 			}
 			o := objectsOf(xptest.With(x, xptest.Refs(refs...)), of, tc.by, tc.usage)
 			problems := Validate(o, ClusterState{Now: now})
-			if diff := cmp.Diff(tc.want, said(problems)); diff != "" {
+			if diff := cmp.Diff(tc.want, summaries(problems)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			for _, p := range problems {

@@ -152,29 +152,29 @@ func TestValidate(t *testing.T) {
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreatePending, ago(time.Hour)), xptest.Synced("False", "ReconcileError", "cannot determine creation result"))),
 			want:    []string{"problem IdentityInFlight Bucket b", "warning NotSynced Bucket b"},
 		},
-		"Nameless":       {reason: "What is there and has no name is made anew by the next provider.", objects: all(nameless()), want: []string{"problem IdentityMissing Bucket b"}},
-		"NamelessNever":  {reason: "Unless its provider may not.", objects: all(nameless(xptest.JSON(`{"spec":{"managementPolicies":["Observe","Update"]}}`)))},
-		"NamelessUnborn": {reason: "What never was can be made.", objects: all(nameless(xptest.Without("status"), xptest.Without("metadata", "finalizers"), xptest.Annotated(xp.AnnotationCreateFailed, ago(time.Hour)), xptest.Synced("True", "", "")))},
-		"NamelessSlow": {
+		"NoExternalName":      {reason: "What is there and has no name is made anew by the next provider.", objects: all(nameless()), want: []string{"problem IdentityMissing Bucket b"}},
+		"NoExternalNameNever": {reason: "Unless its provider may not.", objects: all(nameless(xptest.JSON(`{"spec":{"managementPolicies":["Observe","Update"]}}`)))},
+		"NeverCreated":        {reason: "What never was can be made.", objects: all(nameless(xptest.Without("status"), xptest.Without("metadata", "finalizers"), xptest.Annotated(xp.AnnotationCreateFailed, ago(time.Hour)), xptest.Synced("True", "", "")))},
+		"NoExternalNameSlow": {
 			reason: "A create that takes long may have gone wrong.", want: []string{"warning IdentityMissing Bucket b", "warning NotReady Bucket b"},
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Hour)), ready("False"))),
 		},
-		"NamelessRestored": {
+		"NoExternalNameRestored": {
 			reason: "What was restored is not being created.", want: []string{"problem IdentityMissing Bucket b"},
 			objects: all(nameless(xptest.Labelled(xp.LabelRestore, "r"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Second)), changed(time.Second), xptest.Without("status"))),
 		},
-		"XRDDying": {
+		"XRDTerminating": {
 			reason: "With its XRD an XR goes.", objects: all(x, xptest.XRD("orders", defines, deleted(time.Second))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"},
 		},
-		"XRDGoing":  {reason: "An XRD without XRs is gone in a moment.", objects: all(xptest.XRD("orders", defines, deleted(time.Second)))},
-		"XRDCannot": {reason: "Unless it can't.", objects: all(xptest.XRD("orders", defines, deleted(time.Hour))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"}},
-		"StuckNew":  {reason: "Nobody has ever reconciled it.", objects: all(xptest.XR("x")), want: []string{"problem Stuck XOrder x"}},
+		"XRDJustDeleted":    {reason: "An XRD without XRs is gone in a moment.", objects: all(xptest.XRD("orders", defines, deleted(time.Second)))},
+		"XRDDeletedLongAgo": {reason: "Unless it can't.", objects: all(xptest.XRD("orders", defines, deleted(time.Hour))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"}},
+		"StuckNew":          {reason: "Nobody has ever reconciled it.", objects: all(xptest.XR("x")), want: []string{"problem Stuck XOrder x"}},
 		"StuckOld": {
 			reason: "Nobody has since it was changed.", objects: all(xptest.With(x, xptest.Generation(3), xptest.OfGeneration(2), changed(2*time.Minute))), want: []string{"problem Stuck XOrder x"},
 		},
-		"StuckAtLast": {reason: "It has had the time that it may take.", objects: all(xptest.XR("x", changed(patience))), want: []string{"problem Stuck XOrder x"}},
+		"StuckAtLast": {reason: "It has had the time that it may take.", objects: all(xptest.XR("x", changed(stuckAfter))), want: []string{"problem Stuck XOrder x"}},
 		"StuckMRAtLast": {
-			reason: "So has an MR.", objects: all(xptest.MR("b", changed(patienceProvider))), want: []string{"problem Stuck Bucket b"},
+			reason: "So has an MR.", objects: all(xptest.MR("b", changed(stuckAfterProvider))), want: []string{"problem Stuck Bucket b"},
 		},
 		"NoGeneration": {reason: "Crossplane v1 does not say as of when it has reconciled something.", objects: all(xptest.With(x, xptest.Generation(3)))},
 		"StuckPaused":  {reason: "It is not paused any more.", objects: all(xptest.XR("x", xptest.SeenPaused())), want: []string{"problem Stuck XOrder x"}},
@@ -183,7 +183,7 @@ func TestValidate(t *testing.T) {
 		"NotSynced":    {reason: "It says so itself.", objects: all(xptest.XR("x", xptest.Synced("False", "ReconcileError", "no"))), want: []string{"warning NotSynced XOrder x"}},
 		"NotReady":     {reason: "It says so itself.", objects: all(xptest.MR("b", ready("False"))), want: []string{"warning NotReady Bucket b"}},
 		"Quarantined": {
-			reason: "Somebody wants it held.", objects: all(away(xptest.With(lists, xptest.Without("status"))), away(claim)),
+			reason: "Somebody wants it held.", objects: all(quarantined(xptest.With(lists, xptest.Without("status"))), quarantined(claim)),
 			want: []string{"problem Quarantined OrderClaim team-a/c", "problem Quarantined XOrder x"},
 		},
 		"ByHand": {
@@ -196,7 +196,7 @@ func TestValidate(t *testing.T) {
 			want: []string{"problem Held Bucket new"},
 		},
 		"QuarantinedNew": {
-			reason: "Nobody had reconciled it yet.", objects: all(away(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
+			reason: "Nobody had reconciled it yet.", objects: all(quarantined(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
 			want: []string{"problem Quarantined Bucket new"},
 		},
 		"Exchanging": {
@@ -218,21 +218,21 @@ func TestValidate(t *testing.T) {
 			if tc.change != nil {
 				tc.change(o)
 			}
-			if diff := cmp.Diff(tc.want, said(Validate(o, ClusterState{Now: now}))); diff != "" {
+			if diff := cmp.Diff(tc.want, summaries(Validate(o, ClusterState{Now: now}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// What each has is no name, and to compare all of them would take for ever.
-func TestCrowdsAreNotCompared(t *testing.T) {
+// An external-name that many MRs share is no identity, and comparing all pairs would take too long.
+func TestManyMRsWithOneName(t *testing.T) {
 	for _, n := range []int{maxShared, maxShared + 1, maxShared + 9} {
 		var objects []*unstructured.Unstructured
 		for i := range n {
 			objects = append(objects, xptest.MR(fmt.Sprint("b", i), xptest.Annotated(xp.AnnotationExternalName, "default"), ready("True")))
 		}
-		// The first is no duplicate of another.
+		// The first one duplicates none before it.
 		if got := len(Validate(objectsOf(objects...), ClusterState{Now: now})); got != maxShared-1 {
 			t.Errorf("of %d MRs with one name %d are told of, not %d", n, got, maxShared-1)
 		}

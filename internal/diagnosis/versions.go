@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Versions returns what the objects say of versions: which Crossplane they need, which packages
-// were installed, and what XRDs define.
+// Versions returns the Crossplane versions that can run the objects, the installed packages, and
+// the kinds of the XRDs.
 func (o *Objects) Versions() []report.Version {
 	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
 	if i := o.RanOn(); i.Version != "" {
@@ -31,7 +31,7 @@ func (o *Objects) Versions() []report.Version {
 	return versions
 }
 
-// crossplane says which versions of Crossplane can run what there is, and why others can't.
+// crossplane returns the versions of Crossplane that can run the objects, and why others cannot.
 func (o *Objects) crossplane() string {
 	var old, modern []string
 	for _, u := range sorted(slices.Concat(o.platform, o.composites, o.usages)) {
@@ -44,17 +44,17 @@ func (o *Objects) crossplane() string {
 	}
 	switch {
 	case len(old) > 0 && len(modern) > 0:
-		return fmt.Sprintf("no version runs all of it: %s; %s", some(old), some(modern))
+		return fmt.Sprintf("no version runs all of it: %s; %s", firstOf(old), firstOf(modern))
 	case len(old) > 0:
-		return "v1 only: " + some(old)
+		return "v1 only: " + firstOf(old)
 	case len(modern) > 0:
-		return "v2 only: " + some(modern)
+		return "v2 only: " + firstOf(modern)
 	default:
 		return "v1 or v2"
 	}
 }
 
-func some(list []string) string {
+func firstOf(list []string) string {
 	if more := len(list) - 1; more > 0 {
 		return fmt.Sprintf("%s, and %d more", list[0], more)
 	}
@@ -62,7 +62,7 @@ func some(list []string) string {
 	return list[0]
 }
 
-// definedKinds says what an XRD defines.
+// definedKinds describes the kinds, versions and scope of an XRD.
 func definedKinds(xrd *unstructured.Unstructured) string {
 	var kinds, served []string
 	for _, k := range xp.DefinitionKinds(xrd) {

@@ -1,4 +1,4 @@
-// Package pack keeps many objects in little memory: an object is one string of bytes, in which what
-// objects have in common is a number, until somebody looks into it. To unpack one is many times as
-// fast as to decode its JSON.
+// Package pack keeps many objects in little memory: each object is one string of bytes in which
+// shared strings are numbers. Unpacking is many times faster than decoding JSON. It knows nothing
+// of Kubernetes; any package may import it. Start reading at Packer and Object.
 package pack

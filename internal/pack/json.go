@@ -10,12 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// deepest is how deep values are nested at most. Objects of Kubernetes are far from that.
-const deepest = 100
+// maxDepth limits the nesting of values. Kubernetes objects are far from it.
+const maxDepth = 100
 
-// JSON packs an object from its JSON: what decoding it as Kubernetes does and taking fields off
-// gives. It takes what an API server writes, and ok is false for anything that it is not sure to
-// read as Kubernetes does, be it wrong or only unusual.
+// JSON packs the fields of a shape from an object's JSON. The result equals decoding it as
+// Kubernetes does and removing the other fields. ok is false for JSON that Kubernetes may read in
+// another way, which includes invalid JSON. It accepts whatever an API server writes.
 func (p *Packer) JSON(document []byte, shape *Shape) (o Object, ok bool) {
 	p.begin()
 	p.source.Reset(document)
@@ -30,9 +30,9 @@ func (p *Packer) JSON(document []byte, shape *Shape) (o Object, ok bool) {
 	return p.end(), true
 }
 
-// read packs the value that comes next. It is false if it is not sure of what it reads.
+// read packs the next value. It returns false if Kubernetes may read it in another way.
 func (p *Packer) read(shape *Shape) bool {
-	switch kind := p.decoder.PeekKind(); kind { //nolint:exhaustive // The others are constants, or no value.
+	switch kind := p.decoder.PeekKind(); kind { //nolint:exhaustive // The other kinds are constants, or no value.
 	case jsontext.KindBeginObject:
 		return p.readObject(shape)
 	case jsontext.KindBeginArray:
@@ -63,14 +63,14 @@ func (p *Packer) read(shape *Shape) bool {
 	}
 }
 
-// readEntries reads the object or the list that comes next, entry by entry.
+// readEntries reads the next object or list, entry by entry.
 func (p *Packer) readEntries(tag byte, entry func() (kept, ok bool)) bool {
-	if _, err := p.decoder.ReadToken(); err != nil || p.decoder.StackDepth() > deepest {
+	if _, err := p.decoder.ReadToken(); err != nil || p.decoder.StackDepth() > maxDepth {
 		return false
 	}
 	at, entries := p.open(tag), 0
 	for {
-		switch p.decoder.PeekKind() { //nolint:exhaustive // The others begin an entry.
+		switch p.decoder.PeekKind() { //nolint:exhaustive // Any other kind begins an entry.
 		case jsontext.KindEndObject, jsontext.KindEndArray:
 			_, err := p.decoder.ReadToken()
 			p.close(at, entries)
@@ -108,7 +108,7 @@ func (p *Packer) readObject(shape *Shape) bool {
 	})
 }
 
-// readString reads a string, and returns what it is without its escapes, until the next is read.
+// readString reads a string and returns it unescaped. The result is valid until the next call.
 func (p *Packer) readString() ([]byte, bool) {
 	quoted, err := p.decoder.ReadValue()
 	if err != nil || quoted.Kind() != jsontext.KindString {
@@ -122,11 +122,11 @@ func (p *Packer) readString() ([]byte, bool) {
 	return p.scratch, err == nil
 }
 
-// longest is how many digits an integer may have for it to be sure that it is one of 64 bits.
-const longest = 18
+// maxDigits is the number of digits with which every integer fits into 64 bits.
+const maxDigits = 18
 
 func (p *Packer) number(s []byte) bool {
-	if bytes.ContainsAny(s, ".eE") || len(bytes.TrimPrefix(s, []byte("-"))) > longest {
+	if bytes.ContainsAny(s, ".eE") || len(bytes.TrimPrefix(s, []byte("-"))) > maxDigits {
 		return p.decimal(s)
 	}
 	i, err := strconv.ParseInt(string(s), 10, 64)
@@ -137,7 +137,7 @@ func (p *Packer) number(s []byte) bool {
 	return err == nil
 }
 
-// decimal packs a number that is no short integer.
+// decimal packs a number with a fraction. It returns false for a long integer.
 func (p *Packer) decimal(s []byte) bool {
 	var f float64
 	if bytes.IndexByte(s, '.') < 0 || json.Unmarshal(s, &f) != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// slim is the Shape of these tests.
 func slim() *Shape {
 	return &Shape{Without: []string{"data"}, Fields: map[string]*Shape{
 		"metadata": {Without: []string{"managedFields"}, Fields: map[string]*Shape{"annotations": {Without: []string{"secret"}}}},
@@ -33,7 +32,7 @@ func decoded(document []byte) map[string]any {
 func TestPack(t *testing.T) {
 	p := New()
 	var objects []Object
-	for range often + 1 {
+	for range minCount + 1 {
 		for _, u := range xptest.Zoo() {
 			objects = append(objects, p.Pack(u.Object))
 		}
@@ -128,9 +127,9 @@ func TestField(t *testing.T) {
 	}
 }
 
-// Of what comes up only once there is no word, and the number of words has an end: whoever writes a
-// backup must not decide how much memory they take.
-func TestWordsHaveAnEnd(t *testing.T) {
+// A value that occurs once does not become a word, and the number of words is bounded: the author
+// of a backup must not decide how much memory they take.
+func TestWordsAreBounded(t *testing.T) {
 	p := New()
 	names := map[string]any{}
 	for n := range maxWords + 10 {
@@ -167,8 +166,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// FuzzPack packs whatever JSON can be, as long as it is an object, and looks whether the same comes
-// out.
+// FuzzPack packs any JSON object and checks that unpacking returns the same.
 func FuzzPack(f *testing.F) {
 	for _, u := range xptest.Zoo() {
 		b, err := u.MarshalJSON()
@@ -185,7 +183,7 @@ func FuzzPack(f *testing.F) {
 		}
 		p := New()
 		first := p.Pack(want)
-		for range often {
+		for range minCount {
 			p.Pack(want)
 		}
 		for _, o := range []Object{first, p.Pack(want)} {
@@ -201,8 +199,8 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// FuzzSlim packs from JSON, and looks whether that is what it would be to decode it as Kubernetes
-// does, to take fields off and to pack the rest.
+// FuzzSlim checks that packing from JSON equals decoding as Kubernetes does, removing fields and
+// packing the rest.
 func FuzzSlim(f *testing.F) {
 	for n, u := range xptest.Zoo() {
 		if n%2 == 0 {

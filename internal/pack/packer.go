@@ -11,8 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Tags are what each value begins with. From tagWord on, a tag is the first byte of the number of a
-// word.
+// Each value begins with a tag. A tag from tagWord on is the first byte of a word's number.
 const (
 	tagNull = iota
 	tagFalse
@@ -27,67 +26,63 @@ const (
 )
 
 const (
-	// maxWords is how many words have a number of two bytes.
+	// maxWords is how many words fit into numbers of two bytes.
 	maxWords = (math.MaxUint8 + 1 - tagWord) << 8
-	// maxWord is how long a word may be.
+	// maxWord is the maximal length of a word in bytes.
 	maxWord = 128
-	// often is how many times a value must come up before it is a word: a word takes more memory
-	// than a few copies.
-	often = 4
-	// recent is how many of the values that came up last are counted.
-	recent = 1 << 16
-	// chunk is how much memory is taken at once.
+	// minCount is how often a value must occur to become a word. A word needs more memory than a
+	// few copies.
+	minCount = 4
+	// numCounters is the size of counters.
+	numCounters = 1 << 16
+	// chunk is the size of an allocation in bytes.
 	chunk = 1 << 20
 )
 
-// A Packer packs objects. What it has packed can be unpacked by many at a time, but not while it
-// packs.
+// A Packer packs objects. Its objects can be unpacked concurrently, but not while it packs.
 type Packer struct {
-	words  *words
-	chunk  strings.Builder
-	buffer []byte
-	// scratch is where a string is while it is packed.
+	words   *words
+	chunk   strings.Builder
+	buffer  []byte
 	scratch []byte
 	// decoder reads JSON from source.
 	decoder jsontext.Decoder
 	source  bytes.Reader
 	weight  int64
 	seed    maphash.Seed
-	// seen counts the values that came up last, each where its hash has its place.
-	seen []sighting
+	// counters count recent values, by their hash modulo numCounters.
+	counters []counter
 }
 
-type sighting struct {
+type counter struct {
 	hash  uint32
 	times uint8
 }
 
-// words are the strings that objects have in common: the names of fields, and the values that come
-// up often.
+// words are the strings that objects share: field names and frequent values.
 type words struct {
 	numbers map[string]int
-	// values are boxed, so that to unpack one takes no memory.
+	// values are boxed, so that unpacking one does not allocate.
 	values []any
 }
 
 // New returns a Packer.
 func New() *Packer {
-	return &Packer{words: &words{numbers: map[string]int{}}, seed: maphash.MakeSeed(), seen: make([]sighting, recent)}
+	return &Packer{words: &words{numbers: map[string]int{}}, seed: maphash.MakeSeed(), counters: make([]counter, numCounters)}
 }
 
-// An Object is one that was packed. The zero value is none.
+// An Object is a packed object. The zero value is none.
 type Object struct {
 	words *words
 	data  string
 }
 
-// Clone returns the same object in memory of its own. What a Packer returns is in memory with those
-// that it has packed before and after, which is there as long as anybody has one of them, or a
-// string of one.
+// Clone returns the object in its own memory. Otherwise it shares a chunk with other objects, which
+// stays allocated as long as one of them, or a string of one, is in use.
 func (o Object) Clone() Object { return Object{words: o.words, data: strings.Clone(o.data)} }
 
-// Pack packs an object as JSON is decoded; it does not keep it. Like DeepCopyJSON of Kubernetes, it
-// panics if anything else is in it.
+// Pack packs an object with the types of decoded JSON. It does not keep the map. Like Kubernetes'
+// DeepCopyJSON, it panics on any other type.
 func (p *Packer) Pack(object map[string]any) Object {
 	p.begin()
 	p.value(object)
@@ -95,13 +90,13 @@ func (p *Packer) Pack(object map[string]any) Object {
 	return p.end()
 }
 
-// Weight is about how much memory the last object that was packed takes when it is not packed.
+// Weight returns the approximate memory of the last object without packing, in bytes.
 func (p *Packer) Weight() int64 { return p.weight }
 
 func (p *Packer) begin() { p.buffer, p.weight = p.buffer[:0], 0 }
 
-// end moves what was packed to where it stays: a string of a Builder that has room for it is part
-// of what that has, and no copy.
+// end moves the packed bytes into a chunk. The result is part of the chunk: a Builder's String does
+// not copy.
 func (p *Packer) end() Object {
 	if p.chunk.Len()+len(p.buffer) > p.chunk.Cap() {
 		p.chunk = strings.Builder{}
@@ -145,8 +140,7 @@ func (p *Packer) value(v any) {
 	}
 }
 
-// What a value takes when it is not packed, about: an interface, a map, and what a map has for each
-// of its fields.
+// These are the approximate sizes in bytes of an interface, a map and a map's field.
 const (
 	weightValue  = 16
 	weightObject = 48
@@ -176,7 +170,7 @@ func (p *Packer) float(v float64) {
 	p.buffer = binary.LittleEndian.AppendUint64(p.buffer, math.Float64bits(v))
 }
 
-// open begins a list or an object, and leaves room for its head.
+// open begins a list or an object and reserves its head. It returns the position after the head.
 func (p *Packer) open(tag byte) int {
 	p.tag(tag)
 	if tag == tagObject {
@@ -187,17 +181,17 @@ func (p *Packer) open(tag byte) int {
 	return len(p.buffer)
 }
 
-// head is what a list or an object begins with: how many entries it has and how many bytes these
-// take, as far as one byte and two can say.
+// head is the size of the head of a list or object: one byte for the number of entries, two for
+// their length in bytes. Both saturate.
 const head = 3
 
 func (p *Packer) close(at, entries int) {
 	p.buffer = append(p.buffer, tagEnd)
-	p.buffer[at-head] = byte(min(entries, math.MaxUint8))                                              //nolint:gosec // It is no more than that.
-	binary.LittleEndian.PutUint16(p.buffer[at-head+1:], uint16(min(len(p.buffer)-at, math.MaxUint16))) //nolint:gosec // The same.
+	p.buffer[at-head] = byte(min(entries, math.MaxUint8))                                              //nolint:gosec // It is at most MaxUint8.
+	binary.LittleEndian.PutUint16(p.buffer[at-head+1:], uint16(min(len(p.buffer)-at, math.MaxUint16))) //nolint:gosec // It is at most MaxUint16.
 }
 
-// name packs the name of a field, which is a word while there is room for it.
+// name packs a field name, as a word while there is room.
 func (p *Packer) name(s []byte) {
 	p.weight += weightField + int64(len(s))
 	n, ok := p.words.numbers[string(s)]
@@ -207,7 +201,7 @@ func (p *Packer) name(s []byte) {
 	p.text(s, n, ok)
 }
 
-// string packs a value, which is a word if it came up often.
+// string packs a value, as a word if it is frequent.
 func (p *Packer) string(s []byte) {
 	p.weight += weightValue + int64(len(s))
 	n, ok := p.words.numbers[string(s)]
@@ -219,7 +213,7 @@ func (p *Packer) string(s []byte) {
 
 func (p *Packer) text(s []byte, number int, isWord bool) {
 	if isWord {
-		p.buffer = append(p.buffer, tagWord+byte(number>>8), byte(number)) //nolint:gosec,mnd // There are no more than maxWords.
+		p.buffer = append(p.buffer, tagWord+byte(number>>8), byte(number)) //nolint:gosec,mnd // There are at most maxWords.
 
 		return
 	}
@@ -232,16 +226,16 @@ func (p *Packer) isFrequent(s []byte) bool {
 		return false
 	}
 	h := maphash.Bytes(p.seed, s)
-	place := &p.seen[h%recent]
-	if hash := uint32(h >> 32); place.hash != hash { //nolint:mnd // It is the half that is not in the place.
-		*place = sighting{hash: hash}
+	place := &p.counters[h%numCounters]
+	if hash := uint32(h >> 32); place.hash != hash { //nolint:mnd // The upper half is not part of the index.
+		*place = counter{hash: hash}
 	}
 	place.times++
 
-	return place.times >= often
+	return place.times >= minCount
 }
 
-// add makes a string a word; ok is false if it is too long for that, or there are too many.
+// add makes a string a word; ok is false if it is too long or there are too many words.
 func (w *words) add(s []byte) (number int, ok bool) {
 	if len(s) > maxWord || len(w.values) >= maxWords {
 		return 0, false

@@ -2,17 +2,17 @@ package pack
 
 import "slices"
 
-// A Shape is which fields of an object are packed, and what of each. A nil one is all of them.
+// A Shape selects fields of an object. A nil Shape selects all.
 type Shape struct {
-	// Only are the names of those that are; nil for all.
+	// Only are the selected fields; nil for all.
 	Only []string
-	// Without are the names of those that are not.
+	// Without are fields that are left out.
 	Without []string
 	// Fields are the Shapes of fields that are objects, or lists of objects.
 	Fields map[string]*Shape
 }
 
-// Cut takes off a value what is not to be packed.
+// Cut removes the fields that the shape does not select, in place.
 func (s *Shape) Cut(value any) {
 	if s == nil {
 		return
@@ -33,7 +33,6 @@ func (s *Shape) Cut(value any) {
 	}
 }
 
-// keeps reports whether a field is packed.
 func keeps[name string | []byte](s *Shape, field name) bool {
 	return s == nil || (s.Only == nil || contains(s.Only, field)) && !contains(s.Without, field)
 }
@@ -42,7 +41,6 @@ func contains[name string | []byte](names []string, field name) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return n == string(field) })
 }
 
-// below returns the Shape of a field.
 func below[name string | []byte](s *Shape, field name) *Shape {
 	if s == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 // IsNone reports whether there is no object.
 func (o Object) IsNone() bool { return o.data == "" }
 
-// Unpack returns what of the object has a shape, which is the caller's.
+// Unpack returns a new copy of the fields that a shape selects; nil if there is no object.
 func (o Object) Unpack(shape *Shape) map[string]any {
 	if o.IsNone() {
 		return nil
@@ -19,7 +19,7 @@ func (o Object) Unpack(shape *Shape) map[string]any {
 	return m
 }
 
-// Field returns the value that a path leads to; nil if that is null or nothing.
+// Field returns the value at a path; nil if it is null or does not exist.
 func (o Object) Field(path ...string) any {
 	if o.IsNone() {
 		return nil
@@ -41,8 +41,7 @@ func (o Object) IsObject(name string) bool {
 	return !o.IsNone() && u.find(name) && u.data[0] == tagObject
 }
 
-// unpacking is where somebody is in what was packed. Only a Packer makes an Object, so there is
-// always what a tag says.
+// unpacking is a position in packed data. Only a Packer creates that data, so it is always valid.
 type unpacking struct {
 	words *words
 	data  string
@@ -59,15 +58,15 @@ func (u *unpacking) uvarint() uint64 {
 	var v uint64
 	for shift := 0; ; shift += 7 {
 		b := u.byte()
-		v |= uint64(b&0x7f) << shift //nolint:mnd // As in encoding/binary, which takes no strings.
-		if b < 0x80 {                //nolint:mnd // The same.
+		v |= uint64(b&0x7f) << shift //nolint:mnd // As in encoding/binary, which accepts no strings.
+		if b < 0x80 {                //nolint:mnd // As above.
 			return v
 		}
 	}
 }
 
-// head returns how many entries a list or an object has, and how many bytes these take, or the most
-// that it can say.
+// head returns the number of entries of a list or object, and their length in bytes. A maximal
+// value means that or more.
 func (u *unpacking) head() (entries, length int) {
 	s := u.bytes(head)
 
@@ -81,7 +80,7 @@ func (u *unpacking) bytes(n int) string {
 	return s
 }
 
-// text returns the string that begins with the tag, and as a value.
+// text returns the string that begins with the tag, and its boxed value; nil if it is not a word.
 func (u *unpacking) text(tag byte) (string, any) {
 	if tag >= tagWord {
 		boxed := u.words.values[int(tag-tagWord)<<8|int(u.byte())]
@@ -104,7 +103,7 @@ func (u *unpacking) value(shape *Shape) any {
 	case tagInt:
 		return u.int()
 	case tagFloat:
-		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(u.bytes(8)))) //nolint:mnd // It has so many bytes.
+		return math.Float64frombits(binary.LittleEndian.Uint64([]byte(u.bytes(8)))) //nolint:mnd // A float has 8 bytes.
 	case tagList:
 		return u.list(shape)
 	case tagObject:
@@ -157,8 +156,8 @@ func (u *unpacking) object(shape *Shape) map[string]any {
 	}
 }
 
-// find goes to a field of the object that comes next, and reports whether there is one. Of fields
-// of one name the last counts.
+// find moves to a field of the next object and reports whether it exists. Of fields with one name
+// the last counts.
 func (u *unpacking) find(name string) bool {
 	if u.byte() != tagObject {
 		return false
@@ -187,16 +186,16 @@ func (u *unpacking) skip() {
 	case tagInt:
 		u.uvarint()
 	case tagFloat:
-		u.bytes(8) //nolint:mnd // It has so many bytes.
+		u.bytes(8) //nolint:mnd // A float has 8 bytes.
 	case tagList, tagObject:
-		u.leap(tag == tagObject)
+		u.skipEntries(tag == tagObject)
 	default:
 		u.text(tag)
 	}
 }
 
-// leap skips the entries of a list or an object.
-func (u *unpacking) leap(named bool) {
+// skipEntries skips the entries of a list or object.
+func (u *unpacking) skipEntries(named bool) {
 	if _, length := u.head(); length < math.MaxUint16 {
 		u.bytes(length)
 

@@ -11,12 +11,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// actions is the order in which outcomes are counted: what a person has to know comes first.
-var actions = []report.Action{ //nolint:gochecknoglobals // It is a constant list.
+// actions is the order in which outcomes are counted: those that need attention come first.
+var actions = []report.Action{ //nolint:gochecknoglobals // It is a constant.
 	report.Refuse, report.Clone, report.Keep, report.Skip, report.Exists, report.Create,
 }
 
-// dryRun says what a restore would do, item by item as far as that is not what one expects.
+// dryRun returns what a restore would do: the counts, and a line for each unexpected outcome.
 func (s *textReport) dryRun() string {
 	a := s.report.DryRun
 	if a == nil {
@@ -39,7 +39,6 @@ func (s *textReport) dryRun() string {
 	return strings.Join(lines, "\n")
 }
 
-// outcomes counts what would become of the items.
 func outcomes(a *report.DryRunResult) string {
 	var counts []string
 	for _, action := range actions {
@@ -51,7 +50,7 @@ func outcomes(a *report.DryRunResult) string {
 	return cmp.Or(strings.Join(counts, ", "), "It has nothing to restore.")
 }
 
-// itemResult says of an item what it is, where it goes and why.
+// itemResult describes an item, its target namespace and the reason.
 func itemResult(f report.ItemResult) string {
 	what := f.Item.String()
 	if f.Namespace != "" && f.Namespace != f.Item.Namespace {
@@ -61,23 +60,25 @@ func itemResult(f report.ItemResult) string {
 		what += ", for " + f.For.String()
 	}
 	if f.Outcome.Reason != "" {
-		what += ": " + about(f.Item, f.Outcome.Reason)
+		what += ": " + withoutName(f.Item, f.Outcome.Reason)
 	}
 
 	return what
 }
 
-// about returns what is said of an object that has been named.
-func about(r xp.Ref, said string) string { return strings.TrimPrefix(said, r.String()+": ") }
+// withoutName removes the object's name from the start of a message.
+func withoutName(r xp.Ref, message string) string {
+	return strings.TrimPrefix(message, r.String()+": ")
+}
 
 // isExpected reports whether an outcome needs no explanation. A hold needs none: XRs and claims are
-// always held at first, and an MR that is held has a problem that says why.
+// always held at first, and a held MR has a problem that explains it.
 func isExpected(o *report.Outcome) bool {
 	return o == nil || o.Action == report.Keep || o.Reason == "" && o.Action != report.Refuse && o.Action != report.Clone
 }
 
 func actionColours(a report.Action) []text.Color {
-	switch a { //nolint:exhaustive // The others are what one expects.
+	switch a { //nolint:exhaustive // The other actions are expected.
 	case report.Refuse, report.Clone:
 		return []text.Color{text.FgRed}
 	case report.Keep, report.Skip:

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// TestBrowserNotices makes sure that what the other tests rely on would be seen.
+// TestBrowserNotices checks that the other tests would detect a bad page.
 func TestBrowserNotices(t *testing.T) {
 	b := newBrowser(t)
 	good := printed(t, heldReport(), HTML, Options{})
@@ -67,7 +67,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// verdictOf is what a report's page has to say first.
+// verdictOf returns the first line of a report's page.
 func verdictOf(r *report.Report) string {
 	what, _ := verdict(r)
 
@@ -78,8 +78,7 @@ func isItself(url string) bool {
 	return strings.HasPrefix(url, "file://") || strings.HasPrefix(url, "data:")
 }
 
-// contrast returns the texts whose contrast with what is behind them is below 4.5 to 1 (WCAG 2,
-// AA).
+// contrast returns the texts whose contrast with their background is below 4.5 to 1 (WCAG 2, AA).
 const contrast = `(() => {
   const ctx = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgba = (colour) => { ctx.clearRect(0, 0, 1, 1); ctx.fillStyle = colour; ctx.fillRect(0, 0, 1, 1); return ctx.getImageData(0, 0, 1, 1).data; };
@@ -140,8 +139,7 @@ func TestBrowserFolds(t *testing.T) {
 	}
 }
 
-// TestBrowserWithoutScript reads a page in a browser that runs none: everything is there, and folds
-// by itself.
+// TestBrowserWithoutScript opens a page without scripts: everything is there, and folding works.
 func TestBrowserWithoutScript(t *testing.T) {
 	b := newBrowser(t)
 	b.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)

@@ -16,18 +16,19 @@ import (
 	"time"
 )
 
-// patience is how long the browser may take for anything, on a machine that is busy.
-const patience = 2 * time.Minute
+// timeout limits each action of the browser. It is long for a busy machine.
+const timeout = 2 * time.Minute
 
-// A browser is a headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol).
+// A browser is a headless Chromium with one page, controlled over a pipe (Chrome DevTools
+// Protocol).
 type browser struct {
 	t       *testing.T
 	to      *os.File
 	answers chan message
 	last    int
 	session string
-	// console is what the page has written to its console, also by breaking its policy, and
-	// requests are what it asked for.
+	// console are the page's console messages, including policy violations. requests are the URLs
+	// that it requested.
 	console, requests []string
 	loaded            bool
 }
@@ -56,7 +57,7 @@ func (m *message) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// newBrowser starts a browser that has no network, not even names.
+// newBrowser starts a browser without network or DNS.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	program := os.Getenv("CHROMIUM")
@@ -72,7 +73,7 @@ func newBrowser(t *testing.T) *browser {
 	from, write, err := os.Pipe()
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	c := exec.CommandContext(ctx, program, //nolint:gosec // It is the browser that the user names.
+	c := exec.CommandContext(ctx, program, //nolint:gosec // The user names the browser.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND",
 		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
@@ -84,7 +85,7 @@ func newBrowser(t *testing.T) *browser {
 	ended := make(chan struct{})
 	t.Cleanup(func() {
 		_ = b.send("Browser.close", nil, "") // It may have ended.
-		for late, over := time.After(patience), false; !over; {
+		for late, over := time.After(timeout), false; !over; {
 			select {
 			case <-b.answers:
 			case <-ended:
@@ -94,8 +95,8 @@ func newBrowser(t *testing.T) *browser {
 			}
 		}
 		cancel()
-		_ = c.Wait()   // It was killed if it did not end.
-		_ = to.Close() // As above.
+		_ = c.Wait()   // A browser that does not end is killed.
+		_ = to.Close() // It may be closed already.
 	})
 	go func() {
 		defer close(ended)
@@ -154,7 +155,6 @@ func (b *browser) send(method string, params any, session string) error {
 	return err
 }
 
-// call waits for the result of a method.
 func (b *browser) call(method string, params, result any) {
 	b.t.Helper()
 	must(b.t, b.send(method, params, b.session))
@@ -174,14 +174,14 @@ func (b *browser) call(method string, params, result any) {
 	})
 }
 
-// until reads what the browser says until done likes it.
+// until reads messages until done returns true.
 func (b *browser) until(what string, done func(m message) bool) {
 	b.t.Helper()
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		select {
 		case m := <-b.answers:
-			b.note(m)
+			b.record(m)
 			if done(m) {
 				return
 			}
@@ -191,8 +191,8 @@ func (b *browser) until(what string, done func(m message) bool) {
 	}
 }
 
-// note keeps what tests judge by.
-func (b *browser) note(m message) {
+// record keeps the messages that tests check.
+func (b *browser) record(m message) {
 	switch m.Method {
 	case "Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown":
 		b.console = append(b.console, string(m.rawParams))
@@ -209,7 +209,6 @@ func (b *browser) note(m message) {
 	}
 }
 
-// open opens a page in a window of the width.
 func (b *browser) open(page, fragment string, width int, dark bool) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "report.html")
@@ -227,7 +226,6 @@ func (b *browser) open(page, fragment string, width int, dark bool) {
 	}
 }
 
-// eval returns what an expression is in the page.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	var answer struct {
@@ -244,7 +242,7 @@ func eval[T any](b *browser, expression string) T {
 	return answer.Result.Value
 }
 
-// screenshot writes what the whole page looks like: go test -artifacts keeps it.
+// screenshot writes an image of the whole page, which go test -artifacts keeps.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	var shot struct {

@@ -14,10 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// cleaned returns a report without anything that a terminal, a browser or a parser would obey
-// rather than show: names and messages are whatever somebody wrote into an object. No field is
-// forgotten. What has nothing of the kind is not copied: a report can be about a hundred thousand
-// objects.
+// cleaned returns a report without control characters, which a terminal, a browser or a parser
+// could interpret: names and messages are untrusted. Reflection covers all fields. Clean parts are
+// not copied: a report can be about a hundred thousand objects.
 func cleaned(r *report.Report) *report.Report {
 	v, _ := cleanAll(reflect.ValueOf(r))
 	c, _ := reflect.TypeAssert[*report.Report](v)
@@ -25,9 +24,9 @@ func cleaned(r *report.Report) *report.Report {
 	return c
 }
 
-// cleanAll returns a value with all strings in it cleaned, and whether that is another one.
+// cleanAll returns a value with clean strings, and whether it differs from v.
 func cleanAll(v reflect.Value) (reflect.Value, bool) {
-	switch v.Kind() { //nolint:exhaustive // The others have no strings in a report.
+	switch v.Kind() { //nolint:exhaustive // A report has no strings in the other kinds.
 	case reflect.String:
 		s := Clean(v.String())
 		if s == v.String() {
@@ -63,8 +62,8 @@ func cleanAll(v reflect.Value) (reflect.Value, bool) {
 	}
 }
 
-// cleanRef is cleanAll for what an object is called. What does not print in it is spelled out, so
-// that no name looks like another.
+// cleanRef cleans an object's name. It quotes what is not printable, so that two names never look
+// the same.
 func cleanRef(v reflect.Value) (reflect.Value, bool) {
 	r, _ := reflect.TypeAssert[xp.Ref](v)
 	clean := r
@@ -77,7 +76,7 @@ func cleanRef(v reflect.Value) (reflect.Value, bool) {
 	return reflect.ValueOf(clean), clean != r
 }
 
-// cleanParts is cleanAll for what has so many parts.
+// cleanParts cleans the elements of a slice or the fields of a struct.
 func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflect.Value) (reflect.Value, bool) {
 	c, changed := v, false
 	for n := range parts {
@@ -99,11 +98,11 @@ func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflec
 	return c, changed
 }
 
-// breaks are what divides lines, with the spaces around it.
+// breaks matches line breaks with the spaces around them.
 var breaks = regexp.MustCompile(` *\n[ \n]*`)
 
-// Clean returns a string as one line of printable characters. What is not printable stays visible
-// as a replacement character.
+// Clean returns a string as one line of printable characters. A replacement character stands for
+// each other one.
 func Clean(s string) string {
 	printable := true
 	for n := range len(s) {
@@ -128,10 +127,9 @@ func Clean(s string) string {
 	return breaks.ReplaceAllString(strings.Trim(s, "\n"), " ")
 }
 
-// escaped returns JSON with what is not printable as \u escapes, so that it is the same data and
-// does nothing to a terminal. encoding/json does that for the control characters of ASCII only.
-// With pairs, what is beyond the first plane of Unicode is two escapes, as in JSON, or else one, as
-// in YAML.
+// escaped returns JSON whose unprintable characters are \u escapes: the data is the same, and a
+// terminal does not interpret it. encoding/json escapes ASCII control characters only. With pairs,
+// a character above U+FFFF becomes two escapes as in JSON, otherwise one as in YAML.
 func escaped(b []byte, pairs bool) []byte {
 	var out strings.Builder
 	out.Grow(len(b))

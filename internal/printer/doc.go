@@ -1,3 +1,4 @@
-// Package printer shows a report: to a person as tables and trees or as a page, and to programs as
-// JSON, YAML, JUnit's XML or a graph.
+// Package printer prints a report: as tables and trees, as an HTML page, and for programs as JSON,
+// YAML, JUnit XML or a Graphviz graph. Only hooks imports it. Start reading at Print; a new format
+// needs a Format there.
 package printer

@@ -9,14 +9,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Colours of a graph's nodes: what is wrong stands out also where red and green look alike.
+// These are the fill colours of a graph's nodes. They differ in brightness too, for readers who
+// cannot tell red from green.
 const (
 	fillHealthy = "#e6f4ea"
 	fillWarning = "#fff1c2"
 	fillProblem = "#f8c9c4"
 )
 
-// graph returns the trees for Graphviz: dot -Tsvg.
+// graph returns the trees in Graphviz's language, for dot -Tsvg.
 func graph(r *report.Report) string {
 	g := dot.NewGraph(dot.Directed)
 	g.Attr("rankdir", "LR")
@@ -33,7 +34,8 @@ func graph(r *report.Report) string {
 		if n == nil {
 			return
 		}
-		// What two XRs list is drawn below each: only one of the links holds.
+		// The path makes node names unique: an object that two XRs list is drawn below each of
+		// them.
 		path += "/" + n.APIVersion + " " + n.String()
 		node := g.Node(path)
 		node.Label(label(n, r, names))
@@ -57,7 +59,7 @@ func graph(r *report.Report) string {
 			continue
 		}
 		node := g.Node(" " + p.Object.APIVersion + " " + p.Object.String())
-		node.Label(literal(p.Object.String()))
+		node.Label(replaceBackslashes(p.Object.String()))
 		paintNode(node, &report.Node{}, wrong[p.Object.ID()])
 		delete(wrong, p.Object.ID())
 	}
@@ -66,7 +68,7 @@ func graph(r *report.Report) string {
 }
 
 func label(n *report.Node, r *report.Report, names names) string {
-	lines := []string{names.title(group{Node: n, count: 1}, nil), word(r, n.State)}
+	lines := []string{names.title(group{Node: n, count: 1}, nil), stateName(r, n.State)}
 	if n.Restore != nil {
 		lines[1] += ", restore: " + string(n.Restore.Action)
 	}
@@ -74,14 +76,14 @@ func label(n *report.Node, r *report.Report, names names) string {
 		lines = append(lines, string(c))
 	}
 	for k := range lines {
-		lines[k] = literal(lines[k])
+		lines[k] = replaceBackslashes(lines[k])
 	}
 
 	return strings.Join(lines, "\n")
 }
 
 func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
-	var said []string
+	var messages []string
 	fill := fillHealthy
 	if n.State == report.Held || n.Paused || len(problems)+len(n.Problems) > 0 {
 		fill = fillWarning
@@ -90,13 +92,13 @@ func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
 		if p.Severity == report.Grave {
 			fill = fillProblem
 		}
-		said = append(said, literal(string(p.Code)+": "+p.Reason+"; "+p.Next))
+		messages = append(messages, replaceBackslashes(string(p.Code)+": "+p.Reason+"; "+p.Next))
 	}
 	node.Attr("fillcolor", fill)
-	if len(said) > 0 {
-		node.Attr("tooltip", strings.Join(said, "\n"))
+	if len(messages) > 0 {
+		node.Attr("tooltip", strings.Join(messages, "\n"))
 	}
 }
 
-// literal keeps Graphviz from reading a backslash as the beginning of an escape.
-func literal(s string) string { return strings.ReplaceAll(s, `\`, "∖") }
+// replaceBackslashes replaces backslashes, which start an escape in Graphviz.
+func replaceBackslashes(s string) string { return strings.ReplaceAll(s, `\`, "∖") }

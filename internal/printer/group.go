@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// minGroup is how many resources without children have to be alike and well to be one line, and
-	// minTreeGroup how many with children.
+	// minGroup is how many similar healthy resources without children become one line. minTreeGroup
+	// is that for resources with children.
 	minGroup     = 3
 	minTreeGroup = 6
 )
 
-// A group is a resource, or several siblings that are alike and well.
+// A group is one resource, or several similar healthy siblings.
 type group struct {
 	*report.Node
 
 	count int
-	// rest says that it stands for what is not shown.
+	// rest is set for the line that stands for resources not shown.
 	rest bool
 }
 
-// groupKey is what siblings have in common that are one group.
+// groupKey is what the siblings of a group have in common.
 type groupKey struct {
 	kind          xp.ID
 	state         report.State
@@ -32,8 +32,8 @@ type groupKey struct {
 	leaf          bool
 }
 
-// groups returns the siblings in their order, with those that are alike and well in one line: they
-// are not what a person looks for.
+// groups returns the siblings in their order. Similar healthy ones are one group, so that the
+// others stand out.
 func (s *textReport) groups(siblings []*report.Node) []group {
 	count := map[groupKey]int{}
 	if !s.all {
@@ -44,7 +44,7 @@ func (s *textReport) groups(siblings []*report.Node) []group {
 		}
 	}
 	var all []group
-	told := map[groupKey]bool{}
+	added := map[groupKey]bool{}
 	for _, n := range siblings {
 		if n == nil {
 			continue
@@ -57,8 +57,8 @@ func (s *textReport) groups(siblings []*report.Node) []group {
 		switch {
 		case count[l] < least || !isHealthy(n):
 			all = append(all, group{Node: n, count: 1})
-		case !told[l]:
-			told[l] = true
+		case !added[l]:
+			added[l] = true
 			all = append(all, group{Node: n, count: count[l]})
 		}
 	}
@@ -87,8 +87,8 @@ func statusOf(c *report.Condition) string {
 	return c.Status
 }
 
-// isHealthy reports whether there is nothing to say about a resource and all that it is made of.
-// What is neither an XR nor an MR has no conditions.
+// isHealthy reports whether a resource and all its children have nothing to report. A resource that
+// is neither a claim, an XR nor an MR needs no conditions.
 func isHealthy(n *report.Node) bool {
 	if n == nil || len(n.Problems) > 0 || n.Hold != nil || n.Paused || n.State != report.Adopted && n.State != report.Alone {
 		return false

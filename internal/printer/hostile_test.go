@@ -12,16 +12,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// hostiles are what somebody writes into objects to be more than text.
-func hostiles() []string {
+// hostileTexts are texts in objects that try to be interpreted as code or markup.
+func hostileTexts() []string {
 	return []string{
 		"\x1b]0;pwned\x07", "a\nb", "$(touch pwned)", "-rf", "--all", "'; rm -rf ~'", "a\u202eb", `"];pwned[label="`, `\"`, `\`, "<b>pwned</b>", "]]><pwned/>", "<!--", "&lt;",
 		"</script><script>pwned()</script>", `" onmouseover="pwned()`, "javascript:pwned()", "{{.Policy}}", "\u2028", "\xff", "\x00",
 	}
 }
 
-// saysAnywhere returns a report that has a text wherever there can be one.
-func saysAnywhere(s string) *report.Report {
+// reportWithText returns a report with a text in each field that can have one.
+func reportWithText(s string) *report.Report {
 	r := xp.Ref{APIVersion: s, Kind: s, Namespace: s, Name: s}
 	condition := &report.Condition{Status: s, Reason: s, Message: s}
 	n := &report.Node{
@@ -42,13 +42,13 @@ func saysAnywhere(s string) *report.Report {
 	return v
 }
 
-// attribute is one of Graphviz's, whose value ends where it should.
+// attribute matches a Graphviz line whose attribute values are properly terminated.
 var attribute = regexp.MustCompile(`^\t?(n\d+(->n\d+)?)?\[? ?([a-z]+="([^"\\]|\\["n])*",?)*\]?;?$`)
 
-// TestFormatsAreWellFormed wants texts to be nothing but text in what programs read.
+// TestFormatsAreWellFormed checks that hostile texts stay text in formats for programs.
 func TestFormatsAreWellFormed(t *testing.T) {
-	for _, s := range hostiles() {
-		r := saysAnywhere(s)
+	for _, s := range hostileTexts() {
+		r := reportWithText(s)
 		decoder := xml.NewDecoder(strings.NewReader(printed(t, r, JUnit, Options{})))
 		for {
 			token, err := decoder.Token()

@@ -3,7 +3,7 @@ package printer
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // The parts of the page.
+	_ "embed" // For the parts of the page.
 	"encoding/base64"
 	"html/template"
 	"strings"
@@ -22,7 +22,7 @@ var pageStyle string
 //go:embed page/page.js
 var pageScript string
 
-// Levels say how bad something is; they are classes of the page's style.
+// Levels are CSS classes of the page.
 const (
 	levelHealthy = "well"
 	levelWarning = "warning"
@@ -30,12 +30,12 @@ const (
 	levelPlain   = "plain"
 )
 
-// A page is what the template shows.
+// A page is the data of the template.
 type page struct {
 	*report.Report
 
 	Title, Level, Verdict, Next string
-	// Policy forbids the browser all network, and every script and style but those of the page.
+	// Policy is the Content-Security-Policy: no network, and only the page's own script and style.
 	Policy        string
 	Style, Script template.HTML
 	Time          *stamp
@@ -43,10 +43,10 @@ type page struct {
 	Findings      []entry
 	Trees         []*branch
 	Timings       []timing
-	// Outcomes and Fates are what a restore would do.
+	// Outcomes and Results are of the dry run.
 	Outcomes string
-	Fates    []named
-	// Span is what the bars of the timings are drawn over.
+	Results  []named
+	// Span describes the time range of the bars.
 	Span string
 }
 
@@ -54,14 +54,14 @@ type count struct {
 	Name, Value, Level string
 }
 
-// A named is something with a badge.
+// A named is a name with a badge.
 type named struct {
 	badge
 
 	Name string
 }
 
-// A stamp is a time, for programs and for people.
+// A stamp is a time as RFC 3339 and as text.
 type stamp struct {
 	Stamp, Text string
 }
@@ -71,14 +71,14 @@ func stampOf(t *time.Time) *stamp {
 		return nil
 	}
 
-	return &stamp{Stamp: moment(*t), Text: t.UTC().Format("2006-01-02 15:04:05 UTC")}
+	return &stamp{Stamp: timestamp(*t), Text: t.UTC().Format("2006-01-02 15:04:05 UTC")}
 }
 
-// html returns a report as one file that needs nothing else.
+// html returns a report as one self-contained file.
 func html(r *report.Report) ([]byte, error) {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Print says what it is about.
+		return nil, err //nolint:wrapcheck // Print adds the context.
 	}
 	p := newPage(r)
 	var b bytes.Buffer
@@ -91,9 +91,9 @@ func newPage(r *report.Report) *page {
 	s := newTextReport(r, true, Options{})
 	f := &treeList{textReport: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
 	p := &page{
-		Report: r, Title: "Validation", Level: levelHealthy, Time: stampOf(&r.Time), Trees: f.grow(r.Trees, nil),
-		Style:  template.HTML("<style>" + pageStyle + "</style>"),    //nolint:gosec // It is ours.
-		Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // As above.
+		Report: r, Title: "Validation", Level: levelHealthy, Time: stampOf(&r.Time), Trees: f.branches(r.Trees, nil),
+		Style:  template.HTML("<style>" + pageStyle + "</style>"),    //nolint:gosec // The style is constant.
+		Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // The script is constant.
 	}
 	p.Policy = strings.Join([]string{
 		"default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'",
@@ -115,14 +115,14 @@ func newPage(r *report.Report) *page {
 	if a := r.DryRun; a != nil {
 		p.Outcomes = outcomes(a)
 		for _, f := range a.Items {
-			p.Fates = append(p.Fates, named{badge: badge{Text: string(f.Outcome.Action), Level: levelOfAction(f.Outcome.Action)}, Name: itemResult(f)})
+			p.Results = append(p.Results, named{badge: badge{Text: string(f.Outcome.Action), Level: levelOfAction(f.Outcome.Action)}, Name: itemResult(f)})
 		}
 	}
 
 	return p
 }
 
-// digest is how a policy names a script or style that is allowed.
+// digest returns the hash that allows a script or style in a Content-Security-Policy.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 
@@ -135,7 +135,7 @@ func countsOf(r *report.Report) []count {
 		{Name: "problems", Value: number(c.Problems)},
 		{Name: "warnings", Value: number(c.Warnings)},
 		{Name: "held", Value: number(c.Held)},
-		{Name: word(r, report.Adopted), Value: number(c.Adopted) + " / " + number(c.Composed)},
+		{Name: stateName(r, report.Adopted), Value: number(c.Adopted) + " / " + number(c.Composed)},
 		{Name: "claims", Value: number(c.Claims)},
 		{Name: "XRs", Value: number(c.XRs)},
 		{Name: "MRs", Value: number(c.Managed)},

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPageNeedsNothingElse looks for what a browser would fetch; test/browser opens a page in a
-// real one.
+// TestPageNeedsNothingElse looks for URLs that a browser would fetch. The tests with the tag
+// browser open a page in a real one.
 func TestPageNeedsNothingElse(t *testing.T) {
 	fetches := regexp.MustCompile(`(?i)(https?:|//[a-z]|@import|url\(|<(script|link|img|iframe)[^>]+(src|href)="[^d"])`)
 	for name, r := range samples() {

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// A timing is how long a restore or what it restored took.
+// A timing is the bar of a Restore or a restored resource.
 type timing struct {
 	Name, About                  string
 	Began, Held, Unpaused, Ended *stamp
@@ -18,8 +18,8 @@ type timing struct {
 	began, ended                 time.Time
 }
 
-// timingsOf returns when each restore began and ended, and each XR and claim that is held, or is
-// younger than the first restore; and what the bars are drawn over.
+// timingsOf returns the timings of the Restores, and of each claim or XR that is held or younger
+// than the first Restore. It also describes the time range of the bars.
 func timingsOf(r *report.Report) ([]timing, string) {
 	var all, resources []timing
 	var first time.Time
@@ -37,7 +37,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 		all = append(all, t.between(restore.Started, restore.Completed, r.Time))
 	}
 	if r.Kind != report.KindValidation {
-		return all, draw(all)
+		return all, setBars(all)
 	}
 	walk(r.Trees, func(n *report.Node) {
 		isRoot := n.Role == report.RoleClaim || n.Role == report.RoleComposite
@@ -49,13 +49,13 @@ func timingsOf(r *report.Report) ([]timing, string) {
 	slices.SortStableFunc(resources, func(a, b timing) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.Name, b.Name)) })
 	all = append(all, resources...)
 
-	return all, draw(all)
+	return all, setBars(all)
 }
 
-// timingOf returns how long it took until a resource was Ready, or how long it has been held;
-// nothing if it does not say when it began.
+// timingOf returns the time until a resource was Ready, or for how long it has been held; nil
+// without a start time.
 func timingOf(n *report.Node, r *report.Report) []timing {
-	t := timing{Name: n.String(), About: word(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
+	t := timing{Name: n.String(), About: stateName(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
 	began, ended := n.Created, (*time.Time)(nil)
 	switch {
 	case n.Hold != nil:
@@ -74,7 +74,7 @@ func timingOf(n *report.Node, r *report.Report) []timing {
 	return []timing{t.between(began, ended, r.Time)}
 }
 
-// between sets when it began and ended; what has not ended goes on until now.
+// between sets the start and the end. Without an end, now is the end.
 func (t timing) between(began, ended *time.Time, now time.Time) timing {
 	t.began, t.ended = *began, now
 	if ended != nil && !ended.Before(*began) {
@@ -91,8 +91,8 @@ func (t timing) between(began, ended *time.Time, now time.Time) timing {
 	return t
 }
 
-// draw gives each timing its bar. It returns what the whole width is.
-func draw(all []timing) string {
+// setBars sets the position and width of each bar. It returns a description of the time range.
+func setBars(all []timing) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -105,20 +105,19 @@ func draw(all []timing) string {
 			last = t.ended
 		}
 	}
-	whole := max(last.Sub(first), time.Second)
+	span := max(last.Sub(first), time.Second)
 	const hundred = 100.
-	percent := func(d time.Duration) float64 { return hundred * float64(d) / float64(whole) }
+	percent := func(d time.Duration) float64 { return hundred * float64(d) / float64(span) }
 	for n, t := range all {
-		// A bar that is too short to be seen says nothing.
+		// A bar is at least 1 % wide, so that it is visible.
 		width := max(percent(t.ended.Sub(t.began)), 1)
 		all[n].From = strconv.FormatFloat(min(percent(t.began.Sub(first)), hundred-width), 'f', 1, 64)
 		all[n].Width = strconv.FormatFloat(width, 'f', 1, 64)
 	}
 
-	return ago(whole) + " until " + stampOf(&last).Text
+	return ago(span) + " until " + stampOf(&last).Text
 }
 
-// levelOfPhase says how a Restore of Velero's goes.
 func levelOfPhase(phase string) string {
 	switch {
 	case phase == "Completed":

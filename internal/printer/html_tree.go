@@ -7,20 +7,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A branch is a resource in a tree of the page.
 type branch struct {
 	Anchor, Title, Status, Detail string
-	// Well says that nothing is to be said about it and what is below it, so it is folded.
-	Well, Open bool
-	Badges     []badge
-	Children   []*branch
+	// Healthy is set if it and all below it have nothing to report; then it is folded.
+	Healthy, Open bool
+	Badges        []badge
+	Children      []*branch
 }
 
 type badge struct {
 	Text, Level string
 }
 
-// A treeList makes branches of nodes.
 type treeList struct {
 	*textReport
 
@@ -29,7 +27,7 @@ type treeList struct {
 	count   int
 }
 
-func (f *treeList) grow(nodes []*report.Node, parent *report.Node) []*branch {
+func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch {
 	var all []*branch
 	for k, n := range nodes {
 		if n == nil {
@@ -41,7 +39,7 @@ func (f *treeList) grow(nodes []*report.Node, parent *report.Node) []*branch {
 		f.count++
 		b := &branch{
 			Anchor: "r" + number(f.count), Title: f.names.title(group{Node: n, count: 1}, parent),
-			Well: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n),
+			Healthy: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n),
 		}
 		if f.anchors[n.ID()] == "" {
 			f.anchors[n.ID()] = b.Anchor
@@ -49,8 +47,8 @@ func (f *treeList) grow(nodes []*report.Node, parent *report.Node) []*branch {
 		if status := f.status(group{Node: n, count: 1}); n.Ready == nil || status != n.Ready.Reason {
 			b.Status = status
 		}
-		b.Open = !b.Well
-		b.Children = f.grow(n.Children, n)
+		b.Open = !b.Healthy
+		b.Children = f.branches(n.Children, n)
 		all = append(all, b)
 	}
 
@@ -58,9 +56,9 @@ func (f *treeList) grow(nodes []*report.Node, parent *report.Node) []*branch {
 }
 
 func (f *treeList) badges(n *report.Node) []badge {
-	first := badge{Text: word(f.report, n.State), Level: levelOf(n.State)}
+	first := badge{Text: stateName(f.report, n.State), Level: levelOf(n.State)}
 	if first.Level == levelHealthy && len(n.Problems) > 0 {
-		first.Level = levelPlain // Nothing is louder than what is wrong.
+		first.Level = levelPlain // The problem stands out more without a green badge.
 	}
 	all := []badge{first}
 	for _, c := range []struct {
@@ -84,7 +82,7 @@ func (f *treeList) badges(n *report.Node) []badge {
 }
 
 func levelOfAction(a report.Action) string {
-	switch a { //nolint:exhaustive // The others are what one expects.
+	switch a { //nolint:exhaustive // The other actions are expected.
 	case report.Refuse, report.Clone:
 		return levelProblem
 	case report.Keep, report.Skip:
@@ -95,7 +93,7 @@ func levelOfAction(a report.Action) string {
 }
 
 func levelOf(s report.State) string {
-	switch s { //nolint:exhaustive // The others are told by their words.
+	switch s { //nolint:exhaustive // The other states need attention.
 	case report.Adopted:
 		return levelHealthy
 	case report.Alone:
@@ -107,7 +105,7 @@ func levelOf(s report.State) string {
 	}
 }
 
-// detail is what the table has in columns of their own when it is wide.
+// detail returns what the wide table shows in columns of its own.
 func (f *treeList) detail(n *report.Node) string {
 	var words []string
 	if n.ExternalName != "" {
@@ -126,13 +124,13 @@ func (f *treeList) detail(n *report.Node) string {
 	return strings.Join(words, " · ")
 }
 
-// An entry is a finding whose objects lead to the tree.
+// An entry is a finding whose objects link to the tree.
 type entry struct {
 	report.Problem
 
 	Level   string
 	Objects []place
-	// More says that there are more objects.
+	// More describes the objects that are not shown; "" if all are.
 	More string
 }
 

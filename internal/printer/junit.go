@@ -12,9 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// suites returns a report as JUnit's XML: a test for each tree, which fails if anything in it has a
-// problem, and one for each problem with what is in no tree. A warning is a test that passes, with
-// what it says as its output.
+// suites returns a report as JUnit XML. Each tree is a test that fails if an object in it has a
+// problem. Each problem outside the trees is a test too. A test with warnings only passes, with
+// them as its output.
 func suites(r *report.Report) ([]byte, error) {
 	all := junit.Testsuites{Name: r.Kind}
 	trees, problems := junit.Testsuite{Name: "trees", ID: 0}, junit.Testsuite{Name: "problems", ID: 1}
@@ -30,14 +30,14 @@ func suites(r *report.Report) ([]byte, error) {
 	for k, p := range r.Problems {
 		about[p.Object.ID()] = append(about[p.Object.ID()], k)
 	}
-	told := map[int]bool{}
+	reported := map[int]bool{}
 	for _, n := range r.Trees {
 		if n != nil {
-			trees.AddTestcase(treeCase(n, r.Problems, about, told))
+			trees.AddTestcase(treeCase(n, r.Problems, about, reported))
 		}
 	}
 	for k, p := range r.Problems {
-		if told[k] {
+		if reported[k] {
 			continue
 		}
 		problems.AddTestcase(testcase(string(p.Code), p.Object.String(), []report.Problem{p}))
@@ -51,9 +51,9 @@ func suites(r *report.Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// treeCase is the test of a tree. About are which of the problems are about an object, and told
-// those that a tree has.
-func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int, told map[int]bool) junit.Testcase {
+// treeCase returns the test of a tree. about has the indexes of the problems by object. It adds
+// those of the tree to reported.
+func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int, reported map[int]bool) junit.Testcase {
 	within, found := map[xp.ID]bool{}, []int{}
 	walk([]*report.Node{root}, func(n *report.Node) {
 		if !within[n.ID()] {
@@ -65,7 +65,7 @@ func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]in
 	mine := make([]report.Problem, 0, len(found))
 	for _, k := range found {
 		mine = append(mine, problems[k])
-		told[k] = true
+		reported[k] = true
 	}
 
 	return testcase(root.Kind, root.String(), mine)
@@ -73,18 +73,18 @@ func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]in
 
 func testcase(class, name string, problems []report.Problem) junit.Testcase {
 	c := junit.Testcase{Classname: class, Name: name, Time: "0"}
-	var said []string
+	var messages []string
 	for _, p := range problems {
-		said = append(said, string(p.Severity)+" "+string(p.Code)+": "+p.Object.String()+": "+p.Reason+"\nNext: "+p.Next)
+		messages = append(messages, string(p.Severity)+" "+string(p.Code)+": "+p.Object.String()+": "+p.Reason+"\nNext: "+p.Next)
 		if p.Severity == report.Grave && c.Failure == nil {
 			c.Failure = &junit.Result{Message: p.Object.String() + ": " + p.Reason, Type: string(p.Code)}
 		}
 	}
 	switch {
 	case c.Failure != nil:
-		c.Failure.Data = strings.Join(said, "\n\n")
-	case len(said) > 0:
-		c.SystemOut = &junit.Output{Data: strings.Join(said, "\n\n")}
+		c.Failure.Data = strings.Join(messages, "\n\n")
+	case len(messages) > 0:
+		c.SystemOut = &junit.Output{Data: strings.Join(messages, "\n\n")}
 	}
 
 	return c

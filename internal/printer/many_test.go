@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// longList is of an XR that lists very many objects of as many kinds, none of which is there.
+// longList is a report of an XR that lists many missing objects of different kinds.
 func longList(long int) *report.Report {
 	tree := order("orders")
 	xr := tree.Children[0]
@@ -22,12 +22,12 @@ func longList(long int) *report.Report {
 	}
 	other := problem(report.Stuck, xrRef("other"), "nothing has reconciled it", "see whether Crossplane runs")
 
-	return validation([]*report.Node{tree, well(xrRef("other"), report.RoleComposite)}, append(problems, other)...)
+	return validation([]*report.Node{tree, healthyNode(xrRef("other"), report.RoleComposite)}, append(problems, other)...)
 }
 
-// TestLongListsLeaveRoom wants what is printed for a person to be bounded, whatever one XR lists,
-// and to have what is wrong elsewhere.
-func TestLongListsLeaveRoom(t *testing.T) {
+// TestLongListsAreBounded checks that output for users is bounded and still shows other problems,
+// whatever an XR lists.
+func TestLongListsAreBounded(t *testing.T) {
 	const long = 15_000
 	r := longList(long)
 	for _, f := range []Format{Table, Wide, HTML} {
@@ -42,7 +42,7 @@ func TestLongListsLeaveRoom(t *testing.T) {
 			}
 			for _, want := range []string{fmt.Sprintf("and %d more, which -o json has", more), "nothing has reconciled it", "Kind99", "-o json says it of each"} {
 				if f == Wide && width == 80 && want[0] == 'a' || f != HTML && width == 200 && want[0] == '-' {
-					continue // Columns are too narrow for that.
+					continue // Columns are too narrow for it.
 				}
 				if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
 					t.Errorf("%s at %d does not say %q", f, width, want)
@@ -55,15 +55,15 @@ func TestLongListsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestLongListsTakeNotLong prints very many trees with problems, of which none may be looked for
-// among all others.
-func TestLongListsTakeNotLong(t *testing.T) {
+// TestLongListsAreFast prints very many trees with problems. The lookup of a tree's problems
+// must not scan all of them.
+func TestLongListsAreFast(t *testing.T) {
 	const long = 20_000
 	var trees []*report.Node
 	var problems []report.Problem
 	for n := range long {
 		r := xrRef(fmt.Sprint("x", n))
-		tree := well(r, report.RoleComposite)
+		tree := healthyNode(r, report.RoleComposite)
 		tree.Problems = []report.Code{report.NotReady}
 		trees, problems = append(trees, tree), append(problems, problem(report.NotReady, r, "it is not Ready", "wait"))
 		problems[n].Severity = report.Warning

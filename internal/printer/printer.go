@@ -14,10 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// A Format is how a report is shown.
+// A Format is an output format.
 type Format string
 
-// Formats.
+// These are all formats.
 const (
 	Table Format = "table"
 	Wide  Format = "wide"
@@ -28,16 +28,16 @@ const (
 	HTML  Format = "html"
 )
 
-// Formats returns the names of all of them.
+// Formats returns the names of all formats.
 func Formats() []string {
 	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML)}
 }
 
-// Options are how a table and a tree are shown.
+// Options describe the terminal.
 type Options struct {
-	// Width is that of the terminal in columns; 0 if there is none, so that nothing is cut.
+	// Width is the terminal's width in columns; 0 without a terminal, so that nothing is cut.
 	Width int
-	// Colour says whether it may be used.
+	// Colour allows colours.
 	Colour bool
 }
 
@@ -59,7 +59,7 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return Encode(r, f)
 	}
 	c := cleaned(r)
-	switch f { //nolint:exhaustive // As above.
+	switch f { //nolint:exhaustive // Encode handles the others.
 	case Table, Wide:
 		return newTextReport(c, f == Wide, o).render(), nil
 	case DOT:
@@ -73,8 +73,8 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	}
 }
 
-// Encode returns data as YAML, or else as JSON, in which nothing is lost and nothing obeyed by a
-// terminal.
+// Encode returns data as YAML if f is YAML, otherwise as JSON. The data is complete, and
+// unprintable characters are escaped.
 func Encode(data any, f Format) ([]byte, error) {
 	if f != YAML {
 		b, err := json.MarshalIndent(data, "", "  ")
@@ -83,19 +83,19 @@ func Encode(data any, f Format) ([]byte, error) {
 	}
 	b, err := json.Marshal(data)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Whoever calls it says what it is about.
+		return nil, err //nolint:wrapcheck // The caller adds the context.
 	}
 
 	return inParts(b)
 }
 
-// inParts turns JSON into YAML, entry by entry of its lists: what is made of one in between takes
-// many times the memory of what comes out. An entry with what does not print stays JSON, which YAML
-// is too, since its encoder escapes only some of that.
+// inParts converts JSON to YAML, each entry of a top-level list on its own: a conversion of the
+// whole needs many times the memory of its output. An entry with unprintable characters stays JSON,
+// which is valid YAML: the YAML encoder escapes only some of them.
 func inParts(document []byte) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(document, &fields); err != nil {
-		return nil, err //nolint:wrapcheck // Print says what it is about.
+		return nil, err //nolint:wrapcheck // Print adds the context.
 	}
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -115,7 +115,7 @@ func inParts(document []byte) ([]byte, error) {
 			}
 			b, err := yaml.JSONToYAML(slices.Concat([]byte(before), entry, []byte(after)))
 			if err != nil {
-				return nil, err //nolint:wrapcheck // The same.
+				return nil, err //nolint:wrapcheck // Print adds the context.
 			}
 			out.Write(b)
 		}
@@ -124,7 +124,7 @@ func inParts(document []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// flow returns JSON as an entry of a list in YAML, or as the value of a field.
+// flow returns JSON as a list entry or as a field's value in YAML.
 func flow(name, before string, entry []byte) string {
 	if before == "[" {
 		return "- " + string(entry) + "\n"

@@ -33,8 +33,8 @@ func printed(t *testing.T, r *report.Report, f Format, o Options) string {
 	return b.String()
 }
 
-// TestGolden compares what is printed with what somebody has looked at: go test ./internal/printer
-// -update, and read the difference.
+// TestGolden compares the output with reviewed files. After a change run go test ./internal/printer
+// -update and review the difference.
 func TestGolden(t *testing.T) {
 	for name, r := range samples() {
 		outputs := map[string]string{
@@ -50,7 +50,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(file) //nolint:gosec // It is one of ours.
+			want, err := os.ReadFile(file) //nolint:gosec // The file is in the repository.
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 		for _, width := range []int{80, 120, 200} {
 			for line := range strings.Lines(printed(t, r, Table, Options{Width: width})) {
 				if isCommand.MatchString(line) {
-					continue // It is to be copied.
+					continue // It is a command to copy.
 				}
 				if got := text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")); got > width {
 					t.Errorf("%s at %d: a line has %d columns: %s", name, width, got, line)
@@ -104,11 +104,10 @@ func TestColour(t *testing.T) {
 	}
 }
 
-// TestJSONIsTheData reads back what was printed.
 func TestJSONIsTheData(t *testing.T) {
 	for name, r := range samples() {
-		if name == "hostile" { // As YAML it is another text, and the same data.
-			r.Problems[0].Next = "a\u202eb\U000e0001\x7f\u2028\x1b\n: '\"#" // What is not UTF-8 can't be in JSON.
+		if name == "hostile" { // Its YAML is a different text with the same data.
+			r.Problems[0].Next = "a\u202eb\U000e0001\x7f\u2028\x1b\n: '\"#" // JSON cannot contain invalid UTF-8.
 			r.Source = r.Problems[0].Next
 		}
 		var fromJSON, fromYAML report.Report
@@ -136,8 +135,8 @@ func TestJSONIsTheData(t *testing.T) {
 	}
 }
 
-// TestNothingIsObeyed prints what somebody wrote into an object for those who look at it.
-func TestNothingIsObeyed(t *testing.T) {
+// TestHostileText prints hostile text from an object in each format.
+func TestHostileText(t *testing.T) {
 	for _, f := range Formats() {
 		got := printed(t, hostileReport(), Format(f), Options{Width: 80})
 		for _, c := range got {
@@ -175,7 +174,7 @@ func FuzzPrint(f *testing.F) {
 			if err := json.Unmarshal([]byte(text), &back); err != nil {
 				t.Fatal(err)
 			}
-			// To compare two such deep trees takes cmp a time that doubles with each level.
+			// For such deep trees the time of cmp doubles with each level, so compare the text.
 			if diff := cmp.Diff(text, printed(t, &back, JSON, Options{})); diff != "" {
 				t.Errorf("JSON is the data: -want, +got:\n%s", diff)
 			}

@@ -10,24 +10,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A finding is what is wrong with one object, or in the same words with several.
+// A finding is a problem, with all objects that it is about.
 type finding struct {
 	report.Problem
 
 	objects []xp.Ref
 }
 
-// stamps are times in reasons. Holds that wait for one thing are one finding, though a restore has
-// put them on one after the other.
+// stamps matches times in reasons. Holds with the same cause are one finding although they began at
+// different times.
 var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// mostSteps is how many findings differ in nothing but their next step. One XR can list thousands
-// of objects of as many kinds.
+// mostSteps limits the findings that differ only in their next step: one XR can list thousands of
+// objects of different kinds.
 const mostSteps = 100
 
-// findings returns the problems of a report in their order, those that differ only in their object,
-// or in when it was held, as one. Where very many differ only in their next step, the last ones are
-// one too.
+// findings returns the problems in their order. Problems that differ only in the object or in times
+// are one finding. Beyond mostSteps, so are those that differ only in their next step.
 func findings(problems []report.Problem) []*finding {
 	var all []*finding
 	same, steps := map[[4]string]*finding{}, map[[3]string]int{}
@@ -54,24 +53,23 @@ func findings(problems []report.Problem) []*finding {
 
 const otherSteps = "the same as for those above, with their own names; -o json says it of each"
 
-// most is how many objects of one finding are named on a terminal, and mostListed elsewhere.
+// mostShown limits the objects of a finding on a terminal. mostListed is the limit elsewhere.
 const (
-	most       = 5
+	mostShown  = 5
 	mostListed = 100
 )
 
-// shown returns the objects of a finding that are named, and of how many more there are.
+// shown returns the objects of a finding to print, and the number of the others.
 func (s *textReport) shown(f *finding) (objects []xp.Ref, more int) {
 	limit := mostListed
 	if !s.all && s.Width > 0 {
-		limit = most
+		limit = mostShown
 	}
 	limit = min(limit, len(f.objects))
 
 	return f.objects[:limit], len(f.objects) - limit
 }
 
-// named returns the objects of a finding.
 func (s *textReport) named(f *finding) string {
 	shown, more := s.shown(f)
 	rest := ""
@@ -110,11 +108,11 @@ func colourOf(severity report.Severity) text.Color {
 	return text.FgYellow
 }
 
-// commandAtEnd is what a next step has in its end that can be copied.
+// commandAtEnd matches a command at the end of a next step.
 var commandAtEnd = regexp.MustCompile(`: ((?:kubectl|velero|` + regexp.QuoteMeta(xp.Program) + `) .*)$`)
 
-// next returns a next step. On a terminal a command in its end has a line of its own, however long
-// that is: what is broken into lines can't be copied.
+// next returns a next step. On a terminal a command at its end gets a line of its own, which is
+// never wrapped: a user can copy it.
 func (s *textReport) next(step string) string {
 	at := commandAtEnd.FindStringSubmatchIndex(step)
 	if s.Width == 0 || at == nil {
@@ -124,18 +122,17 @@ func (s *textReport) next(step string) string {
 	return s.wrapped("Next: "+step[:at[0]+1], "  ") + "\n    " + step[at[2]:at[3]]
 }
 
-// hanging returns a text in lines as wide as the terminal. All but the first are indented as far as
-// the first bytes of that reach.
+// hanging wraps a text and indents all lines but the first by the width of its first bytes.
 func (s *textReport) hanging(t string, first int) string {
 	columns := text.StringWidthWithoutEscSequences(t[:first])
 
 	return t[:first] + s.wrapped(t[first:], strings.Repeat(" ", columns))[columns:]
 }
 
-// wrapped returns a text in lines as wide as the terminal, each with the indent.
+// wrapped wraps a text to the terminal's width and indents each line.
 func (s *textReport) wrapped(t, indent string) string {
 	if s.Width > 0 {
-		t = text.WrapSoft(t, max(s.Width-len(indent), 2*shortest))
+		t = text.WrapSoft(t, max(s.Width-len(indent), 2*minColumn))
 	}
 
 	return indent + strings.ReplaceAll(trimmed(t), "\n", "\n"+indent)

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// releases says what became of holds, in the order in which they are lifted. What stays held is a
-// problem and told as one.
+// releases returns the results of a release in its order. Objects that stay held appear under the
+// problems.
 func (s *textReport) releases() string {
 	if len(s.report.Releases) == 0 {
 		return ""
@@ -25,9 +25,9 @@ func (s *textReport) releases() string {
 	for _, r := range s.report.Releases {
 		restore := restoreOf(r)
 		if len(s.report.Restores) == 1 && !s.all {
-			restore = "" // It is named below.
+			restore = "" // The summary names it.
 		}
-		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restore), plain(whatOf(r)))
+		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restore), plain(resultText(r)))
 	}
 	parts := []string{g.render()}
 	for _, r := range s.report.Releases {
@@ -36,7 +36,7 @@ func (s *textReport) releases() string {
 		}
 	}
 
-	return strings.Join(append(parts, s.besides()...), "\n\n")
+	return strings.Join(append(parts, s.notes()...), "\n\n")
 }
 
 func resultColour(r report.Result) text.Color {
@@ -60,8 +60,8 @@ func restoreOf(r report.Release) string {
 	return r.Restore + " (" + r.Phase + ")"
 }
 
-// whatOf says in one line what was done, or would be, or why nothing was.
-func whatOf(r report.Release) string {
+// resultText returns in one line what was done, or would be, or why nothing was.
+func resultText(r report.Release) string {
 	switch r.Result {
 	case report.StillHeld, report.Unproven, report.WouldWait:
 		return "see above"
@@ -83,7 +83,6 @@ func whatOf(r report.Release) string {
 	}
 }
 
-// risks is what can come of one.
 func (s *textReport) risks(r report.Release) string {
 	lines := []string{s.paint(strings.ToUpper(string(r.Result)), resultColour(r.Result), text.Bold) + " " + r.Object.String()}
 	for _, risk := range r.Risks {
@@ -93,25 +92,24 @@ func (s *textReport) risks(r report.Release) string {
 	return strings.Join(lines, "\n")
 }
 
-// besides is why some were left alone, or are not all as they were, and what to do about them, said
-// once for all that it is said of.
-func (s *textReport) besides() []string {
+// notes returns the reasons and next steps of results that are no problems, each once.
+func (s *textReport) notes() []string {
 	var blocks []string
 	for _, result := range []report.Result{report.Released, report.Forced, report.WouldRelease, report.WouldForce, report.LeftAlone} {
-		blocks = append(blocks, s.besidesOf(result)...)
+		blocks = append(blocks, s.notesOf(result)...)
 	}
 
 	return blocks
 }
 
-func (s *textReport) besidesOf(result report.Result) []string {
+func (s *textReport) notesOf(result report.Result) []string {
 	var some []report.Problem
 	for _, r := range s.report.Releases {
 		if r.Result == result && r.Next != "" {
 			some = append(some, report.Problem{Object: r.Object, Reason: r.Reason, Next: r.Next})
 		}
 	}
-	// The same is the same of all kinds.
+	// The same reason and next step are one finding across kinds.
 	same := map[string]*finding{}
 	var order []*finding
 	for _, f := range findings(some) {
@@ -133,7 +131,7 @@ func (s *textReport) besidesOf(result report.Result) []string {
 	return blocks
 }
 
-// releaseVerdict says what became of all holds together.
+// releaseVerdict returns the result of a release as a whole, and what to do.
 func releaseVerdict(r *report.Report) (what, next string) {
 	next = unrestored(r.Restores)
 	if len(r.Releases) == 0 {
@@ -151,7 +149,7 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	for _, result := range order {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[result], result))
 	}
-	what = some(len(r.Releases), "hold") + ": " + strings.Join(parts, ", ") + "."
+	what = counted(len(r.Releases), "hold") + ": " + strings.Join(parts, ", ") + "."
 	if counts[report.WouldRelease]+counts[report.WouldForce] > 0 {
 		next = "run the same without --dry-run."
 	}
@@ -162,11 +160,11 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	return what, next
 }
 
-// unrestored says where to look for what a Restore has not brought back: of what was never there
-// nothing is held.
+// unrestored returns where to see what a failed Restore did not create: such objects have no hold
+// to report.
 func unrestored(restores []report.Restore) string {
 	for _, r := range restores {
-		if strings.HasSuffix(r.Phase, "Failed") { // Such as WaitingForPluginOperationsPartiallyFailed.
+		if strings.HasSuffix(r.Phase, "Failed") { // This matches WaitingForPluginOperationsPartiallyFailed too.
 			_, name, _ := strings.Cut(r.Name, "/")
 
 			return `what was not restored at all is not told here: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() +

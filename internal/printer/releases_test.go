@@ -21,7 +21,7 @@ func hold(r xp.Ref, result report.Result) report.Release {
 	return report.Release{Object: r, Restore: "velero/nightly-20260314", Phase: "PartiallyFailed", Result: result}
 }
 
-// releaseReport is what became of what a restore has left.
+// releaseReport is a report of a release with various results.
 func releaseReport() *report.Report {
 	claim, xr := xp.Ref{APIVersion: "shop.example.org/v1", Kind: "Order", Namespace: "team-a", Name: "orders"}, xrRef("orders-x7k2p")
 	back := hold(claim, report.Released)
@@ -40,8 +40,8 @@ func releaseReport() *report.Report {
 	return releaseOf([]report.Release{hold(xr, report.Released), lost, back, held, cron}, problem(report.LeakedHold, held.Object, held.Reason, held.Next))
 }
 
-// rehearsalReport is what --force would do.
-func rehearsalReport() *report.Report {
+// dryRunReport is a report of a dry run with --force.
+func dryRunReport() *report.Report {
 	xr := hold(xrRef("shop-c9d8e"), report.WouldForce)
 	xr.Steps = []string{"give its own settings back at once"}
 	xr.Risks = []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// now is when the sample reports were made.
+// now is the time of the sample reports.
 var now = time.Date(2026, time.March, 14, 9, 30, 0, 0, time.UTC)
 
 func before(d time.Duration) *time.Time {
@@ -32,8 +32,8 @@ func mrRef(name string) xp.Ref {
 	return xp.Ref{APIVersion: "cloud.example.org/v1alpha1", Kind: "Bucket", Name: name}
 }
 
-// well returns a node that nothing is wrong with.
-func well(r xp.Ref, role report.Role, children ...*report.Node) *report.Node {
+// healthyNode returns a node without problems.
+func healthyNode(r xp.Ref, role report.Role, children ...*report.Node) *report.Node {
 	n := &report.Node{
 		Ref: r, Role: role, State: report.Adopted, Created: before(26 * time.Hour), Children: children,
 		Synced: &report.Condition{Status: "True", Reason: "ReconcileSuccess", Since: before(25 * time.Hour)},
@@ -48,27 +48,26 @@ func well(r xp.Ref, role report.Role, children ...*report.Node) *report.Node {
 	return n
 }
 
-// order returns the tree of a claim with some buckets.
 func order(name string, buckets ...*report.Node) *report.Node {
-	return well(claimRef(name), report.RoleClaim, well(xrRef(name+"-x7k2p"), report.RoleComposite, buckets...))
+	return healthyNode(claimRef(name), report.RoleClaim, healthyNode(xrRef(name+"-x7k2p"), report.RoleComposite, buckets...))
 }
 
 func buckets(of string, n int) []*report.Node {
 	var all []*report.Node
 	for k := range n {
-		all = append(all, well(mrRef(fmt.Sprintf("%s-x7k2p-%c%c%c%c%c", of, 'a'+k, 'q', '2'+k%8, 'd', 'z'-k)), report.RoleManaged))
+		all = append(all, healthyNode(mrRef(fmt.Sprintf("%s-x7k2p-%c%c%c%c%c", of, 'a'+k, 'q', '2'+k%8, 'd', 'z'-k)), report.RoleManaged))
 	}
 
 	return all
 }
 
-// validation returns a report with the trees and problems, counted.
+// validation returns a report with the trees and problems, and their counts.
 func validation(trees []*report.Node, problems ...report.Problem) *report.Report {
 	r := &report.Report{
 		APIVersion: report.APIVersion, Kind: report.KindValidation, Source: "kind-production", Time: now, Problems: problems, Trees: trees,
 	}
 	walk(trees, func(n *report.Node) {
-		switch n.Role { //nolint:exhaustive // The others are not counted.
+		switch n.Role { //nolint:exhaustive // The other roles are not counted.
 		case report.RoleClaim:
 			r.Summary.Claims++
 		case report.RoleComposite:
@@ -123,7 +122,7 @@ func heldReport() *report.Report {
 	return r
 }
 
-// restoredReport is of a restore that is over, but for one claim.
+// restoredReport is a report after a restore in which one claim is still held.
 func restoredReport() *report.Report {
 	r := heldReport()
 	for n, name := range []string{"shop", "stock"} {
@@ -175,8 +174,8 @@ func againstReport() *report.Report {
 	return r
 }
 
-// words are a reason and a next step as long as those that there are.
-var words = map[report.Code][2]string{
+// messages are reasons and next steps as long as real ones.
+var messages = map[report.Code][2]string{
 	report.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
 	report.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to"},
 	report.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's"},
@@ -193,12 +192,12 @@ func codeReport(code report.Code) *report.Report {
 	tree := order("orders", buckets("orders", 5)...)
 	b := tree.Children[0].Children[2]
 	b.Problems = []report.Code{code}
-	said, ok := words[code]
+	texts, ok := messages[code]
 	if !ok {
-		said = [2]string{"something is wrong with it that has the code " + string(code), "mend it, and validate again"}
+		texts = [2]string{"something is wrong with it that has the code " + string(code), "mend it, and validate again"}
 	}
-	p := problem(code, b.Ref, said[0], said[1])
-	switch code { //nolint:exhaustive // The others leave their tree as it is.
+	p := problem(code, b.Ref, texts[0], texts[1])
+	switch code { //nolint:exhaustive // The other codes leave their tree as it is.
 	case report.Dangling:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleOther, State: report.Missing, Problems: b.Problems}
 	case report.NotItsOwn:
@@ -214,8 +213,8 @@ func codeReport(code report.Code) *report.Report {
 	return validation([]*report.Node{tree}, p)
 }
 
-// samples are reports as there are. Those of testdata are from the real stack: a backup with an MR
-// whose create was in flight, its restore, and after that.
+// samples are typical reports. Those in testdata are from the real stack: a backup with an MR whose
+// creation was pending, its restore, and the state after that.
 func samples() map[string]*report.Report {
 	all := map[string]*report.Report{
 		"healthy":  validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),
@@ -224,7 +223,7 @@ func samples() map[string]*report.Report {
 		"against":  againstReport(),
 		"empty":    validation(nil),
 		"release":  releaseReport(),
-		"force":    rehearsalReport(),
+		"force":    dryRunReport(),
 		"released": releaseOf(nil),
 		"grouped":  groupedReport(),
 		"hostile":  hostileReport(),
@@ -241,7 +240,7 @@ func samples() map[string]*report.Report {
 }
 
 func realReport(name string) *report.Report {
-	b, err := os.ReadFile(filepath.Join("testdata", name+".json")) //nolint:gosec // It is one of ours.
+	b, err := os.ReadFile(filepath.Join("testdata", name+".json")) //nolint:gosec // The file is in the repository.
 	if err != nil {
 		panic(err)
 	}
@@ -261,15 +260,15 @@ func groupedReport() *report.Report {
 	big := order("an-order-with-a-name-that-is-much-longer-than-any-terminal-has-columns-for-it", buckets("big", 12)...)
 	big.Children[0].Children[7].Ready = &report.Condition{Status: "False", Reason: "Creating"}
 	secret := &report.Node{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "crossplane-system", Name: "big"}, Role: report.RoleOther, State: report.Adopted}
-	nested := well(xrRef("nested"), report.RoleComposite, buckets("nested", 4)...)
+	nested := healthyNode(xrRef("nested"), report.RoleComposite, buckets("nested", 4)...)
 	big.Children[0].Children = append(big.Children[0].Children, secret, nested)
-	other := well(xp.Ref{APIVersion: "s3.example.net/v1", Kind: "Bucket", Namespace: "team-b", Name: "alone"}, report.RoleManaged)
+	other := healthyNode(xp.Ref{APIVersion: "s3.example.net/v1", Kind: "Bucket", Namespace: "team-b", Name: "alone"}, report.RoleManaged)
 	other.State = report.Alone
 
 	return validation(append(trees, big, other))
 }
 
-// hostileReport has names and messages that want to be more than text.
+// hostileReport has names and messages that try to be more than text.
 func hostileReport() *report.Report {
 	tree := order("or\x1b[2Jders", buckets("a", 1)...)
 	b := tree.Children[0].Children[0]
@@ -279,7 +278,6 @@ func hostileReport() *report.Report {
 	return validation([]*report.Node{tree}, problem(report.Stuck, b.Ref, "<img src=x onerror=alert(1)> \x1b[31m{{.}} ]]>", "run: \"rm -rf\"\n\x08\x00\xff\\"))
 }
 
-// sameReport has the same problem many times.
 func sameReport() *report.Report {
 	trees := []*report.Node{}
 	problems := []report.Problem{}
@@ -287,7 +285,7 @@ func sameReport() *report.Report {
 		tree := order(fmt.Sprintf("tenant-%d", n))
 		tree.Children[0].Problems = []report.Code{report.DefinitionMissing}
 		trees = append(trees, tree)
-		problems = append(problems, problem(report.DefinitionMissing, tree.Children[0].Ref, words[report.DefinitionMissing][0], words[report.DefinitionMissing][1]))
+		problems = append(problems, problem(report.DefinitionMissing, tree.Children[0].Ref, messages[report.DefinitionMissing][0], messages[report.DefinitionMissing][1]))
 	}
 
 	return validation(trees, problems...)

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// summary says what there is, how it is, and what to do: on a terminal that is what one sees first.
+// summary returns the counts, the verdict and what to do. It comes last, where a user of a terminal
+// looks first.
 func (s *textReport) summary() string {
 	var lines []string
 	for _, r := range s.report.Restores {
@@ -46,10 +47,10 @@ func restoreLine(r report.Restore) string {
 		line += ", of the backup " + r.Backup
 	}
 	if r.Started != nil {
-		line += ", started " + moment(*r.Started)
+		line += ", started " + timestamp(*r.Started)
 	}
 	if r.Completed != nil {
-		line += ", completed " + moment(*r.Completed)
+		line += ", completed " + timestamp(*r.Completed)
 	}
 
 	return line
@@ -57,11 +58,11 @@ func restoreLine(r report.Restore) string {
 
 func counts(r *report.Report) string {
 	c := r.Summary
-	line := fmt.Sprintf("%s, %s, %s", some(c.Claims, "claim"), some(c.XRs, "XR"), some(c.Composed, "composed resource"))
+	line := fmt.Sprintf("%s, %s, %s", counted(c.Claims, "claim"), counted(c.XRs, "XR"), counted(c.Composed, "composed resource"))
 	if c.Composed > 0 {
-		line += fmt.Sprintf(" (%d %s)", c.Adopted, word(r, report.Adopted))
+		line += fmt.Sprintf(" (%d %s)", c.Adopted, stateName(r, report.Adopted))
 	}
-	line += ", " + some(c.Managed, "MR")
+	line += ", " + counted(c.Managed, "MR")
 	if c.Held > 0 {
 		line += fmt.Sprintf("; %d held", c.Held)
 	}
@@ -69,7 +70,7 @@ func counts(r *report.Report) string {
 	return line + "."
 }
 
-// verdict says how it stands, and what to do about it.
+// verdict returns the overall result, and what to do.
 func verdict(r *report.Report) (what, next string) {
 	source := ""
 	if r.Source != "" {
@@ -77,13 +78,13 @@ func verdict(r *report.Report) (what, next string) {
 	}
 	switch {
 	case r.Summary.Problems > 0:
-		what = some(r.Summary.Problems, "problem")
+		what = counted(r.Summary.Problems, "problem")
 		if r.Summary.Warnings > 0 {
-			what += " and " + some(r.Summary.Warnings, "warning")
+			what += " and " + counted(r.Summary.Warnings, "warning")
 		}
 		what += source + "."
 	case r.Summary.Warnings > 0:
-		what = "No problems, " + some(r.Summary.Warnings, "warning") + source + "."
+		what = "No problems, " + counted(r.Summary.Warnings, "warning") + source + "."
 	case len(r.Trees) == 0:
 		return "Nothing of Crossplane's was found" + source + ".", empty(r)
 	default:
@@ -120,8 +121,7 @@ func advice(r *report.Report) string {
 	}
 }
 
-// some returns a number and of what.
-func some(n int, what string) string {
+func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -131,8 +131,8 @@ func some(n int, what string) string {
 
 func number(n int) string { return strconv.Itoa(n) }
 
-// moment is a point in time as it can be compared with logs.
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// timestamp returns a time in the format of logs.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// ago is a duration as kubectl prints it.
+// ago returns a duration in kubectl's format.
 func ago(d time.Duration) string { return duration.HumanDuration(d) }

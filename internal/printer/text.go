@@ -13,15 +13,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A textReport is a report as a person reads it: what is wrong, the trees, what belongs to them,
-// and in the end what to do.
+// A textReport is a report for a terminal: the problems, the trees, the dry run, and what to do.
 type textReport struct {
 	Options
 
 	report *report.Report
-	// all says that nothing is summed up: each resource has a line, with all that is known of it.
+	// all gives each resource a line of its own, with all details.
 	all bool
-	// grave tells of the objects with problems which have a grave one, if it was asked for.
+	// grave has the objects with problems; true if one of these is no warning. severity fills it.
 	grave map[xp.ID]bool
 }
 
@@ -75,7 +74,7 @@ func (s *textReport) versions() string {
 	return strings.Join(lines, "\n")
 }
 
-// paint gives a text colours, if the report may have some.
+// paint colours a text, if colours are allowed.
 func (s *textReport) paint(t string, colours ...text.Color) string {
 	if !s.Colour || t == "" || len(colours) == 0 {
 		return t
@@ -84,7 +83,7 @@ func (s *textReport) paint(t string, colours ...text.Color) string {
 	return text.Colors(colours).Sprint(t)
 }
 
-// A cell is a text and its colours. It gets them when it has been cut to its column.
+// A cell is a text and its colours, which are applied after the text is cut to its column.
 type cell struct {
 	text    string
 	colours []text.Color
@@ -92,25 +91,24 @@ type cell struct {
 
 func plain(t string) cell { return cell{text: t} }
 
-// Weights of columns: how soon they are cut. A name is what a person needs, and what is only told
-// in passing is told elsewhere at length.
+// These are the weights of columns: a larger one is cut earlier. Names matter most. weightRepeated
+// is for text that appears elsewhere in full.
 const (
 	weightName = iota + 1
 	weightDetail
 	weightAside
-	weightPassing
+	weightRepeated
 )
 
-// A column of a grid.
 type column struct {
 	title string
-	// weight says how soon it is cut if the terminal is too narrow; 0 is never.
+	// weight decides how early the column is cut on a narrow terminal; 0 is never.
 	weight int
-	// middle says that the end of its texts matters as much as their beginning.
+	// middle cuts texts in the middle, so that their end stays.
 	middle bool
 }
 
-// A grid is a table without lines, as kubectl prints one.
+// A grid is a table without lines, like kubectl's.
 type grid struct {
 	*textReport
 
@@ -122,8 +120,8 @@ func (g *grid) add(cells ...cell) { g.rows = append(g.rows, cells) }
 
 const (
 	gap = 2
-	// shortest is how wide a column is at least that has been cut.
-	shortest = 12
+	// minColumn is the minimal width of a column that is cut.
+	minColumn = 12
 )
 
 func (g *grid) render() string {
@@ -147,7 +145,6 @@ func (g *grid) render() string {
 	return trimmed(t.Render())
 }
 
-// dropEmpty takes out the columns that say nothing.
 func (g *grid) dropEmpty() {
 	for n := range slices.Backward(slices.Clone(g.columns)) {
 		used := false
@@ -164,8 +161,7 @@ func (g *grid) dropEmpty() {
 	}
 }
 
-// widths returns how wide each column is, so that together they are no wider than the terminal if
-// that is possible.
+// widths returns the widths of the columns. Their sum fits the terminal, if possible.
 func (g *grid) widths() []int {
 	widths := make([]int, len(g.columns))
 	total := -gap
@@ -179,7 +175,7 @@ func (g *grid) widths() []int {
 	for ; g.Width > 0 && total > g.Width; total-- {
 		heaviest := -1
 		for n, c := range g.columns {
-			if c.weight > 0 && widths[n] > max(shortest, len(c.title)) && (heaviest < 0 || widths[n]*c.weight > widths[heaviest]*g.columns[heaviest].weight) {
+			if c.weight > 0 && widths[n] > max(minColumn, len(c.title)) && (heaviest < 0 || widths[n]*c.weight > widths[heaviest]*g.columns[heaviest].weight) {
 				heaviest = n
 			}
 		}
@@ -192,7 +188,6 @@ func (g *grid) widths() []int {
 	return widths
 }
 
-// fit makes a text no wider than a width.
 func (c column) fit(t string, width int) string {
 	switch {
 	case text.StringWidthWithoutEscSequences(t) <= width:
@@ -214,7 +209,7 @@ func (c column) fit(t string, width int) string {
 	return text.Trim(t, width-1-tail) + "…" + t[from:]
 }
 
-// trimmed returns lines without the spaces at their ends, which would wrap on a terminal.
+// trimmed removes trailing spaces, which would wrap on a terminal.
 func trimmed(lines string) string {
 	var all []string
 	for line := range strings.Lines(lines) {

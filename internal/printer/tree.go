@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// trees shows each resource below what it belongs to, in the columns that "crossplane resource
-// trace" has, and then what only a restore knows.
+// trees returns the trees as a table: first the columns of "crossplane resource trace", then those
+// about restores.
 func (s *textReport) trees() string {
 	if len(s.report.Trees) == 0 {
 		return ""
@@ -29,7 +29,7 @@ func (s *textReport) trees() string {
 		{title: "REVISION", weight: weightDetail, middle: true},
 		{title: "HOLD", weight: weightDetail, middle: true},
 		{title: "AGE"},
-		{title: "STATUS", weight: weightPassing},
+		{title: "STATUS", weight: weightRepeated},
 	}}
 	names := namesOf(s.report.Trees)
 	summed := false
@@ -54,8 +54,7 @@ func (s *textReport) trees() string {
 	return tree
 }
 
-// descend appends what is below a group to the lines of a tree. It returns all that is shown,
-// itself first.
+// descend appends the children of a group to a tree. It returns the groups shown, b first.
 func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	shown := []group{b}
 	if b.count > 1 {
@@ -85,17 +84,16 @@ func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	return shown
 }
 
-// mostSiblings is how many lines there are below one resource in a table, and mostSiblingsWide in a
-// wide one and on a page: an XR can list anything.
+// These limit the lines below one resource, in a table and in a wide table or page: an XR can list
+// any number of objects.
 const (
 	mostSiblings     = 100
 	mostSiblingsWide = 1000
 )
 
-// others stands for resources that are not shown.
+// others is the line for resources that are not shown.
 func others(n int) string { return "and " + number(n) + " more, which -o json has" }
 
-// line adds the line of a group to the grid.
 func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
 		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
@@ -134,8 +132,8 @@ func condition(c *report.Condition) cell {
 	}
 }
 
-// word is what a state is called. In a backup nothing is adopted yet.
-func word(r *report.Report, of report.State) string {
+// stateName returns the name of a state. In a backup Adopted is "owned": nothing is adopted yet.
+func stateName(r *report.Report, of report.State) string {
 	if r.Kind == report.KindInspection && of == report.Adopted {
 		return "owned"
 	}
@@ -144,13 +142,13 @@ func word(r *report.Report, of report.State) string {
 }
 
 func state(r *report.Report, of report.State) cell {
-	switch of { //nolint:exhaustive // The others may be as they should be for now.
+	switch of { //nolint:exhaustive // The other states may be temporary.
 	case report.Adopted, report.Alone:
-		return plain(word(r, of))
+		return plain(stateName(r, of))
 	case report.Missing, report.Foreign:
-		return cell{text: word(r, of), colours: []text.Color{text.FgRed}}
+		return cell{text: stateName(r, of), colours: []text.Color{text.FgRed}}
 	default:
-		return cell{text: word(r, of), colours: []text.Color{text.FgYellow}}
+		return cell{text: stateName(r, of), colours: []text.Color{text.FgYellow}}
 	}
 }
 
@@ -162,7 +160,7 @@ func outcome(n *report.Node) cell {
 	return cell{text: string(n.Restore.Action), colours: actionColours(n.Restore.Action)}
 }
 
-// severity is that of the gravest problem of a resource.
+// severity returns the worst severity of a resource's problems.
 func (s *textReport) severity(n *report.Node) report.Severity {
 	if s.grave == nil {
 		s.grave = map[xp.ID]bool{}
@@ -177,14 +175,14 @@ func (s *textReport) severity(n *report.Node) report.Severity {
 	return report.Warning
 }
 
-// status says in a few words what is remarkable about a resource.
+// status returns in a few words what is notable about a group.
 func (s *textReport) status(b group) string {
 	var words []string
 	if b.Restore != nil {
-		words = append(words, about(b.Ref, b.Restore.Reason))
+		words = append(words, withoutName(b.Ref, b.Restore.Reason))
 	}
 	for _, code := range b.Problems {
-		// That it is held, not synced or not ready is in the other columns.
+		// Other columns show these.
 		if code != report.HeldBack && code != report.NotSynced && code != report.NotReady {
 			words = append(words, string(code))
 		}
@@ -192,7 +190,7 @@ func (s *textReport) status(b group) string {
 	if b.Hold != nil {
 		words = append(words, s.held(b.Node))
 	}
-	words = slices.DeleteFunc(append(words, complaints(b.Node)...), func(w string) bool { return w == "" })
+	words = slices.DeleteFunc(append(words, conditionMessages(b.Node)...), func(w string) bool { return w == "" })
 	switch {
 	case len(words) > 0:
 		return strings.Join(words, "; ")
@@ -205,9 +203,9 @@ func (s *textReport) status(b group) string {
 	}
 }
 
-// complaints are what the conditions of a resource say if they are not True. That a hold pauses it
-// needs no words.
-func complaints(n *report.Node) []string {
+// conditionMessages returns the reasons and messages of conditions that are not True, except for a
+// pause by a hold.
+func conditionMessages(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {
 		switch {
@@ -222,10 +220,10 @@ func complaints(n *report.Node) []string {
 	return words
 }
 
-// reasonPaused is why Crossplane does not reconcile what is paused.
+// reasonPaused is the reason of Synced for a paused object.
 const reasonPaused = "ReconcilePaused"
 
-// held says for how long a resource has been held, and what for; the problem says more.
+// held returns for how long a resource has been held, and its cause.
 func (s *textReport) held(n *report.Node) string {
 	h := n.Hold
 	var words []string
@@ -244,8 +242,8 @@ func (s *textReport) held(n *report.Node) string {
 	return strings.Join(words, ", ")
 }
 
-// names say how resources are called in a tree: by kind, with its group if there are kinds of one
-// name.
+// names has the groups of each kind in the trees. A kind's title includes its group if several
+// groups have a kind of that name.
 type names map[string]map[string]bool
 
 func namesOf(trees []*report.Node) names {
@@ -262,8 +260,8 @@ func namesOf(trees []*report.Node) names {
 
 func groupOf(n *report.Node) string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
 
-// title is what a group is called below its parent. It has a namespace only if its parent is not in
-// that.
+// title returns the name of a group below its parent. It includes the namespace only if the parent
+// is not in it.
 func (all names) title(b group, parent *report.Node) string {
 	kind := b.Kind
 	if len(all[b.Kind]) > 1 {

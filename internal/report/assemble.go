@@ -2,8 +2,8 @@ package report
 
 import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 
-// Assemble puts what was found into a Report: it sorts the problems, gives each node the codes of
-// those that are about it, and counts.
+// Assemble fills a Report: it sorts the problems, adds their codes to the nodes and computes the
+// summary.
 func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	Sort(problems)
 	r.APIVersion, r.Trees, r.Problems, r.Summary = APIVersion, trees, problems, Summary{}
@@ -17,7 +17,7 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	for _, p := range problems {
 		id := p.Object.ID()
 		codes[id] = append(codes[id], p.Code)
-		if p.Code == Duplicated { // Which of the two is the duplicate only a person knows.
+		if p.Code == Duplicated { // A user decides which of the two is the duplicate.
 			for _, other := range p.Others {
 				codes[other.ID()] = append(codes[other.ID()], p.Code)
 			}
@@ -41,7 +41,7 @@ func (n *Node) mark(codes map[xp.ID][]Code) {
 	}
 }
 
-// count counts a tree. What an XR lists and does not have is no resource of the tree's.
+// count counts a tree. Nodes that are missing, unread or foreign do not belong to it.
 func (s *Summary) count(n *Node, composed bool) {
 	here := n.State != Missing && n.State != Unread && n.State != Foreign
 	if here {
@@ -73,7 +73,8 @@ func (s *Summary) countRole(r Role) {
 	}
 }
 
-// Failing is how many of the problems make a command fail: the warnings do only if it is strict.
+// Failing returns the number of problems that make a command fail; with strict it includes
+// warnings.
 func (r *Report) Failing(strict bool) int {
 	if strict {
 		return r.Summary.Problems + r.Summary.Warnings

@@ -18,7 +18,7 @@ func TestAssemble(t *testing.T) {
 	problems := []Problem{
 		{Code: NotReady, Severity: Warning, Object: mr.Ref},
 		{Code: Dangling, Severity: Grave, Object: missing.Ref},
-		// One kind in two versions is one kind.
+		// A kind in two versions is one kind.
 		{Code: IdentityMissing, Severity: Grave, Object: xp.Ref{APIVersion: "example.org/v2", Kind: "Bucket", Name: "b"}},
 	}
 	var r Report

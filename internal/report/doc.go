@@ -1,5 +1,5 @@
-// Package report is what is said about trees of Crossplane's resources: which there are, how well
-// each resource is, what is wrong and what to do. A Report is data; docs/report.md describes its
-// JSON, which is the same in each version of APIVersion. How one looks to a person is the business
-// of package printer.
+// Package report defines the result of inspect, validate and release: trees of Crossplane's
+// resources, their problems and what to do. It is data only, and any package may import it.
+// docs/report.md describes its JSON, which stays compatible within an APIVersion. Package printer
+// prints it. Start reading at Report.
 package report

@@ -12,19 +12,18 @@ type Problem struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	Object   xp.Ref   `json:"object"`
-	// Others are the objects that it is about too, such as the one that the Object is a duplicate
-	// of.
+	// Others are further objects that the problem is about, such as the other one of two
+	// duplicates.
 	Others []xp.Ref `json:"others,omitempty"`
-	// Reason says what is wrong, and Next what to do.
+	// Reason is what is wrong. Next is what to do.
 	Reason string `json:"reason"`
 	Next   string `json:"next"`
 }
 
-// A Severity says whether a Problem is one.
+// A Severity is problem or warning.
 type Severity string
 
-// Severities. A warning may be as it should be; it makes no command fail unless that is asked to be
-// strict.
+// Severities. A warning may be intended. It makes a command fail only with --strict.
 const (
 	Grave   Severity = "problem"
 	Warning Severity = "warning"
@@ -33,97 +32,97 @@ const (
 // A Code names a kind of Problem. Programs may rely on it.
 type Code string
 
-// Codes, the gravest first.
+// Codes, the worst first.
 const (
-	// NotFound is what was asked for and is not there.
+	// NotFound is a requested object that does not exist.
 	NotFound Code = "NotFound"
-	// Duplicated MRs manage one external resource.
+	// Duplicated is an MR whose external resource another MR manages too.
 	Duplicated Code = "Duplicated"
-	// Orphaned resources carry the label of an XR, and no XR lists them.
+	// Orphaned is a resource with an XR's label that no XR lists.
 	Orphaned Code = "Orphaned"
-	// DeadController is an owner reference to an object that does not exist: the garbage collector
-	// deletes what has only such owners.
+	// DeadController is an owner reference to an object that does not exist. The garbage collector
+	// deletes an object if all its owners are absent.
 	DeadController Code = "DeadController"
-	// Uncontrolled resources are listed by an XR and controlled by nobody.
+	// Uncontrolled is a resource that an XR lists and no object controls.
 	Uncontrolled Code = "Uncontrolled"
-	// NotItsOwn are resources that are listed by an XR and controlled by another.
+	// NotItsOwn is a resource that an XR lists and another object controls.
 	NotItsOwn Code = "NotItsOwn"
-	// Dangling references lead to nothing.
+	// Dangling is a reference to an object that does not exist.
 	Dangling Code = "Dangling"
-	// OneSided links are named by one end only, so nothing follows them.
+	// OneSided is a reference between a claim and an XR that only one of them has. Nothing follows
+	// it.
 	OneSided Code = "OneSided"
-	// IdentityMissing and IdentityInFlight MRs may have an external resource that nothing names.
+	// IdentityMissing is an MR that may have an external resource but has no external-name.
+	// IdentityInFlight is one whose creation was not confirmed.
 	IdentityMissing  Code = "IdentityMissing"
 	IdentityInFlight Code = "IdentityInFlight"
-	// NotObserved MRs of upjet's have an external-name under which upjet has not found anything
-	// yet.
+	// NotObserved is an MR of an upjet provider with an external-name that the provider has not
+	// observed yet.
 	NotObserved Code = "NotObserved"
-	// LeakedHold is a hold that nothing works on any more, and HeldBack one that a restore works
-	// on.
+	// LeakedHold is a hold, or a setting of one, that no Restore works on any more. HeldBack is a
+	// hold that a Restore works on, or that waits for a user.
 	LeakedHold Code = "LeakedHold"
 	HeldBack   Code = "Held"
-	// Quarantined is a hold that a person has asked for, and that a person ends.
+	// Quarantined is a hold that a user has asked for and ends.
 	Quarantined Code = "Quarantined"
-	// GuardUp is that only Velero and Crossplane can create claims and XRs.
+	// GuardUp is the guard: only Velero and Crossplane can create claims and XRs.
 	GuardUp Code = "GuardUp"
-	// Exchanging is an XR or claim that an exchange has paused, and that no restore has taken over
-	// yet.
+	// Exchanging is an XR or claim that an exchange has paused and no restore has taken over yet.
 	Exchanging Code = "Exchanging"
-	// Malformed objects have something that can't be read.
+	// Malformed is an object with content that cannot be read.
 	Malformed Code = "Malformed"
-	// DefinitionDying is an XRD that is being deleted and can't be gone.
+	// DefinitionDying is an XRD that is being deleted and still has XRs.
 	DefinitionDying Code = "DefinitionDying"
-	// RevisionMissing and DefinitionMissing XRs are in a backup without what they run on.
+	// RevisionMissing is an XR without its CompositionRevision in the backup. DefinitionMissing is
+	// one without its XRD.
 	RevisionMissing   Code = "RevisionMissing"
 	DefinitionMissing Code = "DefinitionMissing"
-	// SecretMissing is a connection secret that is not in the backup of what publishes it.
+	// SecretMissing is a connection secret that is not in the backup although its publisher is.
 	SecretMissing Code = "SecretMissing"
-	// InputMissing is a Secret that a provider reads for an MR, and that is not in the backup of
-	// that.
+	// InputMissing is a Secret that a provider reads for an MR and that is not in the backup.
 	InputMissing Code = "InputMissing"
 	// EnvironmentMissing is an EnvironmentConfig that a pipeline names and that is not in the
-	// backup, and PipelineReads a pipeline that reads what can't be told to be there.
+	// backup. PipelineReads is a pipeline that reads objects which the backup cannot be checked
+	// for.
 	EnvironmentMissing Code = "EnvironmentMissing"
 	PipelineReads      Code = "PipelineReads"
-	// NotActivated is a kind of MRs in a backup that may not be served where that is restored,
-	// since nothing in it has the kind be active.
+	// NotActivated is a kind of MRs that nothing in the backup activates, so the target cluster may
+	// not serve it.
 	NotActivated Code = "NotActivated"
-	// SettingsMisplaced are on what only one revision of a package runs with.
+	// SettingsMisplaced are settings on the ServiceAccount of one package revision.
 	SettingsMisplaced Code = "SettingsMisplaced"
-	// RightsMisplaced are given to what only one revision of a package runs as.
+	// RightsMisplaced is a role for the ServiceAccount of one package revision.
 	RightsMisplaced Code = "RightsMisplaced"
-	// KnownDefect is one that the version of Crossplane has which runs, or ran where a backup was
+	// KnownDefect is a defect of the Crossplane version that runs, or that ran where a backup was
 	// made.
 	KnownDefect Code = "KnownDefect"
-	// FormatUnknown is that of a backup which may have been written by a newer Velero.
+	// FormatUnknown is a backup with an unknown format, perhaps from a newer Velero.
 	FormatUnknown Code = "FormatUnknown"
-	// NotRestored items are ones that a restore would refuse, or leave out for another reason than
-	// that they are made anew.
+	// NotRestored is an item that a restore would refuse.
 	NotRestored Code = "NotRestored"
-	// Stuck resources have not been reconciled since they were released or changed.
+	// Stuck is a resource without a reconcile since its release or its last change.
 	Stuck Code = "Stuck"
 	// UsageLeftBehind is a Usage that no XR lists any more.
 	UsageLeftBehind Code = "UsageLeftBehind"
-	// NotSynced and NotReady resources say so themselves.
+	// NotSynced and NotReady are resources with such a condition.
 	NotSynced Code = "NotSynced"
 	NotReady  Code = "NotReady"
-	// NotRead kinds could not be read, so nothing is known of their objects.
+	// NotRead is a kind that could not be read, so its objects are unknown.
 	NotRead Code = "NotRead"
 )
 
-// order of the Codes, the gravest first.
-var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
+// order is the order of the Codes, the worst first.
+var order = []Code{ //nolint:gochecknoglobals // It is a constant.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, NotObserved, LeakedHold,
 	HeldBack, Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing,
 	EnvironmentMissing, PipelineReads, NotActivated, SettingsMisplaced, RightsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady,
 	NotRead,
 }
 
-// Codes returns all of them, the gravest first.
+// Codes returns all codes, the worst first.
 func Codes() []Code { return slices.Clone(order) }
 
-// Sort puts Problems into the order in which a person should read them: by severity, then code,
-// then object.
+// Sort sorts problems by severity, then code, then object.
 func Sort(problems []Problem) {
 	rank := map[Code]int{}
 	for n, c := range order {

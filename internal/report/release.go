@@ -6,24 +6,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// KindRelease is the kind of a Report about what became of holds.
+// KindRelease is the kind of a Report about holds and their release.
 const KindRelease = "Release"
 
-// A Release is what became of a hold, or would.
+// A Release is what became of a hold, or would become of it.
 type Release struct {
 	Object xp.Ref `json:"object"`
-	// Restore put the hold on, and Phase is what that is in.
+	// Restore is the Restore that added the hold. Phase is its phase.
 	Restore string     `json:"restore,omitempty"`
 	Phase   string     `json:"phase,omitempty"`
 	Since   *time.Time `json:"since,omitempty"`
 	Result  Result     `json:"result"`
-	// Steps are what was done, or would be, in this order.
+	// Steps are the steps that were taken, or would be, in order.
 	Steps []string `json:"steps,omitempty"`
-	// Settings are the person's own that came back, or would.
+	// Settings are the user's own settings that came back, or would.
 	Settings []string `json:"settings,omitempty"`
-	// Risks are what can come of lifting the hold by force.
+	// Risks are what can happen if the hold is lifted by force.
 	Risks []string `json:"risks,omitempty"`
-	// Reason is why it is not lifted, or what of the object is not as it was, and Next what to do.
+	// Reason is why the hold stays, or what was lost with it. Next is what to do.
 	Reason string `json:"reason,omitempty"`
 	Next   string `json:"next,omitempty"`
 }
@@ -33,18 +33,19 @@ type Result string
 
 // Results.
 const (
-	// Released is that the hold is off, and Crossplane reconciled the object since if it is to.
+	// Released: the hold is off. Crossplane has reconciled the object since, unless its user has
+	// paused it.
 	Released Result = "released"
-	// Forced is the same, without all being there that was waited for.
+	// Forced: like Released, without all that the hold waited for.
 	Forced Result = "forced"
-	// Unproven is that the hold is off, and that Crossplane has not reconciled the object since.
+	// Unproven: the hold is off, and Crossplane has not reconciled the object since.
 	Unproven Result = "unproven"
-	// StillHeld is that the hold is on.
+	// StillHeld: the hold is still on.
 	StillHeld Result = "held"
-	// LeftAlone is that nothing was tried.
+	// LeftAlone: nothing was tried.
 	LeftAlone Result = "left-alone"
-	// WouldRelease and WouldForce are what would be done, and WouldWait is that the hold would stay
-	// on for now.
+	// WouldRelease and WouldForce: a dry run would lift the hold. WouldWait: it would stay on for
+	// now.
 	WouldRelease Result = "would-release"
 	WouldForce   Result = "would-force"
 	WouldWait    Result = "would-wait"

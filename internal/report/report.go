@@ -6,7 +6,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// APIVersion of a Report's JSON. Fields are added to it, never changed or taken away.
+// APIVersion is the version of a Report's JSON. Fields may be added, never changed or removed.
 const APIVersion = "report.velero.crossplane.io/v1"
 
 // Kinds of Reports.
@@ -15,65 +15,65 @@ const (
 	KindValidation = "Validation"
 )
 
-// A Report is about the trees of a backup or of a cluster.
+// A Report describes the trees of a backup or a cluster.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Source is the file of the backup, or the context of the cluster.
 	Source string    `json:"source"`
 	Time   time.Time `json:"time"`
-	// Restores are those that held what is reported, or that were asked for.
+	// Restores are those that hold a reported object, or that were asked for.
 	Restores []Restore `json:"restores,omitempty"`
 	Summary  Summary   `json:"summary"`
-	// Problems are what is wrong, the gravest first.
+	// Problems are sorted, the worst first.
 	Problems []Problem `json:"problems"`
 	Trees    []*Node   `json:"trees"`
-	// Releases are what became of holds, of a release only, in the order in which they are lifted.
+	// Releases are the results of a release, in the order in which holds are lifted.
 	Releases []Release `json:"releases,omitempty"`
-	// Order is that of a restore, of a backup only.
+	// Order is the order in which a backup would be restored.
 	Order []Step `json:"order,omitempty"`
-	// Versions are what the backup says of the versions in it.
+	// Versions are the versions that a backup states.
 	Versions []Version `json:"versions,omitempty"`
-	// DryRun says what a restore of the backup would do, if that was asked.
+	// DryRun is what a restore of the backup would do, with --against.
 	DryRun *DryRunResult `json:"against,omitempty"`
 }
 
-// A Summary counts.
+// A Summary has the counts of a Report.
 type Summary struct {
 	Claims   int `json:"claims"`
 	XRs      int `json:"xrs"`
 	Composed int `json:"composed"`
 	// Managed are the MRs, composed or not.
 	Managed int `json:"managed"`
-	// Adopted are the composed resources that their XR lists and controls and that nothing holds;
-	// in a backup, those that were.
+	// Adopted are the composed resources that their XR lists and controls and that are not held. In
+	// a backup it is the state at backup time.
 	Adopted  int `json:"adopted"`
 	Held     int `json:"held"`
 	Problems int `json:"problems"`
 	Warnings int `json:"warnings"`
 }
 
-// A Node is one resource with what it is made of: a claim with its XR, an XR with what it composes.
+// A Node is a resource with its children: a claim with its XR, an XR with its composed resources.
 type Node struct {
 	xp.Ref
 
 	Role  Role  `json:"role"`
 	State State `json:"state"`
-	// ExternalName is an MR's, "" if it has none.
+	// ExternalName is an MR's external-name; "" if it has none.
 	ExternalName string `json:"externalName,omitempty"`
-	// Composition and Revision are what an XR or claim runs on.
+	// Composition and Revision are those of an XR or claim.
 	Composition string `json:"composition,omitempty"`
 	Revision    string `json:"revision,omitempty"`
-	// Paused says that Crossplane leaves it alone.
+	// Paused is true if Crossplane does not reconcile the resource.
 	Paused bool       `json:"paused,omitempty"`
 	Synced *Condition `json:"synced,omitempty"`
 	Ready  *Condition `json:"ready,omitempty"`
-	// Created is when it was, in the cluster that it is in.
+	// Created is the creation time in its cluster.
 	Created *time.Time `json:"created,omitempty"`
 	Hold    *Hold      `json:"hold,omitempty"`
-	// Restore says what a restore into the cluster would do, if that was asked.
+	// Restore is what a restore into the cluster would do, with --against.
 	Restore *Outcome `json:"restore,omitempty"`
-	// Problems are the codes of those that are about it.
+	// Problems are the codes of the problems about it.
 	Problems []Code  `json:"problems,omitempty"`
 	Children []*Node `json:"children,omitempty"`
 }
@@ -90,28 +90,28 @@ const (
 	RoleOther     Role = "other"
 )
 
-// A State is how far the adoption of a resource is.
+// A State is the state of a resource's adoption.
 type State string
 
 // States.
 const (
-	// Adopted resources are controlled as they should be, and nothing holds them.
+	// Adopted resources have the right controller and are not held.
 	Adopted State = "adopted"
-	// Held resources are held by this plugin, or wait for an XR that is.
+	// Held resources are held by this plugin, or belong to an XR that is.
 	Held State = "held"
-	// Missing resources are listed by their XR and don't exist.
+	// Missing resources are listed by their XR and do not exist.
 	Missing State = "missing"
 	// Foreign resources are listed by an XR that does not control them.
 	Foreign State = "foreign"
 	// Unread resources are of a kind that could not be read.
 	Unread State = "unread"
-	// Alone resources belong to no XR, and none is to be expected.
+	// Alone resources belong to no XR, and need none.
 	Alone State = "alone"
 	// Deleting resources are being deleted.
 	Deleting State = "deleting"
 )
 
-// A Condition is one of Crossplane's.
+// A Condition is a condition that Crossplane or a provider sets.
 type Condition struct {
 	Status  string     `json:"status"`
 	Reason  string     `json:"reason,omitempty"`
@@ -119,22 +119,22 @@ type Condition struct {
 	Since   *time.Time `json:"since,omitempty"`
 }
 
-// A Hold is one that this plugin has put on.
+// A Hold is a hold of this plugin.
 type Hold struct {
-	// Restore is the one that did, as namespace/name.
+	// Restore is the Restore that added it, as namespace/name.
 	Restore string     `json:"restore"`
 	Since   *time.Time `json:"since,omitempty"`
-	// Waiting is what it waits for; empty if nothing is known.
+	// Waiting are the causes that keep it on; empty if unknown.
 	Waiting []string `json:"waiting,omitempty"`
-	// Unpaused is when Crossplane was let reconcile it; nil if it was not yet.
+	// Unpaused is the time at which the pause was taken off; null if the object is still paused.
 	Unpaused *time.Time `json:"unpaused,omitempty"`
 }
 
-// A Restore is one of Velero's.
+// A Restore is a Restore of Velero.
 type Restore struct {
 	// Name is namespace/name.
 	Name string `json:"name"`
-	// Phase is Velero's, or "Gone".
+	// Phase is Velero's phase, or "Gone" if the Restore does not exist.
 	Phase     string     `json:"phase"`
 	Backup    string     `json:"backup,omitempty"`
 	Started   *time.Time `json:"started,omitempty"`
@@ -144,30 +144,30 @@ type Restore struct {
 // An Outcome is what a restore would do with an item.
 type Outcome struct {
 	Action Action `json:"action"`
-	// Reason is why, "" if it is what one expects.
+	// Reason is why; "" if the action is expected.
 	Reason string `json:"reason,omitempty"`
 }
 
-// DryRunResult is what a restore of a backup into a cluster would do.
+// A DryRunResult is what a restore of a backup into a cluster would do.
 type DryRunResult struct {
 	// Cluster is the context of the kubeconfig, or the address of the API server.
 	Cluster string `json:"cluster"`
-	// Counts are how many items each Action is for.
+	// Counts are the numbers of items by action.
 	Counts map[Action]int `json:"counts"`
-	// Items are those of which somebody wants to know, in the order of the restore: all but what is
-	// created as one expects, or exists and is in no tree.
+	// Items are the notable items in the order of the restore. Items that are created as expected,
+	// or that exist and are in no tree, are left out.
 	Items []ItemResult `json:"items,omitempty"`
 }
 
-// An ItemResult is what becomes of an item of a backup.
+// An ItemResult is what a restore would do with an item of a backup.
 type ItemResult struct {
-	// Item is what it is called in the backup, and Resource what Velero calls its kind.
+	// Item is the object in the backup. Resource is its kind as Velero names it.
 	Item     xp.Ref `json:"item"`
 	Resource string `json:"resource"`
-	// Namespace is where it goes, if that is another than it was in.
+	// Namespace is the target namespace, if it is another one.
 	Namespace string  `json:"namespace,omitempty"`
 	Outcome   Outcome `json:"outcome"`
-	// For is what asked for it, so that it comes before its kind's turn; nil if nothing did.
+	// For is the item that requested this one, so that it is restored earlier; null if none did.
 	For *xp.Ref `json:"for,omitempty"`
 }
 
@@ -184,18 +184,18 @@ const (
 	Clone  Action = "clone"
 )
 
-// NeverRestored is why Velero restores none of some kinds.
+// NeverRestored is the reason for kinds that Velero does not restore.
 const NeverRestored = "Velero restores none of its kind"
 
-// A Step is one kind in the order of a restore.
+// A Step is a kind in the order of a restore.
 type Step struct {
 	Resource string `json:"resource"`
 	Items    int    `json:"items"`
-	// Why it comes then.
+	// Why is the reason for its position.
 	Why string `json:"why"`
 }
 
-// A Version is one that was found.
+// A Version is a name and its version.
 type Version struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`

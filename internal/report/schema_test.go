@@ -25,8 +25,8 @@ const (
 	pageFile   = "../../docs/report.md"
 )
 
-// TestSchema compares the schema that is published with the types: go test ./internal/report
-// -update writes it.
+// TestSchema compares docs/report.schema.json with the types. go test ./internal/report -update
+// writes it.
 func TestSchema(t *testing.T) {
 	s := newSchema(t)
 	want, err := json.MarshalIndent(s.of(reflect.TypeFor[Report]()), "", "  ")
@@ -48,7 +48,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestPageNamesAll looks for each field, value and code in what people read.
+// TestPageNamesAll looks for each field, value and code in docs/report.md.
 func TestPageNamesAll(t *testing.T) {
 	b, err := os.ReadFile(pageFile)
 	if err != nil {
@@ -80,11 +80,11 @@ func TestPageNamesAll(t *testing.T) {
 	}
 }
 
-// A schema is made of Go's types, and of what their comments say.
+// A schema is a JSON schema made of Go types and their doc comments.
 type schema struct {
-	// about says what a type or a field is, by "Type" or "Type.Field".
+	// about are the descriptions, by "Type" or "Type.Field".
 	about map[string]string
-	// values are the constants of a type, and fields the names in its JSON.
+	// values are the constants of a type. fields are its names in JSON.
 	values, fields map[string][]string
 	defs           map[string]any
 }
@@ -152,7 +152,6 @@ func (s *schema) read(typed *doc.Type) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// of returns the schema of a report.
 func (s *schema) of(t reflect.Type) map[string]any {
 	root, properties := s.object(t)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -175,7 +174,7 @@ func (s *schema) object(t reflect.Type) (object map[string]any, properties map[s
 	return map[string]any{"type": "object", "description": s.about[t.Name()], "properties": properties, "required": required}, properties
 }
 
-// add adds the fields of a struct, as encoding/json takes them.
+// add adds the fields of a struct as encoding/json encodes them.
 func (s *schema) add(t reflect.Type, properties map[string]map[string]any, required *[]string) {
 	for f := range t.Fields() {
 		if f.Anonymous {
@@ -207,7 +206,7 @@ func (s *schema) value(t reflect.Type) map[string]any {
 		return map[string]any{"type": "object", "additionalProperties": s.value(t.Elem())}
 	case t.Kind() == reflect.Struct:
 		if _, known := s.defs[t.Name()]; !known {
-			s.defs[t.Name()] = nil // It may have itself as a field.
+			s.defs[t.Name()] = nil // The type can contain itself.
 			s.defs[t.Name()], _ = s.object(t)
 		}
 
@@ -217,7 +216,7 @@ func (s *schema) value(t reflect.Type) map[string]any {
 	case t.Kind() == reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case len(s.values[t.Name()]) > 0:
-		// They are examples and no enum, since there may be more in a newer version.
+		// They are examples and no enum: a newer version may have more.
 		return map[string]any{"type": "string", "examples": s.values[t.Name()]}
 	default:
 		return map[string]any{"type": "string"}

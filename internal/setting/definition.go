@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Names of the settings.
+// These are the names of the settings.
 const (
 	NameTimeout     = "adoption-timeout"
 	NameClone       = "clone"
@@ -24,7 +24,7 @@ const (
 	NameUnnamed     = "without-external-name"
 )
 
-// Values of settings that are either one or the other.
+// These are the values of settings with a fixed choice.
 const (
 	valueTrue, valueFalse      = "true", "false"
 	valueInclude, valueExclude = "include", "exclude"
@@ -34,13 +34,13 @@ const (
 	valueUpjet = "upjet"
 )
 
-// What a setting is for.
+// These are the objects that a setting can apply to.
 const (
 	ForBackup  = "backup"
 	ForRestore = "restore"
 )
 
-// Forms of settings that are none of a few values.
+// These describe the values of settings without a fixed choice.
 const (
 	formTimeout = "a duration of more than 0, such as 30m or 1h30m, or empty for none"
 	formKind    = "a duration of more than 0, such as 30s or 10m"
@@ -48,24 +48,23 @@ const (
 	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others"
 )
 
-// A Definition is what there is to know of a setting.
+// A Definition describes a setting.
 type Definition struct {
 	Name string
-	// For says what hears it.
+	// For lists what the setting applies to: ForBackup, ForRestore or both.
 	For []string
-	// Default is its value if nobody sets it.
+	// Default is the value if the setting is not set.
 	Default string
-	// Values are those that it can have; nil if there are too many, and then Form says which it can
-	// have.
+	// Values are all allowed values; nil if Form describes them.
 	Values []string
 	Form   string
-	// Meaning is what it is about, in one line.
+	// Meaning describes the setting in one line.
 	Meaning string
 
 	set func(s *Settings, value string) error
 }
 
-// Definitions returns all settings, by name.
+// Definitions returns all settings, sorted by name.
 func Definitions() []Definition {
 	return []Definition{
 		{
@@ -101,7 +100,7 @@ func Definitions() []Definition {
 	}
 }
 
-// choice is a setting that has one of the values, of which the first is the default.
+// choice returns a setting with fixed values. The first is the default.
 func choice(name, of, meaning string, set func(s *Settings, value string), values ...string) Definition {
 	return Definition{
 		Name: name, For: []string{of}, Default: values[0], Values: values, Meaning: meaning,
@@ -123,11 +122,10 @@ func (d Definition) by(value string) Definition {
 	return d
 }
 
-// IsFor reports whether something hears the setting: ForBackup or ForRestore; everything does if
-// that is "".
+// IsFor reports whether the setting applies to ForBackup or ForRestore; "" matches every setting.
 func (d Definition) IsFor(what string) bool { return what == "" || slices.Contains(d.For, what) }
 
-// definitionOf finds a setting. It fails with those that there are.
+// definitionOf returns a setting by name. The error lists all names.
 func definitionOf(name string) (Definition, error) {
 	all := Definitions()
 	names := make([]string, len(all))
@@ -141,7 +139,7 @@ func definitionOf(name string) (Definition, error) {
 	return Definition{}, fmt.Errorf("there is no setting %q; there are %s", name, list(names, "and"))
 }
 
-// list is for messages: a, b and c.
+// list joins at least two names for a message: a, b and c.
 func list(names []string, last string) string {
 	n := len(names) - 1
 
@@ -173,7 +171,8 @@ func setKindTimeout(s *Settings, value string) error {
 	return nil
 }
 
-// What an entry of the kinds whose external-name is their id can be besides a kind, or begin with.
+// noneKnown is an entry of external-name-from-id that turns off the built-in kinds. notOf is the
+// prefix of a kind that turns it off.
 const (
 	noneKnown = "none"
 	notOf     = "-"
@@ -216,7 +215,6 @@ func setUnnamed(s *Settings, value string) error {
 	return err
 }
 
-// kinds reads the list of kinds that never have a name.
 func kinds(value string) ([]schema.GroupKind, error) {
 	var list []schema.GroupKind
 	if strings.TrimSpace(value) == "" {
@@ -234,14 +232,14 @@ func kinds(value string) ([]schema.GroupKind, error) {
 	return list, nil
 }
 
-// kind reads one with its group.
 func kind(s string) (schema.GroupKind, bool) {
 	gk := schema.ParseGroupKind(s)
 
 	return gk, isKind(gk.Kind) && len(validation.IsDNS1123Subdomain(gk.Group)) == 0
 }
 
-// isKind tells kinds from resources, such as vpcs, which are in lower case.
+// isKind reports whether a name is a kind rather than a resource: resources, such as vpcs, are
+// lower case.
 func isKind(s string) bool {
 	return strings.ToLower(s) != s && len(validation.IsDNS1035Label(strings.ToLower(s))) == 0
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Everything that people are told of settings comes from the definitions.
+// The documentation of settings must agree with the definitions.
 func TestDefinitions(t *testing.T) {
 	var names []string
 	for _, d := range Definitions() {
@@ -45,7 +45,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// The example that people start from has every setting, with its default, and a comment on it.
+// The example has every setting with its default and a comment.
 func TestExample(t *testing.T) {
 	b, err := os.ReadFile("../../example/settings.yaml")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// The page has a section for each setting, with its values, and a row in the table at its top.
+// The page has a section for each setting with its values, and a row in the table at its top.
 func TestPage(t *testing.T) {
 	b, err := os.ReadFile("../../docs/settings.md")
 	if err != nil {

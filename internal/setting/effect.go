@@ -7,28 +7,27 @@ import (
 	"strings"
 )
 
-// Kinds of Places.
+// These are the kinds of Places.
 const (
 	KindConfigMap = "ConfigMap"
 	KindBackup    = "Backup"
 	KindRestore   = "Restore"
 )
 
-// SourceDefault is where a setting comes from that nobody has set.
+// SourceDefault is the source of a setting that is not set.
 const SourceDefault = "default"
 
-// A Place is where somebody has written settings: the data of a ConfigMap, or the annotations of a
-// Backup or Restore.
+// A Place has settings: a ConfigMap in its data, a Backup or Restore in its annotations.
 type Place struct {
 	Kind, Namespace, Name string
 	Data                  map[string]string
 }
 
-// String names the place.
+// String returns the place's kind, namespace and name.
 func (p Place) String() string { return p.Kind + " " + p.Namespace + "/" + p.Name }
 
-// purpose returns what settings must be for to be heard of what has them in its annotations; "" for
-// a ConfigMap, which has settings for everything.
+// purpose returns what the place's settings apply to: ForBackup or ForRestore; "" for a ConfigMap,
+// whose settings apply to both.
 func (p Place) purpose() string {
 	switch p.Kind {
 	case KindBackup:
@@ -40,7 +39,7 @@ func (p Place) purpose() string {
 	}
 }
 
-// An Effective setting is one with the value that it has, and the place where that comes from.
+// An Effective is a setting with its value in effect and the source of that.
 type Effective struct {
 	Name    string   `json:"name"`
 	Value   string   `json:"value"`
@@ -49,17 +48,18 @@ type Effective struct {
 	Meaning string   `json:"meaning"`
 }
 
-// A Fault is something in a place that is not heard, and why nothing goes on until it is.
+// A Fault is an error in a place. With one, restores fail for objects of Crossplane, and backups
+// ignore the settings.
 type Fault struct {
-	// Name is that of the setting, as it is written there; "" if the fault is in no single one.
+	// Name is the setting's name as written; "" if the fault is not about a single setting.
 	Name   string `json:"name,omitempty"`
 	Place  string `json:"place"`
 	Reason string `json:"reason"`
 	Next   string `json:"next"`
 }
 
-// Effect returns the settings that a Backup or Restore hears, by name, or all if that is nil, and
-// all that is wrong with what people have written. Of several ConfigMaps none is heard.
+// Effect returns the settings in effect for a Backup or Restore, or all settings if of is nil, and
+// the faults. If there are several ConfigMaps, none applies.
 func Effect(configs []Place, of *Place) ([]Effective, []Fault) {
 	var places []Place
 	var faults []Fault
@@ -111,14 +111,14 @@ func severalFaults(configs []Place) []Fault {
 	return faults
 }
 
-// An entry is a setting as somebody has written it.
+// An entry is a setting as written.
 type entry struct {
-	// key is what it is called there, and name without what annotations begin with.
+	// key is its key in the place. name is the key without Prefix.
 	key, name, value string
 }
 
-// entries returns the settings that are written in a place, in a stable order: all keys of a
-// ConfigMap, and of annotations those that are this plugin's.
+// entries returns the settings in a place, sorted by key: all keys of a ConfigMap, and the
+// annotations with Prefix.
 func entries(p Place) []entry {
 	var all []entry
 	for _, key := range slices.Sorted(maps.Keys(p.Data)) {
@@ -134,7 +134,7 @@ func entries(p Place) []entry {
 	return all
 }
 
-// fault returns what is wrong with the entry; bad is false if nothing is.
+// fault returns the fault of an entry; bad is false if it has none.
 func (e entry) fault(p Place) (f Fault, bad bool) {
 	f = Fault{Name: e.key, Place: p.String(), Next: "correct its value, or remove it"}
 	d, err := definitionOf(e.name)

@@ -16,9 +16,9 @@ func TestEffect(t *testing.T) {
 		return &Place{Kind: KindRestore, Namespace: "velero", Name: "monday", Data: annotations}
 	}
 	type want struct {
-		// Set are those that somebody has set, with where.
+		// Set are the settings that are set, with their place.
 		Set map[string]string
-		// Faults are their names, places and the beginnings of their reasons.
+		// Faults are names, places and the beginnings of reasons.
 		Faults []string
 	}
 	cases := map[string]struct {
@@ -55,7 +55,7 @@ func TestEffect(t *testing.T) {
 				`velero.crossplane.io/release in Restore velero/monday: release is automatic or by-hand, not "manual"`,
 			}},
 		},
-		"Unheard": {
+		"NotApplicable": {
 			reason: "What a backup does not hear must not look as if it did.",
 			of:     &Place{Kind: KindBackup, Namespace: "velero", Name: "b", Data: map[string]string{"velero.crossplane.io/hold": "all"}},
 			want:   want{Faults: []string{`velero.crossplane.io/hold in Backup velero/b: hold is for a restore, and a backup does not hear it`}},
@@ -105,7 +105,7 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// A fault that Parse finds first is one of those that Effect finds, and without one there are none.
+// Effect finds faults if and only if Parse fails. The first one is Parse's error.
 func FuzzEffect(f *testing.F) {
 	f.Add("hold", "all", "clone", "x")
 	f.Add("x", "", NameTimeout, "")

@@ -1,6 +1,7 @@
-// Package setting says how this plugin is to behave where people may want different things. A
-// ConfigMap holds the settings of a cluster, and the annotations of a Backup or Restore those of
-// that one.
+// Package setting defines the plugin's settings and parses them: those of a cluster from a
+// ConfigMap, and those of a Backup or Restore from its annotations, which win. It has no client;
+// any package may import it. Start reading at Definitions: a new setting is added there and in
+// Settings.
 package setting
 
 import (
@@ -13,90 +14,89 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Prefix of the settings as annotations of a Backup or Restore. In the ConfigMap they have none.
+// Prefix is the prefix of settings in annotations. Keys in the ConfigMap have none.
 const Prefix = "velero.crossplane.io/"
 
-// DefaultKindTimeout is for how long a restore waits for a kind if nobody says otherwise.
-// Crossplane takes a second or two to have one served, and a provider that is being started most of
-// a minute to answer.
+// DefaultKindTimeout is the default of KindTimeout. A new kind is served a second or two after its
+// XRD. A provider that starts can need most of a minute to answer.
 const DefaultKindTimeout = time.Minute
 
-// A Clone says what becomes of a restored copy of something that is alive in the same cluster: both
-// would manage the same external resources.
+// A Clone is how a restore treats a copy of an object that is alive in the same cluster. Both would
+// manage the same external resources.
 type Clone string
 
-// What becomes of a copy.
+// Values of Clone.
 const (
-	// Hold restores it paused, so that it does nothing.
+	// Hold restores the copy paused.
 	Hold Clone = "hold"
 	// Observe restores MRs that only observe, and holds the XRs.
 	Observe Clone = "observe"
-	// New restores XRs and claims without what they composed, so that they compose anew.
+	// New restores XRs and claims without their composed resources, so that Crossplane creates new
+	// ones.
 	New Clone = "new"
 )
 
-// A Holding says what a restore holds besides what it has to hold for a while to have it adopted.
+// A Holding is what a restore holds besides the objects that it adopts.
 type Holding string
 
-// What is held.
+// Values of Holding.
 const (
-	// HoldUnsafe holds MRs of which it is not known which external resource they manage.
+	// HoldUnsafe holds MRs whose external resource is not known for certain.
 	HoldUnsafe Holding = "unsafe"
-	// HoldAll is a quarantine: everything stays held until a person releases it.
+	// HoldAll is a quarantine: everything stays held until a user releases it.
 	HoldAll Holding = "all"
-	// HoldNone holds nothing besides.
+	// HoldNone holds nothing else.
 	HoldNone Holding = "none"
 )
 
-// An Observing says which MRs a restore has observed before they may do anything else.
+// An Observing selects the MRs that may only observe at first after a restore.
 type Observing int
 
-// What is observed first.
+// Values of Observing.
 const (
-	// ObserveUpjet has those observed that upjet could make a second time though they have an
+	// ObserveUpjet selects the MRs that upjet could create a second time despite their
 	// external-name.
 	ObserveUpjet Observing = iota
-	// ObserveAll has all observed.
+	// ObserveAll selects all MRs.
 	ObserveAll
-	// ObserveNone has none observed.
+	// ObserveNone selects no MRs.
 	ObserveNone
 )
 
-// Settings of a Backup or Restore.
+// Settings are the settings of one Backup or Restore.
 type Settings struct {
 	Clone Clone
 	Hold  Holding
-	// Credentials says that a backup takes the Secrets that ProviderConfigs name.
+	// Credentials makes a backup include the Secrets that ProviderConfigs or MRs name.
 	Credentials bool
-	// ObserveFirst says which restored MRs only observe until they were observed.
+	// ObserveFirst selects the restored MRs that only observe until their provider has found their
+	// external resource.
 	ObserveFirst Observing
-	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says.
-	// NotFromID are those of which that is not to be taken from what is known of their providers,
-	// and NoneKnown says it of all.
+	// FromID are the kinds of MRs whose external-name equals their status.atProvider.id. NotFromID
+	// are kinds for which the built-in list must not be used. NoneKnown turns off that list.
 	FromID, NotFromID []schema.GroupKind
 	NoneKnown         bool
-	// Unnamed are the kinds of MRs that never have an external-name, by which their providers can
-	// do without one.
-	Unnamed []schema.GroupKind
-	// AdoptionTimeout is after which time an operation fails whose XR is not adopted; 0 if there is
+	// Unnamed are the kinds of MRs that never have an external-name, because their provider needs
 	// none.
+	Unnamed []schema.GroupKind
+	// AdoptionTimeout is how long an operation waits for the adoption of its XR before it fails; 0
+	// for no limit.
 	AdoptionTimeout time.Duration
-	// KindTimeout is for how long a restore waits for a kind.
+	// KindTimeout is how long a restore waits for a kind to be served.
 	KindTimeout time.Duration
-	// ByHand says that a person lifts the holds of a restore.
+	// ByHand leaves the release of a restore's holds to a user.
 	ByHand bool
-	// WithoutStatus says that no status comes back.
+	// WithoutStatus restores no status.
 	WithoutStatus bool
 }
 
-// A Source has the settings of a cluster in the namespace of Velero. It returns nil if there are
-// none.
+// A Source reads a cluster's settings from Velero's namespace. It returns nil if there are none.
 type Source interface {
 	Settings(ctx context.Context, namespace string) (map[string]string, error)
 }
 
-// Of returns a function that returns the settings for a Backup or Restore. It asks the source once,
-// and again only if that failed.
+// Of returns a function that returns the settings for a Backup or Restore. It reads the source
+// once, and again only after an error.
 func Of(source Source) func(of metav1.Object) (Settings, error) {
 	var mu sync.Mutex
 	var read bool
@@ -117,18 +117,17 @@ func Of(source Source) func(of metav1.Object) (Settings, error) {
 	}
 }
 
-// An InvalidError is of settings that are there, and of which nobody knows what they mean. It won't
-// go away by itself.
+// An InvalidError means that settings exist and cannot be understood. A retry does not help.
 type InvalidError struct{ Err error }
 
 func (e InvalidError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong with them.
+// Unwrap returns the cause.
 func (e InvalidError) Unwrap() error { return e.Err }
 
-// Parse returns the settings in the data of the ConfigMap, overridden by those among the
-// annotations; either may be nil. It fails with an InvalidError on names and values that it does
-// not know: a setting that is not heard must not look as if it were.
+// Parse returns the settings in the ConfigMap's data, overridden by those in the annotations;
+// either may be nil. It fails with an InvalidError on an unknown name or value, so that no setting
+// is silently ignored.
 func Parse(config, annotations map[string]string) (Settings, error) {
 	s := Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: DefaultKindTimeout}
 	for _, e := range entries(Place{Kind: KindConfigMap, Data: config}) {

@@ -208,8 +208,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever people write is understood or refused: nothing in between, and the same wherever it
-// stands.
+// Any input is either understood or rejected, and equally so in a ConfigMap and in annotations.
 func FuzzParse(f *testing.F) {
 	for _, d := range Definitions() {
 		for _, value := range append(d.Values, d.Default, "yes") {

@@ -12,12 +12,11 @@ import (
 
 var errAPI = errors.New("the API server is on holiday")
 
-// A source is a cluster with settings.
 type source struct {
 	config map[string]string
-	// failures is how often it fails first.
+	// failures is how many reads fail first.
 	failures int
-	// asked are the namespaces that it was asked for.
+	// asked are the namespaces of the reads.
 	asked []string
 }
 
