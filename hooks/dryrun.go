@@ -77,7 +77,7 @@ func (s *steps) add(f report.ItemResult) {
 // orderReason returns why a resource comes at the position of its first item.
 func orderReason(b *archive.Backup, f report.ItemResult) string {
 	u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
-	s := reason(u)
+	s := outcomeReason(u)
 	if f.For != nil {
 		return s + "; the first for " + f.For.String()
 	}
@@ -85,7 +85,7 @@ func orderReason(b *archive.Backup, f report.ItemResult) string {
 	return s
 }
 
-func reason(u *unstructured.Unstructured) string {
+func outcomeReason(u *unstructured.Unstructured) string {
 	switch {
 	case u == nil:
 		return ""

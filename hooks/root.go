@@ -114,7 +114,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newGuard(o), newExchange(o), newInstall(o), newVersion(root))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newGuard(o), newExchange(o), newInstall(o), newVersion(root))
 	root.SetHelpCommand(newHelp())
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup("restore") != nil {

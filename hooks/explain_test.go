@@ -1,0 +1,59 @@
+package hooks
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+func TestExplain(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		code   int
+		out    []string
+		err    string
+	}{
+		"Code": {
+			reason: "A code has its cause and its cure, with the page in place of a link.", args: []string{"GuardUp"},
+			out: []string{"CODE      GuardUp", "MEANING", "CAUSE", "CURE", "docs/gitops.md#the-guard"},
+		},
+		"Lower":   {reason: "Capitals need not be typed.", args: []string{"guardup"}, out: []string{"CODE      GuardUp"}},
+		"Unknown": {reason: "A code that is not known has the similar ones.", args: []string{"dangle"}, code: ExitUsage, err: "did you mean Dangling?"},
+		"None":    {reason: "Nothing is similar.", args: []string{"xylophone"}, code: ExitUsage, err: "lists all"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := command(t, nil, append([]string{"explain"}, tc.args...)...)
+			if r.code != tc.code || !strings.Contains(r.err, tc.err) {
+				t.Errorf("%s: it ended with %d: %s", tc.reason, r.code, r.err)
+			}
+			for _, text := range tc.out {
+				if !strings.Contains(r.out, text) {
+					t.Errorf("%s: it has no %q:\n%s", tc.reason, text, r.out)
+				}
+			}
+			if strings.Contains(r.out, "](") || strings.Contains(r.out, "`") {
+				t.Errorf("%s: a terminal shows no Markdown:\n%s", tc.reason, r.out)
+			}
+		})
+	}
+}
+
+// TestExplainListsAll wants each code of a report in the list, the gravest first.
+func TestExplainListsAll(t *testing.T) {
+	var got, want []string
+	for line := range strings.Lines(command(t, nil, "explain").out) {
+		code, _, _ := strings.Cut(line, " ")
+		got = append(got, code)
+	}
+	for _, c := range report.Codes() {
+		want = append(want, string(c))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
