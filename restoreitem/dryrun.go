@@ -24,16 +24,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// DryRun tells what a restore of a backup would do with each of its items, in the order in which it
-// would come to them. It runs the actions as Velero would (velero pkg/restore/restore.go,
-// restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what
-// the backup has. It fails if the cluster can't be read.
+// DryRun reports what a restore of a backup would do with each item, in Velero's order. It runs the
+// actions as Velero does (velero pkg/restore/restore.go, restoreItem) and writes nothing to the
+// cluster. A nil cluster is an empty one that serves the kinds of the backup. It fails if the
+// cluster can't be read.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	r := &dryRun{
 		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), logged: &record{}, done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
-	if err := r.prepare(r.logged.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
+	if err := r.prepare(r.logged.log()); err != nil { //nolint:contextcheck // Velero gives actions no context.
 		return err
 	}
 	for _, n := range restoreOrder(b.Items) {
@@ -45,7 +45,7 @@ func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, resto
 	return nil
 }
 
-// restoreOrder returns where the items are, in the order in which Velero comes to them.
+// restoreOrder returns the indexes of the items in the order in which Velero restores them.
 func restoreOrder(items []archive.Item) []int {
 	turns := map[schema.GroupResource]int{}
 	order := make([]int, len(items))
@@ -59,29 +59,28 @@ func restoreOrder(items []archive.Item) []int {
 	return order
 }
 
-// dryRun is one run over a backup.
+// dryRun is one dry run of a backup.
 type dryRun struct {
 	backup  *archive.Backup
 	restore *velerov1.Restore
 	cluster *simulatedCluster
-	// registered are all actions, and actions those for a resource, of those that came up.
+	// registered are all actions; actions has those for each resource met so far.
 	registered []registeredAction
 	actions    map[schema.GroupResource][]registeredAction
 	logged     *record
-	// done are the items of the backup that the rehearsal came to.
+	// done says of each item of the backup whether the dry run has reached it.
 	done   []bool
 	report func(report.ItemResult)
 }
 
-// A registeredAction is an action with what it is for.
+// A registeredAction is an action with its selector.
 type registeredAction struct {
 	action    riav2.RestoreItemAction
 	resources *collections.IncludesExcludes
 	labels    labels.Selector
 }
 
-// actionsFor returns the actions for a resource, some of which may be for what has some labels
-// only.
+// actionsFor returns the actions for a resource. Some may select by label, too.
 func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 	actions, ok := d.actions[resource]
 	if !ok {
@@ -104,7 +103,7 @@ func (d *dryRun) prepare(log logrus.FieldLogger) error {
 	for _, a := range actions {
 		of, err := a.AppliesTo()
 		if err != nil {
-			return err //nolint:wrapcheck // They are ours, and have none.
+			return err //nolint:wrapcheck // This package's actions return no error.
 		}
 		selector, err := labels.Parse(of.LabelSelector)
 		if err != nil {
@@ -117,27 +116,27 @@ func (d *dryRun) prepare(log logrus.FieldLogger) error {
 	return nil
 }
 
-// An itemRun is an item while the rehearsal is at it.
+// An itemRun is the state of an item in the dry run.
 type itemRun struct {
 	item     xp.Item
 	self     xp.Ref
 	original *unstructured.Unstructured
-	// requester is what has asked for the item, nil if it is its turn.
+	// requester is the item that requested it, nil if none did.
 	requester *xp.Ref
-	// updated is what the actions have made of it so far, left those that are still to come, and
-	// said what those before have said.
+	// updated is the item after the actions so far, left are the actions to come, and logged is
+	// what the others have logged.
 	updated *unstructured.Unstructured
 	left    []registeredAction
 	logged  []*logrus.Entry
-	// first are what the last action has asked for.
+	// first are the additional items of the last action that are still to come.
 	first []velero.ResourceIdentifier
-	// outcome is what becomes of it; nil until that is known.
+	// outcome is the result, nil until it is known.
 	outcome *report.Outcome
 }
 
-// restoreItem does what Velero's function of that name does, with an item and all that it asks for:
-// whoever has made the backup decides how deep that goes, so it does not call itself. It fails only
-// if the cluster can't be read.
+// restoreItem does what Velero's restoreItem does with an item and its additional items. It does
+// not recurse, since an untrusted backup decides how deep that goes. It fails only if the cluster
+// can't be read.
 func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	path := d.push(nil, n, nil)
 	for len(path) > 0 {
@@ -150,7 +149,7 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 			id := v.first[0]
 			v.first = v.first[1:]
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
-			// Velero warns of what is not in the backup.
+			// Velero warns of an item that is not in the backup.
 			if n := d.backup.Index(next); n >= 0 {
 				path = d.push(path, n, &v.self)
 			}
@@ -167,7 +166,7 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	return nil
 }
 
-// push puts an item on the path, unless it was there before.
+// push puts an item on the path, unless it was on it before.
 func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
 	if d.done[n] {
 		return path
@@ -187,7 +186,7 @@ func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
 	return append(path, v)
 }
 
-// conclude says what becomes of an item.
+// conclude reports the result for an item.
 func (d *dryRun) conclude(v *itemRun) {
 	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, d.restore); to != v.item.Namespace {
@@ -196,7 +195,7 @@ func (d *dryRun) conclude(v *itemRun) {
 	d.report(fate)
 }
 
-// step runs the next action on an item, or creates it if there is none.
+// step runs the next action on an item, or creates the item if no action is left.
 func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
 		outcome, err := d.create(ctx, v.item, v.updated, v.logged)
@@ -219,7 +218,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	case err != nil:
 		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()}
 
-		return nil //nolint:nilerr // It is what the restore would say.
+		return nil //nolint:nilerr // The restore would report it.
 	case out.SkipRestore:
 		outcome := leftOutOutcome(v.logged)
 		v.outcome = &outcome
@@ -237,10 +236,10 @@ func (d *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExec
 	d.logged.entries = nil
 	out, err := c.action.Execute(input)
 
-	return out, d.logged.entries, err //nolint:wrapcheck // It is what the restore would say.
+	return out, d.logged.entries, err //nolint:wrapcheck // The restore would report it.
 }
 
-// create says what becomes of an item that the actions have let through.
+// create returns the outcome of an item that no action has left out or refused.
 func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
 	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
 	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
@@ -257,8 +256,8 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	exists, err := d.cluster.exists(ctx, self)
 	switch {
 	case apierrors.IsForbidden(err):
-		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be
-		// allowed to read all of them.
+		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
+		// right to read some.
 		o := d.created(u, said)
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
 
@@ -277,7 +276,7 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	}
 }
 
-// unserved says why what is of a kind that is not served does not come back.
+// unserved returns why an item of an unserved kind can't be restored, and the next step.
 func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
 	if name := d.cluster.inactive(ctx, gvk.GroupKind()); name != "" {
 		return "the cluster does not serve " + gvk.String() + ", since its ManagedResourceDefinition " + name + " is not active; " + xp.HowToActivate(name) +
@@ -287,7 +286,7 @@ func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) stri
 	return "the cluster does not serve " + gvk.String() + ", and its CRD is not in the backup; install its XRD or its provider, then restore again"
 }
 
-// created says how an item comes back that is not live, and has it be there from now on.
+// created adds an item to the simulated cluster and returns its outcome.
 func (d *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
 	d.cluster.add(u)
 	if isCopy(said) {
@@ -300,8 +299,8 @@ func (d *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) rep
 	return report.Outcome{Action: report.Create, Reason: warnings(said)}
 }
 
-// existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment
-// later.
+// existing returns the outcome of a live item. Velero leaves it as it is, also if it is being
+// deleted.
 func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
 	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {
