@@ -23,19 +23,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero looks for new kinds when its server starts and every five minutes after that (velero
-// pkg/cmd/server/server.go, initDiscoveryHelper). The time that it takes to look is added to each
-// round.
+// discoveryPeriod is the time between two discoveries of Velero's. Velero discovers kinds when its
+// server starts, and then every five minutes (velero pkg/cmd/server/server.go,
+// initDiscoveryHelper). Each round also takes as long as the discovery.
 const discoveryPeriod = 5*time.Minute + 15*time.Second
 
-// Discovery is the BackupItemAction that warns of what Velero does not see, and says Completed all
-// the same: claims and XRs in a namespace whose kind is so new that Velero may not know it, and
-// what is cluster-scoped in a backup of all namespaces. It is asked about each Namespace, since
-// nothing else in one is sure to be in a backup.
+// Discovery is the BackupItemAction that warns of what Velero misses although the backup is
+// Completed: claims and XRs of a kind that is too new for Velero, and cluster-scoped objects in a
+// backup of all namespaces. It runs for each Namespace, since no other object is sure to be in a
+// backup.
 type Discovery struct {
 	reader Reader
 	log    logrus.FieldLogger
-	// started tells when the server was started.
+	// started returns when the server was started.
 	started func() (time.Time, error)
 
 	whole sync.Once
@@ -46,12 +46,12 @@ type Discovery struct {
 
 var _ biav2.BackupItemAction = &Discovery{}
 
-// NewDiscovery returns the action. Velero uses it for one backup.
+// NewDiscovery returns the action. It serves one backup.
 func NewDiscovery(reader Reader, log logrus.FieldLogger) *Discovery {
 	return &Discovery{reader: reader, log: log, started: serverStarted}
 }
 
-// serverStarted tells when the parent process was started, which is Velero's server.
+// serverStarted returns when the parent process, which is Velero's server, was started.
 func serverStarted() (time.Time, error) {
 	p, err := procfs.NewProc(os.Getppid())
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *Discovery) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: []string{"namespaces"}}, nil
 }
 
-// Execute returns the Namespace as it is.
+// Execute returns the Namespace unchanged.
 func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
@@ -96,8 +96,8 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 	return item, nil, "", nil, nil
 }
 
-// lacksClusterScoped reports whether a backup of all namespaces takes what is cluster-scoped only
-// if something asks for it (velero pkg/util/collections/includes_excludes.go,
+// lacksClusterScoped reports whether a backup of all namespaces has only the cluster-scoped objects
+// that an item requests (velero pkg/util/collections/includes_excludes.go,
 // ScopeIncludesExcludes.ShouldInclude).
 func lacksClusterScoped(backup *velerov1.Backup) bool {
 	s := backup.Spec
@@ -136,8 +136,7 @@ func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov
 	return nil
 }
 
-// youngKinds returns the kinds that came after Velero's last look, as far as can be told. It finds
-// out once.
+// youngKinds returns the kinds that may be newer than Velero's last discovery. It reads them once.
 func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,7 +168,7 @@ func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]
 	return young, nil
 }
 
-// Progress has nothing to tell: the action starts no operation.
+// Progress is not called: the action starts no operation.
 func (d *Discovery) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
 	return velero.OperationProgress{}, biav2.AsyncOperationsNotSupportedError()
 }

@@ -23,7 +23,7 @@ const fieldOriginal = "original"
 type liveDuplicate struct {
 	xp.Ref
 
-	// foreign says that it is not in the namespace of the backup that the item comes from. A user
+	// foreign means that it is not in the namespace of the backup that the item comes from. A user
 	// of its namespace can have forged it, so an item may have to wait for it, and nothing else.
 	foreign bool
 }

@@ -68,7 +68,7 @@ type dryRun struct {
 	registered []registeredAction
 	actions    map[schema.GroupResource][]registeredAction
 	logged     *record
-	// done says of each item of the backup whether the dry run has reached it.
+	// done has, for each item of the backup, whether the dry run has reached it.
 	done   []bool
 	report func(report.ItemResult)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // findInputs finds the missing Secrets that an MR's provider reads. The MR is held for those that
-// existed at backup time. A note names the others, unless the backup says that they did not exist.
+// existed at backup time. A note names the others, unless the backup means that they did not exist.
 // An MR that its user has paused is not held, since its provider does not read them. Velero
 // restores Secrets before custom resources, except for those that a Secret requests.
 func (a *Adopt) findInputs(i *item) {
@@ -47,7 +47,7 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	return r
 }
 
-// missingInput returns what a hold says of a Secret that a provider reads and that is r in the
+// missingInput returns the entry in a hold for a Secret that a provider reads and that is r in the
 // backup.
 func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}

@@ -26,26 +26,26 @@ type item struct {
 	settings  setting.Settings
 	// owners are its owner references with current UIDs, whether this plugin or Velero writes them.
 	owners []metav1.OwnerReference
-	// copied says that it is a copy, which is held whether its owners are live or not.
+	// copied means that it is a copy, which is held whether its owners are live or not.
 	copied bool
-	// early says that it is restored before objects that it may need, since something that Velero
+	// early means that it is restored before objects that it may need, since something that Velero
 	// restores first requested it.
 	early bool
-	// recovered says that its external-name comes from its status.
+	// recovered means that its external-name comes from its status.
 	recovered bool
 	// inputs are the missing Secrets of its provider that it is held for.
 	inputs []adoption.Input
 	// ownerless is the XR that was its controller and that Crossplane reconciles without it. The
 	// item is restored without that owner.
 	ownerless *xp.Ref
-	// fresh says that Crossplane or a provider reconciles it, though nothing in it shows that: none
+	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that: none
 	// had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
-	// notes are messages for the user. failed says that it was not restored and should have been.
+	// notes are messages for the user. failed means that it was not restored and should have been.
 	notes  []string
 	failed bool
-	// unreadable says that one of the notes is about unreadable settings.
+	// unreadable means that one of the notes is about unreadable settings.
 	unreadable bool
 }
 

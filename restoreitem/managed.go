@@ -22,7 +22,7 @@ func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld()
 
 // recoverName sets an MR's external-name to what a setting or the table of known kinds derives from
 // the ID in its status. The table does not count if another MR in the backup or the cluster manages
-// that: a user must then say which of them does.
+// that: a user must then decide which of them does.
 func (a *Adopt) recoverName(i *item) error {
 	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable {
 		return nil

@@ -128,7 +128,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, nil
 }
 
-// refuses returns why a restore must not take an item, "" if it may. forged says that the backup
+// refuses returns why a restore must not take an item, "" if it may. forged means that the backup
 // was tampered with.
 func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why string, forged bool) {
 	log := o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})

@@ -53,7 +53,7 @@ func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutp
 	}
 }
 
-// requestSecret requests one Secret. noted says that the item records it as published.
+// requestSecret requests one Secret. noted means that the item records it as published.
 func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
 	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
 		return
@@ -87,7 +87,7 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// publisherOf returns what a Secret was requested for. reached says that it was, and owned that the
+// publisherOf returns what a Secret was requested for. reached means that it was, and owned that the
 // Secret is that publisher's: the backup may have been tampered with.
 func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
 	v, reached := ri.reached.Load(xp.RefTo(secret).ID())

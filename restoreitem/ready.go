@@ -46,7 +46,7 @@ type webhook struct {
 	// asked is when it was last called, and failure why that failed.
 	asked   time.Time
 	failure error
-	// awaited says that the restore has waited for it.
+	// awaited means that the restore has waited for it.
 	awaited bool
 }
 

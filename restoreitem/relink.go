@@ -19,7 +19,7 @@ import (
 // owner that is not live, or does not list the item, is dropped, never written with its old UID:
 // the garbage collector deletes an object whose owners are all absent (kubernetes
 // pkg/controller/garbagecollector), and an MR's finalizer then deletes the external resource.
-// refused says that the item must not come back, because Crossplane reconciles its XR without it.
+// refused means that the item must not come back, because Crossplane reconciles its XR without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
 		i.warn(nil, "Not restored: "+c.Kind+" "+c.Name+", which published it, is not restored either")
@@ -69,7 +69,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// addOwner adds an owner, unless the item must come back without it. left says that Velero writes
+// addOwner adds an owner, unless the item must come back without it. left means that Velero writes
 // owner references.
 func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
 	without, err := a.restoresWithoutController(owner, ref, i)
