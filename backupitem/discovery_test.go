@@ -20,10 +20,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// backedUpAt is when the backups of these tests start.
+// backedUpAt returns when the backups of these tests start.
 func backedUpAt() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
-// definition is an XRD whose kinds were served that long before the backup.
+// definition returns an XRD whose kinds were served that long before the backup.
 func definition(name, kind, claimKind, version string, before time.Duration) *unstructured.Unstructured {
 	since := backedUpAt().Add(-before).Format(time.RFC3339)
 
@@ -32,7 +32,7 @@ func definition(name, kind, claimKind, version string, before time.Duration) *un
 		{"type":"Offered","status":"True","lastTransitionTime":"`+since+`"}]}}`))
 }
 
-// A lister lists, or fails for one kind.
+// A lister lists objects, and fails for one kind.
 type lister struct {
 	*cluster
 
@@ -140,7 +140,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A backup of a thousand namespaces asks for the XRDs once, and if none is young for nothing else.
+// A backup of a thousand namespaces reads the XRDs once, and nothing else if none is recent.
 func TestDiscoveryAsksOnce(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	reader := &lister{

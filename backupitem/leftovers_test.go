@@ -17,13 +17,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// protected is a cluster that serves one kind of Usage.
+// A protected cluster serves one kind of Usage.
 type protected struct {
 	*cluster
 
 	usages []*unstructured.Unstructured
 	lists  int
-	// refusal is what a list of them fails with.
+	// refusal is the error of a list of them.
 	refusal error
 }
 
@@ -93,7 +93,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// What is only warned of must not cost the backup what it is warned of.
+// A failed check for Usages must not cost the backup the XR.
 func TestLeftoversThatCannotBeListed(t *testing.T) {
 	x := xptest.XR("x")
 	objects, items := platform()

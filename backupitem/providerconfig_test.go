@@ -90,7 +90,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 	}
 }
 
-// All MRs of a backup share what they are reconciled with, so it is in no block of theirs.
+// The MRs of a backup share their ProviderConfigs, so these are in none of their blocks.
 func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
 	items, err := NewItemBlock(NewResolver(clusterOf(config)), nil).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What Velero excludes from every backup, by resource or, if nobody has chosen resources, by scope.
+// What Velero excludes from every backup, by resource or, without resource filters, by scope.
 const snapshots, contents = "volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"
 
 func TestReaches(t *testing.T) {
@@ -51,7 +51,7 @@ func TestReaches(t *testing.T) {
 	}
 }
 
-// Credentials are taken from wherever they are if somebody asks for them, and only then.
+// Credentials are taken from any namespace, and only if a setting asks for it.
 func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 	config := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("m.example.org/v1", "ProviderConfig", namespace, "default",
@@ -68,7 +68,7 @@ func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 	type want struct {
 		Items []velero.ResourceIdentifier
 		Left  []string
-		// Beyond is the mark that has Velero look beyond its filters.
+		// Beyond is the annotation that makes Velero look beyond its filters.
 		Beyond string
 	}
 	cases := map[string]struct {

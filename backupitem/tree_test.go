@@ -19,14 +19,14 @@ import (
 // A result is what a backup takes of an item and with it.
 type result struct {
 	Items []velero.ResourceIdentifier
-	// Before is the item's list for the restore, as its stored copy has it.
+	// Before is the list for the restore on the stored copy.
 	Before   []velero.ResourceIdentifier
 	Dangling []xp.Ref
-	// Left are the refs that are not followed, with the reason.
+	// Left are the references that are not followed, with the reason.
 	Left []string
 	Err  error
 
-	// Stored is the copy that is backed up.
+	// Stored is the stored copy.
 	Stored *unstructured.Unstructured
 }
 
@@ -50,7 +50,7 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	return got
 }
 
-// lost is the warning of what the API server does not give.
+// lost returns the warning of what can't be read.
 func lost(ref, kind string) string {
 	return ref + ": " + errAPI.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " + kind + ", then back up again"
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// heldWith is u as a restore has put it on hold.
+// heldWith returns u as a restore holds it.
 func heldWith(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday"}); err != nil {
@@ -29,14 +29,14 @@ func heldWith(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// An owner is what matters of an owner reference.
+// An owner has the compared fields of an owner reference.
 type owner struct {
 	Name       string
 	UID        types.UID
 	Controller bool
 }
 
-// Crossplane deletes what is not wanted any more before it takes that off the list of its XR.
+// Crossplane deletes an unwanted resource before it removes it from the XR's list.
 func TestAdoptHoldsWhatAnXRAtWorkLists(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	bucket := xptest.MR("b", xptest.ControlledBy(old), xptest.Annotated(xp.AnnotationExternalName, "external"))
@@ -93,7 +93,7 @@ func TestAdoptOwners(t *testing.T) {
 	controller := []owner{{Name: "x", UID: newUID, Controller: true}}
 	type want struct {
 		Owners []owner
-		// Dropped are the reasons, in order.
+		// Dropped are the reasons for dropped owners, in order.
 		Dropped []string
 		Err     error
 	}

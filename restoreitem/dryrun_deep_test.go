@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever has made a backup decides how long a chain of owners is in it, and must not decide how
-// deep the stack of a rehearsal gets.
+// An untrusted backup decides how long a chain of owners is, and must not decide the depth of the
+// stack.
 func TestRehearseOfAChain(t *testing.T) {
 	depth := func(t *testing.T, length int) int {
 		t.Helper()

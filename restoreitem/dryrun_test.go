@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A scene is a cluster that a restore is rehearsed before.
+// A scene is a fake cluster for a dry run.
 type scene struct {
 	*cluster
 
@@ -43,7 +43,7 @@ func (s *scene) Terminating(_ context.Context, gk schema.GroupKind) (*unstructur
 		return s.dying, nil
 	}
 
-	return nil, nil //nolint:nilnil // None is an answer.
+	return nil, nil //nolint:nilnil // There is none.
 }
 
 func (s *scene) Deleting(_ context.Context, r xp.Ref) (bool, error) {
@@ -56,7 +56,7 @@ func (s *scene) Inactive() func(context.Context, schema.GroupKind) string {
 	return func(_ context.Context, gk schema.GroupKind) string { return s.inactive[gk.Kind] }
 }
 
-// anything serves every kind, as a cluster into which all was installed.
+// anything serves every kind, as a cluster with everything installed.
 func anything(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -76,14 +76,14 @@ func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup
 	return b
 }
 
-// rehearsed is what becomes of all items.
+// rehearsed returns the results for all items.
 func rehearsed(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore) (results []report.ItemResult, err error) {
 	err = DryRun(ctx, b, cluster, restore, func(f report.ItemResult) { results = append(results, f) })
 
 	return results, err
 }
 
-// told is what a rehearsal says of each item, in its order.
+// told returns a line for each result, in order.
 func told(results []report.ItemResult) []string {
 	var all []string
 	for _, f := range results {
@@ -243,7 +243,7 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
-// Who has the provider installed need not install it, but activate the kind.
+// A user who has installed the provider need only activate the kind.
 func TestRehearseOfWhatIsNotActive(t *testing.T) {
 	const definition = "buckets.cloud.example.org"
 	cases := map[string]struct {
@@ -308,7 +308,7 @@ func TestRehearseFails(t *testing.T) {
 	}
 }
 
-// An unconverted cluster can't convert MRs, so they can't be listed.
+// An unconverted cluster can't convert MRs, so it can't list them.
 type unconverted struct{ *scene }
 
 func (u unconverted) Exists(ctx context.Context, r xp.Ref) (bool, error) {

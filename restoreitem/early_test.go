@@ -17,15 +17,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// claimKinds are the kinds of package xptest of which claims are.
+// claimKinds has the kinds of claims of package xptest.
 type claimKinds struct{ err error }
 
 func (c claimKinds) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	return gvk.Kind == xptest.ClaimKind, c.err
 }
 
-// A provider that reconciles before all is back makes anew what it does not find, and Velero leaves
-// that as it is.
+// A provider that reconciles before all is restored creates what it does not find, and Velero
+// leaves that as it is.
 func TestRehearseBringsNothingAhead(t *testing.T) {
 	s := newShop()
 	ofClaim := xptest.Labelled(xp.LabelClaimNamespace, xptest.Namespace)
@@ -102,8 +102,8 @@ func TestRehearseBringsNothingAhead(t *testing.T) {
 	}
 }
 
-// A claim is made the controller of its secret before it is released, and other publishers come
-// back before theirs.
+// A claim becomes the controller of its Secret before it is released. Other publishers come before
+// their Secrets.
 func TestOrderSparesClaims(t *testing.T) {
 	xr := xptest.XR("x")
 	claim := xptest.Claim("o", xptest.OfXR(xr))
@@ -148,8 +148,8 @@ func TestOrderSparesClaims(t *testing.T) {
 	}
 }
 
-// Velero restores what was not asked for in the order of the alphabet, and filters can leave out
-// the claim of a secret.
+// Velero restores unrequested items in alphabetical order, and filters can exclude a Secret's
+// claim.
 func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	restore := restoreOf(nil)
@@ -214,7 +214,7 @@ func TestHeldWhileEarly(t *testing.T) {
 	}
 }
 
-// Without a cluster the CRDs of the backup say of which kinds claims are.
+// Without a cluster, the backup's CRDs identify the kinds of claims.
 func TestRehearseSparesClaimsOffline(t *testing.T) {
 	s := newShop()
 	claim := xptest.With(s.claim, xptest.PublishesTo(xptest.Namespace, "c"))

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// In a restore of namespaces nothing comes because a list says so that somebody may have written:
-// an EnvironmentConfig only if a CompositionRevision names it, which comes only if it is for the
+// In a restore of namespaces a list that another writer may have forged must not bring anything. An
+// EnvironmentConfig comes only if a CompositionRevision names it, which comes only if it is for the
 // XR.
 func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	const listed = "environmentconfigs.apiextensions.crossplane.io//e"
@@ -33,8 +33,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		reason string
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
-		// leftOutOutcome says that the EnvironmentConfig is left out, and told is what the restore
-		// tells.
+		// left means that the EnvironmentConfig is left out, and told is what the restore reports.
 		left bool
 		told string
 	}{

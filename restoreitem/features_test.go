@@ -18,8 +18,7 @@ func enabled(features ...string) *VeleroFeatures {
 	return NewVeleroFeatures(func() []string { return features })
 }
 
-// What Velero links itself has no owner yet when it is created, and is in all else what it would
-// have been.
+// An item that Velero links has no owner yet when it is created. It does not differ otherwise.
 func TestStandDown(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(old))
@@ -31,10 +30,10 @@ func TestStandDown(t *testing.T) {
 	modern := xptest.ModernXR("x", xptest.UID("new"), xptest.Refs(namespaced))
 	type want struct {
 		Owners, Held, Operation, Skip bool
-		// Old says that an owner's old UID is left anywhere.
+		// Old means that an owner's old UID is left anywhere.
 		Old bool
-		// Told is how often the log says that owners are left to Velero, and Doubted how often that
-		// they may be others.
+		// Told is how often the log has that Velero writes owners, and Doubted that they may
+		// differ.
 		Told, Doubted int
 	}
 	cases := map[string]struct {
@@ -105,8 +104,8 @@ func TestStandDown(t *testing.T) {
 	}
 }
 
-// A restore has thousands of items and several actions in one process. Each poll is a process of
-// its own, and writes no owners.
+// A restore has thousands of items and several actions in one process. Each poll is another
+// process, and writes no owners.
 func TestStandDownIsToldOnce(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(old))

@@ -13,8 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is held comes back for a person to let it go. MRs that are safe are not held, which is the
-// difference to a quarantine.
+// A user releases what is held. Unlike in a quarantine, safe MRs are not held.
 func TestAdoptByHand(t *testing.T) {
 	x := xptest.XR("x")
 	composed := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -91,7 +90,7 @@ func TestAdoptByHand(t *testing.T) {
 	}
 }
 
-// heldByHand is an object as it is backed up while it waits for a person.
+// heldByHand returns an object as it is backed up while it waits for a user.
 func heldByHand(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := adoption.Put(u, adoption.Hold{ByHand: true}); err != nil {

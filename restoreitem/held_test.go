@@ -41,7 +41,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// There can be tens of thousands, and they are alike.
+// There can be tens of thousands of equal holds.
 func TestMemoryIsSmall(t *testing.T) {
 	m := &rememberedHolds{}
 	for n := range 1000 {

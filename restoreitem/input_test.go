@@ -112,7 +112,7 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 			if diff := cmp.Diff(tc.held, inputs); diff != "" {
 				t.Errorf("%s\n-want, +held for:\n%s", tc.reason, diff)
 			}
-			a.findInputs(i) // The next that reads the same.
+			a.findInputs(i) // Another MR reads the same Secret.
 			got := strings.Join(i.notes, "; ")
 			if !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") || len(i.notes) > 1 {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
@@ -121,8 +121,8 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 	}
 }
 
-// provider-helm installs a chart again if it does not find the release, which is where the Release
-// says, also if that is in another namespace in the backup.
+// provider-helm installs a chart again if it does not find the release. It looks in the namespace
+// that the Release names, also if that is another one in the backup.
 func TestAdoptHoldsReleases(t *testing.T) {
 	secret := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("v1", "Secret", namespace, "sh.helm.release.v1.shop.v2")
@@ -196,8 +196,8 @@ func TestAdoptHoldsReleases(t *testing.T) {
 	}
 }
 
-// An MR that nothing else holds is held from the moment that it exists, says why, and has an
-// operation of its own that waits.
+// An MR with no other reason for a hold is held from its creation on, names the reason, and has an
+// operation that waits.
 func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	secret := xptest.Object("v1", "Secret", "infra", "password")
@@ -218,7 +218,7 @@ func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	}
 }
 
-// inspect says it before anything is restored, and counts what the backup brings.
+// inspect reports it before a restore, and counts what the backup brings.
 func TestRehearseHoldsWhatLacksItsInput(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	secret := xptest.Object("v1", "Secret", "infra", "password")

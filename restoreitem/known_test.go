@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is known of the kinds of a provider names an MR of a backup that was taken without the
-// plugin, unless somebody or another MR speaks against it.
+// The rule of a kind names an MR of a backup without the plugin, unless a setting or another MR
+// contradicts it.
 func TestAdoptKnowsKinds(t *testing.T) {
 	vpc := xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC"}`)
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)
@@ -66,7 +66,7 @@ func TestAdoptKnowsKinds(t *testing.T) {
 	})
 }
 
-// A person reads where an external-name is from, and why one was not taken.
+// A note has the source of an external-name, and why one was not taken.
 func TestAdoptSaysWhatItKnows(t *testing.T) {
 	item := unnamed(xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC","status":{"atProvider":{"id":"vpc-1"}}}`))
 	out := adopt(t, live(), item, restoreOf(nil))
@@ -80,7 +80,7 @@ func TestAdoptSaysWhatItKnows(t *testing.T) {
 	}
 }
 
-// A copy of what is alive is one too if both have lost their names.
+// A copy of a live MR is one too if both have lost their names.
 func TestAdoptKnowsCopies(t *testing.T) {
 	item := xptest.NamespacedMR("b", xptest.Without("metadata", "annotations"), xptest.JSON(`{"apiVersion":"ec2.aws.m.upbound.io/v1beta1","kind":"VPC",`+
 		`"status":{"atProvider":{"id":"vpc-1"}}}`))

@@ -18,7 +18,7 @@ import (
 )
 
 // With --existing-resource-policy=update Velero would write the backup's resourceRefs into a live
-// XR, which may compose something else by now.
+// XR, which may compose other resources now.
 func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	xr, claim, mr := xptest.XR("x"), xptest.Claim("o"), xptest.MR("b")
 	composition := xptest.Composition("c", xr)
@@ -42,7 +42,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		item    *unstructured.Unstructured
 		live    *cluster
 		mapping map[string]string
-		// namespaces are those that are restored, all if there are none.
+		// namespaces are the included ones, all if there are none.
 		namespaces []string
 		want       want
 	}{
@@ -145,7 +145,7 @@ func TestAdoptLeavesAlone(t *testing.T) {
 	}
 }
 
-// Per restored item the API server is asked once for each owner, and nothing else.
+// Each restored item costs one request per owner, and no other.
 func TestAdoptAsksForLittle(t *testing.T) {
 	x := xptest.XR("x", xptest.Refs(xptest.MR("b")))
 	log, _ := logtest.NewNullLogger()
@@ -165,7 +165,7 @@ func TestAdoptAsksForLittle(t *testing.T) {
 	}
 }
 
-// A note that reaches a restore where it has no meaning is taken off all the same.
+// A note from the backup is removed, also in a restore that does not use it.
 func TestAdoptTakesNotesOff(t *testing.T) {
 	for name, note := range map[string]xptest.Option{"MustInclude": xp.SetMustInclude, "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.Tree("a.b//c"), "Dangling": xptest.Dangling()} {
 		out := adopt(t, live(), xptest.MR("b", note), restoreOf(nil))
@@ -175,14 +175,14 @@ func TestAdoptTakesNotesOff(t *testing.T) {
 	}
 }
 
-// What is not understood in the settings must not look as if it were.
+// Invalid settings must not look as if they counted.
 func TestAdoptSettings(t *testing.T) {
 	restore := restoreOf(nil)
 	restore.Annotations = map[string]string{"velero.crossplane.io/clone": "maybe"}
 	for name, tc := range map[string]struct {
 		live    *cluster
 		restore *velerov1.Restore
-		// told is what an operation fails with, while all is held; else err is the item's.
+		// told is the failure of an operation while all is held, err that of the item.
 		told, err string
 	}{
 		"Annotation": {

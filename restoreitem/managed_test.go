@@ -25,16 +25,15 @@ func policies(p string) xptest.Option {
 	return xptest.JSON(`{"spec":{"managementPolicies":` + p + `}}`)
 }
 
-// A returned is what an MR comes back with.
+// returned is how an MR is restored.
 type returned struct {
 	Op       string
 	Identity xp.Identity
 	Observes bool
-	// Own are the policies that the hold gives back, and Policies those that the MR comes back
-	// with.
+	// Own are the policies in the hold, and Policies those of the restored MR.
 	Own, Policies []string
 	Status        []string
-	// RequestedItems says that Velero is asked for its status.
+	// Asks means that Velero is to restore its status.
 	Asks, Paused bool
 	Name         string
 	Logged       []string
@@ -91,7 +90,7 @@ func runReturns(t *testing.T, cases map[string]returnCase) {
 
 const bucketOp = "Bucket.v1alpha1.cloud.example.org//b"
 
-// What could be made a second time comes back on hold, and with the name that is known.
+// An MR that could create a second external resource is held, and has its known name.
 func TestAdoptHoldsUnsafe(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
 	composed := xptest.ControlledBy(xptest.XR("x", xptest.UID("old")))
@@ -166,7 +165,7 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 	})
 }
 
-// The reason that a person reads names what to do.
+// The reason in the mark has the next step.
 func TestAdoptSaysWhyItHolds(t *testing.T) {
 	item := unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
 	out := adopt(t, live(), item, restoreOf(nil))
@@ -179,7 +178,7 @@ func TestAdoptSaysWhyItHolds(t *testing.T) {
 	}
 }
 
-// Observe-first changes what could change something, and keeps what was.
+// Observe-first changes only policies that allow writes, and keeps the others.
 func TestAdoptObservesFirst(t *testing.T) {
 	first := map[string]string{"observe-first": "true"}
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
@@ -235,7 +234,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 	})
 }
 
-// Status comes back where nobody else writes what functions read.
+// Velero restores status that functions read and no controller writes again.
 func TestAdoptAsksForStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
 	composed := xptest.ControlledBy(xptest.XR("x"))
@@ -262,7 +261,7 @@ func TestAdoptAsksForStatus(t *testing.T) {
 	})
 }
 
-// What the backup noted of how well things were is in the mark, and not on the live object.
+// The conditions in the backup are in the mark, and not on the live object.
 func TestAdoptKeepsWellness(t *testing.T) {
 	mr := xptest.MR("b", xptest.Reconciled())
 	x := xptest.XR("x", xptest.Refs(mr))
@@ -274,11 +273,10 @@ func TestAdoptKeepsWellness(t *testing.T) {
 	}
 }
 
-// A copy is never let do more than its clone setting says, whatever hold it was backed up with.
+// A copy may do no more than its clone setting allows, whatever hold it had at backup time.
 func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`)
-	// lost is alive, and has lost its name since; stored is the copy of it in the backup, which has
-	// it.
+	// lost is live and has lost its name; stored is its copy in the backup, which has the name.
 	lost := unnamed(xptest.In(xptest.Namespace), id)
 	stored := xptest.With(lost, xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
 	observing := xptest.With(stored, policies(`["*"]`))
@@ -342,7 +340,7 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	}
 }
 
-// What is live is left as it is, and what an earlier restore holds goes on.
+// A live MR is left as it is, and an earlier restore's hold on it continues.
 func TestAdoptLeavesLiveMRs(t *testing.T) {
 	update := restoreOf(nil)
 	update.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate

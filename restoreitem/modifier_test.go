@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero applies resource modifiers behind all actions. One that takes a hold off is found before
-// the item is created.
+// Velero applies resource modifiers after all actions. One that removes a hold is found before the
+// item is created.
 func TestAdoptChecksModifiers(t *testing.T) {
 	rule := func(group, what string) string {
 		return "version: v1\nresourceModifierRules:\n- conditions:\n    groupResource: \"" + group + "\"\n  " + what + "\n"
@@ -77,7 +77,7 @@ func TestAdoptChecksModifiers(t *testing.T) {
 	}
 }
 
-// Velero is about to have resource modifiers that no Restore names.
+// Velero will have resource modifiers that no Restore names.
 func TestAdoptChecksDefaultModifiers(t *testing.T) {
 	const strips = "version: v1\nresourceModifierRules:\n- conditions: {groupResource: \"*.example.org\"}\n  patches: [{operation: remove, path: /metadata/annotations}]\n"
 	absent := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "cni")

@@ -15,8 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero counts no warnings of plugins in a restore. So what a person has to know is in the
-// restore's operations.
+// Velero does not count plugin warnings in a restore. So messages for the user are operations.
 func TestAdoptTells(t *testing.T) {
 	created := func(day int) xptest.Option {
 		return func(u *unstructured.Unstructured) {
@@ -34,7 +33,7 @@ func TestAdoptTells(t *testing.T) {
 		live     *cluster
 		settings map[string]string
 		restore  *velerov1.Restore
-		// told are parts of what is told, nothing if there is none; failed says that the operation
+		// told are parts of the note, none if there is no note; failed means that the operation
 		// fails.
 		told   []string
 		failed bool
@@ -89,7 +88,7 @@ func TestAdoptTells(t *testing.T) {
 	}
 }
 
-// What exists is left as it is, which may be thousands: it is told of each kind.
+// Thousands of live objects can be left as they are, so there is one note for each kind.
 func TestAdoptTellsOfEachKindWhatItLeaves(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	update := restoreOf(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// One poll finds out for all operations that follow it at once; the next poll asks again.
+// One observation serves all operations of a round; the next round observes again.
 func TestProgressAsksOncePerPoll(t *testing.T) {
 	x, y, z := xptest.XR("x"), xptest.XR("y"), xptest.XR("z")
 	w := &world{plans: map[xp.ID]adoption.Plan{
@@ -49,8 +49,7 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 	}
 }
 
-// What somebody else may have taken the hold off is asked for by itself, since only who asks has it
-// looked at.
+// An object whose hold another writer may have removed is observed for its own operation only.
 func TestProgressAsksForWhatIsUnproven(t *testing.T) {
 	w := &world{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
 	a := pollWith(w)
@@ -79,8 +78,7 @@ func TestProgressAsksForWhatIsUnproven(t *testing.T) {
 	}
 }
 
-// There can be so many operations that asking for all of them takes longer than what is found out
-// lasts.
+// A round of many operations can take longer than results last.
 func TestProgressAsksOnceForManyOperations(t *testing.T) {
 	w := &world{plans: planFor(adoption.Plan{Total: 1})}
 	a := pollWith(w)

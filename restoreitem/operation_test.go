@@ -18,14 +18,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A world answers for the cluster: with plans or an error, the same until a test changes them.
+// A world is a fake Adopter that returns the same plans or error until a test changes them.
 type world struct {
 	plans map[xp.ID]adoption.Plan
-	// Errors of what is asked of it; GiveUp has both.
+	// Errors of the calls; GiveUp returns both.
 	err, giveUpErr error
 
-	// isRequested are the selector and XR of each call of Adopt, and gaveUp the XR and reason of
-	// each of GiveUp.
+	// asked are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each
+	// call of GiveUp.
 	asked, gaveUp []string
 }
 
@@ -249,7 +249,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Right after a poll Cancel says what the poll has found, and takes no further step.
+// After a poll, Cancel reports what the poll has found, and takes no further step.
 func TestCancelTakesNoStepAfterAPoll(t *testing.T) {
 	w := &world{plans: planFor(adoption.Plan{Total: 1})}
 	a := pollWith(w)
@@ -299,7 +299,7 @@ func TestOperationID(t *testing.T) {
 	}
 }
 
-// What an operation names is what is found again, and no ID makes it panic.
+// An ID identifies its object, and no ID makes the parser panic.
 func FuzzOperationID(f *testing.F) {
 	for _, s := range []string{operation, "X.v1.//a", "X.v1.g/n/a", "..//a", "X/n/a", ""} {
 		f.Add(s)
@@ -314,7 +314,7 @@ func FuzzOperationID(f *testing.F) {
 		}
 		again, err := parseOperationID(operationID(ref))
 		if strings.Contains(ref.GroupVersionKind().Group, "/") || ref.GroupVersionKind().Version == "" {
-			return // It can't have come from us.
+			return // This plugin does not write such an ID.
 		}
 		if diff := cmp.Diff(ref, again); err != nil || diff != "" {
 			t.Errorf("%q: error %v, -read, +read again:\n%s", id, err, diff)

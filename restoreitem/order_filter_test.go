@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An ordering is what becomes of the order of an item.
+// An ordering is the result of Order for an item.
 type ordering struct {
 	First   []velero.ResourceIdentifier
 	Skipped bool
@@ -29,7 +29,7 @@ type ordering struct {
 type orderCase struct {
 	reason string
 	item   *unstructured.Unstructured
-	// isRequested are what was asked for before the item, as by an item of the same restore.
+	// asked are earlier items of the same restore, which have requested others.
 	asked []*unstructured.Unstructured
 	spec  velerov1.RestoreSpec
 	want  ordering
@@ -75,7 +75,7 @@ func xorder(name string) velero.ResourceIdentifier { return id("example.org", "x
 
 func bucketB() velero.ResourceIdentifier { return id("cloud.example.org", "buckets", "", "b") }
 
-// platform is what an XR of the legacy kind comes after.
+// platform returns what an XR of the legacy kind comes after.
 func platform(more ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
 	return append([]velero.ResourceIdentifier{
 		id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", "orders"),
@@ -87,8 +87,8 @@ func teamA() velerov1.RestoreSpec {
 	return velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
 }
 
-// What something in a namespace has asked for must say itself that it is of that namespace, since
-// whoever may write there can name anything.
+// A cluster-scoped item must itself show which namespace it is of, since a user of a namespace can
+// request anything.
 func TestOrderRefusesForeignItems(t *testing.T) {
 	mine, theirs := xptest.Claim("o"), xptest.Claim("o", xptest.In("team-b"))
 	labelled := func(namespace string) xptest.Option { return xptest.Labelled(xp.LabelClaimNamespace, namespace) }
@@ -151,7 +151,8 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 	runOrders(t, unasked)
 }
 
-// One action asks, and another is asked: all actions of a restore share what was asked for.
+// One action requests an item and another restores it, so the actions of a restore share the
+// requests.
 func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 	theirs := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))
 	restore := &velerov1.Restore{Spec: teamA()}
@@ -182,7 +183,7 @@ func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// What a tenant writes into an object of their own asks for nothing that is not theirs.
+// A tenant's object must not request another's.
 func TestOrderAsksForNothingOutside(t *testing.T) {
 	x := xptest.XR("x")
 	usage := func(namespace, of string) *unstructured.Unstructured {
@@ -252,8 +253,8 @@ func TestOrderAsksForNothingOutside(t *testing.T) {
 	})
 }
 
-// What XRs run on would be refused if anything but these asked for it, and Velero does not come to
-// it again when they do.
+// Only XRs can request what they run on. If others could, it would be refused, and Velero does not
+// come to it again.
 func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 	composition := metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "orders"}
 	owned := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(composition))

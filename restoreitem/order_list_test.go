@@ -23,8 +23,8 @@ const (
 	config   = "providerconfigs.cloud.example.org//default"
 )
 
-// Whoever can write to the bucket can write the list of what comes first onto any stored copy. A
-// restore of one namespace must not become one of others by it.
+// A user with access to the bucket can write a list onto any stored copy. A restore of one
+// namespace must not restore others because of it.
 func TestOrderBelievesNoForgedList(t *testing.T) {
 	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
 		"compositions.apiextensions.crossplane.io//another", "compositionrevisions.apiextensions.crossplane.io//another-1",
@@ -131,8 +131,8 @@ func TestOrderBelievesNoForgedList(t *testing.T) {
 	})
 }
 
-// A bucket is what Velero finds in a backup: it restores what an action asks for before it goes on,
-// and comes to each item once (velero pkg/restore/restore.go, restoreItem).
+// A bucket is what Velero finds in a backup. It restores requested items before it goes on, and
+// comes to each item once (velero pkg/restore/restore.go, restoreItem).
 type bucket struct {
 	order  *Order
 	spec   velerov1.RestoreSpec
@@ -181,7 +181,7 @@ func (b *bucket) said(parts ...string) bool {
 	return false
 }
 
-// An XR can name any Composition, revision or XRD; they come only if they are for its kind.
+// An XR can name any Composition, revision or XRD. They come only if they are for its kind.
 func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 	legacy, modern := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o"))), xptest.ModernXR("m")
 	first, then := id("example.org", "xorders", "", "x"), id("example.org", "orders", "team-a", "m")
@@ -201,7 +201,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		spec   velerov1.RestoreSpec
 		order  []velero.ResourceIdentifier
 		want   []string
-		// logged are what the log has to name together.
+		// said are the parts that a log line must have together.
 		said [][]string
 	}{
 		"OfItsKind": {
@@ -255,7 +255,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 	}
 }
 
-// What a forged list names is asked whose it is, as what the claim names itself is.
+// What a forged list names must show whose it is, as what the claim itself names.
 func TestOrderAsksWhoseTheListedAre(t *testing.T) {
 	claim := id("example.org", "orderclaims", "team-a", "o")
 	bucketOf := func(name string, o ...xptest.Option) (velero.ResourceIdentifier, *unstructured.Unstructured) {

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whatever Crossplane or a provider would reconcile comes back held, and stays so.
+// All that Crossplane or a provider would reconcile is restored on hold, and stays so.
 func TestAdoptQuarantines(t *testing.T) {
 	const thing = "Bucket"
 	x := xptest.XR("x")
@@ -112,7 +112,7 @@ func TestAdoptQuarantines(t *testing.T) {
 
 func named(u *unstructured.Unstructured) { xp.SetExternalName(u, "external") }
 
-// away is an object as it is backed up in quarantine.
+// away returns an object as it is backed up in quarantine.
 func away(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if _, err := adoption.Put(u, adoption.Hold{Quarantine: true}); err != nil {
 		panic(err) // The test is wrong.
@@ -121,7 +121,7 @@ func away(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// What is foreign costs a restore nothing, whatever it is to hold.
+// Kinds that are not Crossplane's cost a restore no request, also in a quarantine.
 func TestAdoptAsksNothingOfWhatIsForeign(t *testing.T) {
 	for hold, want := range map[string][]string{"unsafe": {"settings in velero"}, "all": {"settings in velero", "reconciled Thing"}} {
 		c := live()
@@ -133,7 +133,7 @@ func TestAdoptAsksNothingOfWhatIsForeign(t *testing.T) {
 	}
 }
 
-// Without holds each MR is named that should have one.
+// Without holds, a warning names each MR that needs one.
 func TestAdoptHoldsNone(t *testing.T) {
 	pending := xptest.Annotated(xp.AnnotationCreatePending, created)
 	secret := xptest.PublishesTo("infra", "s")

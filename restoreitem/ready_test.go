@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A conversion is a cluster whose webhook answers from a moment on.
+// A conversion is a cluster whose webhook answers from a given time on.
 type conversion struct {
 	versions    xp.Versions
 	versionsErr error
@@ -122,7 +122,7 @@ func TestReadinessWaitsOnce(t *testing.T) {
 	check := func() bool { return r.check(xptest.MR("b"), &velerov1.Restore{}, log) == nil }
 	got := []any{check(), c.now.Sub(began), check(), c.asked}
 	c.now = c.now.Add(webhookTTL)
-	got = append(got, check(), c.asked) // Asked again, and not waited for.
+	got = append(got, check(), c.asked) // Called again without waiting.
 	c.now = began.Add(100 * time.Second)
 	got = append(got, check(), check(), c.asked)
 	if diff := cmp.Diff([]any{false, time.Minute, false, 61, false, 62, true, true, 63}, got); diff != "" {

@@ -37,7 +37,7 @@ func TestProgressTimesOut(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		plan   adoption.Plan
-		// began is the second in which the restore has; -1 if it hasn't.
+		// began is the second in which the restore began, -1 if it has not.
 		began             int
 		timeout           string
 		configErr, giveUp error
@@ -96,7 +96,7 @@ func TestProgressTimesOut(t *testing.T) {
 	}
 }
 
-// A restore can be told by its own annotation.
+// An annotation of the Restore takes precedence.
 func TestProgressTimesOutAsTheRestoreSays(t *testing.T) {
 	w := &world{plans: planFor(adoption.Plan{Total: 1, RestoredAt: at(0)()})}
 	restore := restoreOf(nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// usage is one of bucket b for bucket n.
+// usage returns a Usage of bucket b by bucket n.
 func usage(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.Object(xp.GroupAPIExtensions+"/v1beta1", "Usage", "", "u", append([]xptest.Option{xptest.JSON(`{"spec":{
 		"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}},
@@ -27,7 +27,7 @@ func TestAdoptUsages(t *testing.T) {
 	const command = "kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite- && kubectl delete Usage.v1beta1.apiextensions.crossplane.io u"
 	type want struct {
 		Skip bool
-		// Told are words of the only warning.
+		// Told are parts of the only warning.
 		Told    []string
 		Command string
 	}
@@ -127,7 +127,7 @@ func TestAdoptUsagesWithoutAnswer(t *testing.T) {
 	}
 }
 
-// What somebody tried to delete in another life is not deleted in this one.
+// A deletion that a user attempted before the backup is not replayed.
 func TestAdoptForgetsDeletionAttempts(t *testing.T) {
 	tried := xptest.Annotated(xp.AnnotationDeletionAttempt, "Background")
 	for name, item := range map[string]*unstructured.Unstructured{

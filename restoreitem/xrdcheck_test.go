@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// dying is the XRD of xptest's XRs and claims, on its way out.
+// dying returns the XRD of xptest's XRs and claims while it is being deleted.
 func dying() *unstructured.Unstructured {
 	return xptest.XRD("xorders.example.org", xptest.Deleting(), xptest.Finalizers("defined.apiextensions.crossplane.io"),
 		xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"}}}`))
@@ -91,8 +91,7 @@ func TestDoom(t *testing.T) {
 	}
 }
 
-// What a refused XR composes is refused too, whatever its kind, by any of the actions of the
-// restore.
+// What a refused XR composes is refused, too, whatever its kind, by each action of the restore.
 func TestDoomGoesDownTheTree(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.ModernXR("c", xptest.ControlledBy(x))
