@@ -116,7 +116,7 @@ func TestActivationCannotBeRead(t *testing.T) {
 	c := clusterOf(mrd).without(mrd)
 	c.activates = true
 	got := backUp(c, mr, &velerov1.Backup{})
-	want := []string{lost("ManagedResourceDefinition buckets.cloud.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io")}
+	want := []string{unreadableWarning("ManagedResourceDefinition buckets.cloud.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io")}
 	if diff := cmp.Diff(want, got.Left); diff != "" || got.Stored == nil {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

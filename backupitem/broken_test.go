@@ -74,7 +74,7 @@ func (h *halfBroken) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionR
 
 // A failed request takes 16 s, and a tree has each kind several times. A provider whose webhook is
 // down would delay a backup by hours.
-func TestBrokenKindsAreAskedForOnce(t *testing.T) {
+func TestBrokenKindsAreReadOnce(t *testing.T) {
 	const trees = 20
 	objects, _ := platform()
 	var items []*unstructured.Unstructured
@@ -131,7 +131,7 @@ func TestBrokenKindsAreAskedForOnce(t *testing.T) {
 }
 
 // A user who writes a reference chooses the name, which must not make the kind look broken.
-func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
+func TestRefusedNamesDoNotBreakTheKind(t *testing.T) {
 	mine := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("metadata", "labels"))
 	runsOn, _ := platform()
 	c := &halfBroken{cluster: clusterOf(append(runsOn, mine)...), names: "refused"}
@@ -231,7 +231,7 @@ func (v twoVersions) Each(ctx context.Context, gvk schema.GroupVersionKind, name
 
 // Velero reads additional items in the version that the group prefers, and leaves the XR out if
 // that fails.
-func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
+func TestUnreadableItemsAreNotRequested(t *testing.T) {
 	runsOn, _ := platform()
 	xr := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(xr))
@@ -268,7 +268,7 @@ func (l *listedOnly) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 	return l.cluster.Get(ctx, r)
 }
 
-func TestWhatIsListedFromMemoryIsTriedOnce(t *testing.T) {
+func TestListedFromTheCacheIsReadOnce(t *testing.T) {
 	converted := xp.Versions{Stored: "v0", Served: []string{"v0", "v1"}, Webhook: "Service a/b"}
 	cases := map[string]struct {
 		reason   string

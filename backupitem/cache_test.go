@@ -10,7 +10,7 @@ import (
 )
 
 // The cache is bounded, whatever tenants write.
-func TestMemoryIsBounded(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		length int

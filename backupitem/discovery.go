@@ -38,10 +38,10 @@ type Discovery struct {
 	// started returns when the server was started.
 	started func() (time.Time, error)
 
-	whole sync.Once
-	mu    sync.Mutex
-	known bool
-	young []xp.DefinedKind
+	scopeWarning sync.Once
+	mu           sync.Mutex
+	known        bool
+	recent       []xp.DefinedKind
 }
 
 var _ biav2.BackupItemAction = &Discovery{}
@@ -82,7 +82,7 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	if lacksClusterScoped(backup) {
-		d.whole.Do(func() {
+		d.scopeWarning.Do(func() {
 			d.log.Warn("This backup of all namespaces takes nothing cluster-scoped by itself, since Velero excludes VolumeSnapshotContents and takes that for a " +
 				"choice: XRs without a claim, MRs that nothing composes, EnvironmentConfigs and packages are not in it. Back up with --include-cluster-resources=true")
 		})
@@ -110,11 +110,11 @@ func lacksClusterScoped(backup *velerov1.Backup) bool {
 }
 
 func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov1.Backup) error {
-	young, err := d.youngKinds(ctx, backup)
+	recent, err := d.recentKinds(ctx, backup)
 	if err != nil {
 		return err
 	}
-	for _, k := range young {
+	for _, k := range recent {
 		objects := 0
 		err := d.reader.Each(ctx, k.GroupVersionKind, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			if u.GetNamespace() != "" {
@@ -136,36 +136,36 @@ func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov
 	return nil
 }
 
-// youngKinds returns the kinds that may be newer than Velero's last discovery. It reads them once.
-func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
+// recentKinds returns the kinds that may be newer than Velero's last discovery. It reads them once.
+func (d *Discovery) recentKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known {
-		return d.young, nil
+		return d.recent, nil
 	}
-	looked := time.Now()
+	discovered := time.Now()
 	if backup.Status.StartTimestamp != nil {
-		looked = backup.Status.StartTimestamp.Time
+		discovered = backup.Status.StartTimestamp.Time
 	}
-	looked = looked.Add(-discoveryPeriod)
-	if started, err := d.started(); err == nil && started.After(looked) {
-		looked = started
+	discovered = discovered.Add(-discoveryPeriod)
+	if started, err := d.started(); err == nil && started.After(discovered) {
+		discovered = started
 	}
 	gvk := schema.GroupVersionKind{Group: xp.GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
-	var young []xp.DefinedKind
+	var recent []xp.DefinedKind
 	err := d.reader.Each(ctx, gvk, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
 		for _, k := range xp.DefinedKinds(xrd) {
-			if k.Since.After(looked) {
-				young = append(young, k)
+			if k.Since.After(discovered) {
+				recent = append(recent, k)
 			}
 		}
 	})
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	d.young, d.known = young, true
+	d.recent, d.known = recent, true
 
-	return young, nil
+	return recent, nil
 }
 
 // Progress is not called: the action starts no operation.

@@ -63,7 +63,7 @@ func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.
 	if i.Namespace == "" || included(backup, i.Namespace) {
 		return ""
 	}
-	reached := published && reaches(backup, i.Namespace)
+	reached := published && includesSecretsOf(backup, i.Namespace)
 	// Velero adds the namespaces with the label to the excluded ones (velero
 	// pkg/controller/backup_controller.go, prepareBackupRequest).
 	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
@@ -103,9 +103,9 @@ func isExcluded(u *unstructured.Unstructured) bool {
 	return u.GetLabels()[excludeLabel] == "true"
 }
 
-// reaches reports whether a backup takes connection secrets from a namespace that it does not
-// include.
-func reaches(backup *velerov1.Backup, namespace string) bool {
+// includesSecretsOf reports whether a backup takes connection secrets from a namespace that it does
+// not include.
+func includesSecretsOf(backup *velerov1.Backup, namespace string) bool {
 	s := backup.Spec
 	filters := slices.Concat(s.IncludedResources, s.ExcludedResources, s.IncludedClusterScopedResources, s.ExcludedClusterScopedResources,
 		s.IncludedNamespaceScopedResources, s.ExcludedNamespaceScopedResources)

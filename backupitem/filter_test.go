@@ -126,7 +126,7 @@ func TestClaimsListNothingThatTheFiltersLeaveOut(t *testing.T) {
 
 // With the annotation that makes Velero look beyond its filters, it also ignores the label that
 // keeps objects out of backups.
-func TestTreeHonoursTheLabel(t *testing.T) {
+func TestTreeOfExcludedObjects(t *testing.T) {
 	const label = "velero.io/exclude-from-backup"
 	out := xptest.Labelled(label, "true")
 	space := func(o ...xptest.Option) *unstructured.Unstructured {
@@ -224,7 +224,7 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 }
 
 // Velero silently drops what the resource filters exclude.
-func TestTreeWarnsOfResourcesThatAreLeftOut(t *testing.T) {
+func TestTreeWarnsOfExcludedResources(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x))
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l", xptest.ControlledBy(x))
@@ -303,7 +303,7 @@ func TestTreeWarnsOfResourcesThatAreLeftOut(t *testing.T) {
 }
 
 // Thousands of XRs can run on an excluded item.
-func TestLeftOutSharedItemsAreToldOnce(t *testing.T) {
+func TestExcludedSharedItemsAreWarnedOfOnce(t *testing.T) {
 	c := clusterOf(xptest.XRD("xorders.example.org"))
 	log, hook := logtest.NewNullLogger()
 	tree := NewTree(NewResolver(c), log)

@@ -19,7 +19,7 @@ import (
 )
 
 // A tenant's XR can list as much as etcd takes, and the whole backup waits for each request.
-func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
+func TestManyMissingAreListed(t *testing.T) {
 	const many = 10_000
 	refs := make([]any, many)
 	for i := range refs {
@@ -52,7 +52,7 @@ func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
 }
 
 // A few missing objects are read singly: there can be tens of thousands of a kind.
-func TestFewMissingAreAskedForOneByOne(t *testing.T) {
+func TestFewMissingAreReadSingly(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		missing int

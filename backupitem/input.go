@@ -26,7 +26,7 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	}
 	settings, err := t.settings(backup)
 	if err != nil {
-		t.unsettled.Do(func() {
+		t.settingsWarning.Do(func() {
 			f.unknown = append(f.unknown, gap{
 				of: xp.RefTo(f.of), what: "the setting " + setting.NameCredentials,
 				why: err.Error() + ". Managed resources are stored without the Secrets that they name in other namespaces, which is what there is without the setting. " +

@@ -110,7 +110,7 @@ func (unserved) List(_ context.Context, gvk schema.GroupVersionKind, _ string, _
 }
 
 // The two actions read the same, one right after the other.
-func TestBlockAndTreeAskOnce(t *testing.T) {
+func TestBlockAndTreeReadOnce(t *testing.T) {
 	x := xptest.XR("x")
 	mine := xptest.MR("b", xptest.ControlledBy(x))
 	claim := xptest.Claim("o", xptest.OfXR(x))

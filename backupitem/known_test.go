@@ -101,7 +101,7 @@ func TestTreeKnowsKinds(t *testing.T) {
 			want:   want{Warns: []string{unsure + "its provider calls another of its kind the same"}, Doubted: true},
 		},
 		"Unknown": {reason: "Without an id nothing follows.", mr: unnamed("", vpc), want: want{Warns: []string{"nothing says which external resource"}}},
-		"InFlight": {
+		"CreatePending": {
 			reason: "An id of earlier says nothing.", want: want{Warns: []string{"is being created"}},
 			mr: unnamed("vpc-1", vpc, xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},

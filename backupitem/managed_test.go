@@ -83,14 +83,14 @@ func TestTreeIdentifies(t *testing.T) {
 			reason: "Upjet may still be creating it.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}}}`)),
 			want: want{Name: "b", Warns: []string{"A restore of this backup lets it only observe"}},
 		},
-		"Unborn": {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
-		"InFlight": {
+		"NeverCreated": {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
+		"CreatePending": {
 			reason: "Only the cloud knows.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending), want: want{Warns: []string{"is being created"}},
 		},
-		"InFlightNamed": {
+		"CreatePendingNamed": {
 			reason: "A name that was written before says nothing.", mr: xptest.MR("b", pending), want: want{Name: "b", Warns: []string{"is being created"}},
 		},
-		"InFlightID": {
+		"CreatePendingID": {
 			reason: "An id of earlier neither.", want: want{Warns: []string{"is being created"}}, others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
 			mr: unnamed("vpc-1", xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},
@@ -117,7 +117,7 @@ func TestTreeIdentifies(t *testing.T) {
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", xptest.Synced("False", "ReconcileError", ""))},
 			want:   want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 		},
-		"PeerInFlight": {
+		"PeerCreatePending": {
 			reason: "What is in the making says nothing.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", pending), named("p", "p", "arn:3", pending)},
 		},
@@ -152,7 +152,7 @@ func TestTreeIdentifies(t *testing.T) {
 			reason: "A kind of another group is another.", mr: unnamed(""), settings: withoutName("Bucket.example.org"),
 			want: want{Warns: []string{"if none of its kind ever has one, add Bucket.cloud.example.org to the setting without-external-name"}},
 		},
-		"UnnamedInFlight": {
+		"UnnamedCreatePending": {
 			reason: "Whether it was created nobody knows all the same.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending),
 			settings: withoutName("Bucket.cloud.example.org"), want: want{Warns: []string{"is being created"}},
 		},
@@ -250,7 +250,7 @@ func TestTreeWarnsOfBadSettings(t *testing.T) {
 }
 
 // The stored copy of an XR has the conditions of what it composes, and of no other.
-func TestTreeNotesWellness(t *testing.T) {
+func TestTreeNotesConditions(t *testing.T) {
 	runsOn, _ := platform()
 	x := xptest.XR("x")
 	well := xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"True"}]}}`)

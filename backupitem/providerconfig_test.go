@@ -69,7 +69,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 		"Nameless":  {reason: "What has no name names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
 		"API": {
 			reason: "That it could not be read costs the backup that, and not the MR.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName),
-			want: result{Left: []string{lost("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
+			want: result{Left: []string{unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
 		},
 		"KeptOut": {
 			reason: "What a person keeps out of backups stays out.", item: xptest.MR("b", byName),
@@ -83,7 +83,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 	c.down = true
 	got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{})
 	want := []string{
-		lost("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), lost("ProviderConfig default", "ProviderConfig.cloud.example.org"),
+		unreadableWarning("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org"),
 	}
 	if diff := cmp.Diff(want, got.Left); got.Stored == nil || diff != "" {
 		t.Errorf("Groups that could not be asked for are named: -want, +got:\n%s", diff)
@@ -99,7 +99,7 @@ func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	}
 }
 
-func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
+func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 	config := func(namespace, credentials string) *unstructured.Unstructured {
 		return xptest.Object("m.example.org/v1", "ProviderConfig", namespace, "default", xptest.JSON(`{"spec":{"credentials":`+credentials+`}}`))
 	}

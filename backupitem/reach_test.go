@@ -19,7 +19,7 @@ import (
 // What Velero excludes from every backup, by resource or, without resource filters, by scope.
 const snapshots, contents = "volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"
 
-func TestReaches(t *testing.T) {
+func TestIncludesSecretsOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		spec   velerov1.BackupSpec
@@ -45,7 +45,7 @@ func TestReaches(t *testing.T) {
 		"ExcludedNamespace": {reason: "So has whoever excludes the namespace.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"inf*"}}},
 		"OtherNamespace":    {reason: "Another is another.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"team-b"}}, want: true},
 	} {
-		if got := reaches(&velerov1.Backup{Spec: tc.spec}, "infra"); got != tc.want {
+		if got := includesSecretsOf(&velerov1.Backup{Spec: tc.spec}, "infra"); got != tc.want {
 			t.Errorf("%s: %s\ngot %v, want %v", name, tc.reason, got, tc.want)
 		}
 	}

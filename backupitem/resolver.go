@@ -55,7 +55,7 @@ type Resolver struct {
 	// begun are the items whose backup has begun.
 	begun map[xp.Item]bool
 	// told are the shared items that a warning has named as left out.
-	told map[xp.Item]bool
+	reported map[xp.Item]bool
 	// active has what activates kinds of MRs, and policies all activation policies, nil until they
 	// are read.
 	active   map[schema.GroupKind]activation
@@ -66,9 +66,9 @@ type Resolver struct {
 
 	// filters are the backup's resource filters once they were read. unfiltered is why they lack
 	// those of its resource policy.
-	filters                   resources
-	unfiltered                error
-	filtering, toldUnfiltered sync.Once
+	filters                       resources
+	policyErr                     error
+	filtering, reportedUnfiltered sync.Once
 
 	// packing protects the packer while lists are unpacked.
 	packing sync.RWMutex
@@ -93,7 +93,7 @@ func NewResolver(reader Reader) *Resolver {
 	return &Resolver{
 		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
 		checkedKinds: lru.New(failures), excludedNamespaces: lru.New(maxCounters),
-		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, inputsIn: map[string]bool{},
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, reported: map[xp.Item]bool{}, inputsIn: map[string]bool{},
 		packer: pack.New(), active: map[schema.GroupKind]activation{},
 	}
 }

@@ -65,7 +65,7 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 		}
 		policy, err := res.policy(ctx, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: backup.Namespace, Name: s.ResourcePolicy.Name})
 		if err != nil {
-			res.unfiltered = err
+			res.policyErr = err
 
 			return
 		}
@@ -74,7 +74,7 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 		}}
 	})
 
-	return res.filters, res.unfiltered
+	return res.filters, res.policyErr
 }
 
 // policy reads the filters of a resource policy, without those for single objects.
@@ -113,17 +113,17 @@ func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 func (res *Resolver) isFirst(i xp.Item) bool {
 	res.mu.Lock()
 	defer res.mu.Unlock()
-	told := res.told[i]
-	res.told[i] = true
+	reported := res.reported[i]
+	res.reported[i] = true
 
-	return !told
+	return !reported
 }
 
 // filteredOut reports whether the backup's resource filters exclude an item.
 func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
 	filters, err := res.resourcesOf(ctx, backup)
 	if err != nil {
-		res.toldUnfiltered.Do(func() {
+		res.reportedUnfiltered.Do(func() {
 			f.unknown = append(f.unknown, gap{
 				of: xp.RefTo(f.of), what: "the resource policy of the backup",
 				why: err.Error() + ". What it leaves out is not named; see that Velero may read it, then back up again",

@@ -15,7 +15,7 @@ import (
 )
 
 // Velero gets each requested item from the API server, also if it has it.
-func TestTreeAsksForWhatIsDue(t *testing.T) {
+func TestTreeRequestsWhatIsDue(t *testing.T) {
 	objects, shared := platform()
 	const many = 10
 	var xrs, early []*unstructured.Unstructured

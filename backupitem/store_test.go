@@ -99,7 +99,7 @@ func TestTreeOfASecretStore(t *testing.T) {
 		},
 		"API": {
 			reason: "That it could not be read costs the backup that, and not the XR.", item: xr, cluster: clusterOf(own).without(own),
-			want: want{Left: []string{lost("StoreConfig default", "StoreConfig.secrets.crossplane.io")}},
+			want: want{Left: []string{unreadableWarning("StoreConfig default", "StoreConfig.secrets.crossplane.io")}},
 		},
 	}
 	for name, tc := range cases {

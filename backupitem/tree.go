@@ -26,8 +26,8 @@ type Tree struct {
 
 	settings func(of metav1.Object) (setting.Settings, error)
 	// unsettled gives one warning for all MRs that the settings can't be read.
-	unsettled sync.Once
-	risks     risks
+	settingsWarning sync.Once
+	risks           risks
 }
 
 var _ biav2.BackupItemAction = &Tree{}

@@ -50,8 +50,8 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	return got
 }
 
-// lost returns the warning of what can't be read.
-func lost(ref, kind string) string {
+// unreadableWarning returns the warning of what can't be read.
+func unreadableWarning(ref, kind string) string {
 	return ref + ": " + errAPI.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " + kind + ", then back up again"
 }
 
@@ -96,7 +96,7 @@ func TestTreeOfAnythingElse(t *testing.T) {
 		},
 		"APIOfMR": {
 			reason:  "That a Secret could not be read costs the backup the Secret, and not the MR.",
-			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{lost("Secret infra/s", "Secret")}},
+			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{unreadableWarning("Secret infra/s", "Secret")}},
 		},
 		"Unrelated": {
 			reason:  "A resource that Crossplane has nothing to do with brings nothing, and nothing is left in the place of our notes.",
@@ -120,7 +120,7 @@ func TestTreeHasNoOperations(t *testing.T) {
 	}
 }
 
-func TestTreeLeavesMarksOfOthers(t *testing.T) {
+func TestTreeKeepsAnnotationsOfOthers(t *testing.T) {
 	marked := xptest.Annotated(xp.AnnotationMustInclude, "true")
 	cases := map[string]struct {
 		reason string

@@ -15,7 +15,7 @@ import (
 )
 
 // All tenants share what activates kinds, and a tenant chooses what an XR composes.
-func TestOrderAsksForActivations(t *testing.T) {
+func TestOrderRequestsActivations(t *testing.T) {
 	const policy, definition = "managedresourceactivationpolicies.apiextensions.crossplane.io//all",
 		"managedresourcedefinitions.apiextensions.crossplane.io//buckets.cloud.example.org"
 	tree := xptest.Tree(policy, definition)

@@ -160,14 +160,14 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if reason != "" {
 		return a.skipRebuilt(i, reason)
 	}
-	forgotten := i.forgetAttempt()
+	removed := i.removeDeletionAttempt()
 	fresh, err := a.isFresh(i)
 	if err != nil {
 		return nil, err
 	}
 	i.fresh = fresh
 	if !i.isOfCrossplane() && !fresh {
-		if forgotten {
+		if removed {
 			return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 		}
 
@@ -180,10 +180,10 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := a.xrds.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
-	if err := a.consider(i); err != nil {
+	if err := a.applySettings(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
-	if out, err := a.findMade(i); err != nil || out != nil {
+	if out, err := a.handleLive(i); err != nil || out != nil {
 		return out, err
 	}
 	if out, err := a.copy(i); err != nil || out != nil {
@@ -193,8 +193,8 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	return a.adopt(i)
 }
 
-// findMade handles an item that is live already. It returns nil if Velero is to handle it.
-func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+// handleLive handles an item that is live already. It returns nil if Velero is to handle it.
+func (a *Adopt) handleLive(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := a.remember(i); err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error
 		return nil, err
 	}
 
-	return a.leave(i), nil
+	return a.keepLive(i), nil
 }
 
 // isFresh reports whether an item must be held though it shows no sign of Crossplane or a provider.
@@ -233,9 +233,9 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	}
 }
 
-// consider reads the settings, recovers the external-name, and restores the status that an earlier
-// restore left out.
-func (a *Adopt) consider(i *item) error {
+// applySettings reads the settings, recovers the external-name, and restores the status that an
+// earlier restore left out.
+func (a *Adopt) applySettings(i *item) error {
 	settings, err := a.settingsFor(i)
 	if err != nil {
 		return err
@@ -359,14 +359,14 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 	return live, nil
 }
 
-// leave keeps a live object as it is, also with --existing-resource-policy=update. With the
+// keepLive keeps a live object as it is, also with --existing-resource-policy=update. With the
 // backup's resourceRefs an XR would lose what it composes now, and with its external-name an MR
 // what it manages now. The backup's Composition would apply to all namespaces, also in a restore of
 // one. What an earlier restore holds is still adopted.
-func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
+func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
 	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +
 		"delete it first, with the external resources of what it composes kept"
-	if _, told := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+	if _, reported := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
 		i.log.Warn(message)
 	} else {
 		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")

@@ -183,7 +183,7 @@ func TestAdoptCopies(t *testing.T) {
 }
 
 // A copy with resources of its own must not refer to what the original composed.
-func TestAdoptNewCopiesForgetTheOriginals(t *testing.T) {
+func TestAdoptNewCopiesDropReferences(t *testing.T) {
 	mr := xptest.NamespacedMR("b")
 	xr := xptest.ModernXR("x", xptest.Refs(mr), xptest.Tree("a.b//c"), xptest.Annotated("theirs", "kept"), xptest.Annotated(xp.AnnotationExternalName, "x"))
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
@@ -257,9 +257,9 @@ func TestAdoptCopiesErrors(t *testing.T) {
 	}{
 		"Original": {
 			reason: "A failure that passes must not decide.",
-			item:   xr, live: nobody(errAPI), want: "cannot find out whether Order team-a/x is a copy of something alive: ",
+			item:   xr, live: failingCluster(errAPI), want: "cannot find out whether Order team-a/x is a copy of something alive: ",
 		},
-		"Name":     {reason: "The same.", item: mr, live: nobody(errAPI), want: "cannot find out who else manages the external resource of Bucket team-a/b: "},
+		"Name":     {reason: "The same.", item: mr, live: failingCluster(errAPI), want: "cannot find out who else manages the external resource of Bucket team-a/b: "},
 		"Refs":     {reason: "Refs that can't be read can't be checked later.", item: unreadable, live: live(xr), want: "cannot read the resourceRefs of Order "},
 		"Settings": {reason: "Nor what can't have its own settings back.", item: oddXR, live: anew, want: "cannot set the composition update policy of Order "},
 	} {

@@ -62,8 +62,8 @@ type cluster struct {
 // live returns a cluster with the given objects.
 func live(objects ...*unstructured.Unstructured) *cluster { return &cluster{objects: objects} }
 
-// unreadable returns a cluster whose live objects can't be read.
-func nobody(err error) *cluster { return &cluster{err: err} }
+// failingCluster returns a cluster whose live objects can't be read.
+func failingCluster(err error) *cluster { return &cluster{err: err} }
 
 // Owner finds cluster-scoped owners from any namespace.
 func (c *cluster) Owner(_ context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {

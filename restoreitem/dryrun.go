@@ -167,15 +167,15 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 }
 
 // push puts an item on the path, unless it was on it before.
-func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
+func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	if d.done[n] {
 		return path
 	}
 	d.done[n] = true
 	i := d.backup.Items[n]
 	v := &itemRun{item: i.Item, self: i.Ref()}
-	if asker != nil {
-		v.requester = new(*asker)
+	if requester != nil {
+		v.requester = new(*requester)
 	}
 	if why := unrestorable(i); why != "" {
 		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
@@ -188,11 +188,11 @@ func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
 
 // conclude reports the result for an item.
 func (d *dryRun) conclude(v *itemRun) {
-	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
+	result := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, d.restore); to != v.item.Namespace {
-		fate.Namespace = to
+		result.Namespace = to
 	}
-	d.report(fate)
+	d.report(result)
 }
 
 // step runs the next action on an item, or creates the item if no action is left.
@@ -240,7 +240,7 @@ func (d *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExec
 }
 
 // create returns the outcome of an item that no action has left out or refused.
-func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
+func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, logged []*logrus.Entry) (report.Outcome, error) {
 	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
 	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
 		u.SetName(to)
@@ -258,21 +258,21 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	case apierrors.IsForbidden(err):
 		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
 		// right to read some.
-		o := d.created(u, said)
+		o := d.created(u, logged)
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
 
 		return o, nil
 	case xp.IsConversion(err):
-		o := d.created(u, said)
+		o := d.created(u, logged)
 		o.Reason = strings.TrimSuffix("whether it is there already can't be read: "+err.Error()+"; "+o.Reason, "; ")
 
 		return o, nil
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:
-		return d.existing(ctx, self, said)
+		return d.existing(ctx, self, logged)
 	default:
-		return d.created(u, said), nil
+		return d.created(u, logged), nil
 	}
 }
 
@@ -287,21 +287,21 @@ func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) stri
 }
 
 // created adds an item to the simulated cluster and returns its outcome.
-func (d *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
+func (d *dryRun) created(u *unstructured.Unstructured, logged []*logrus.Entry) report.Outcome {
 	d.cluster.add(u)
-	if isCopy(said) {
-		return report.Outcome{Action: report.Clone, Reason: warnings(said)}
+	if isCopy(logged) {
+		return report.Outcome{Action: report.Clone, Reason: warnings(logged)}
 	}
 	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name {
 		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
 	}
 
-	return report.Outcome{Action: report.Create, Reason: warnings(said)}
+	return report.Outcome{Action: report.Create, Reason: warnings(logged)}
 }
 
 // existing returns the outcome of a live item. Velero leaves it as it is, also if it is being
 // deleted.
-func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
+func (d *dryRun) existing(ctx context.Context, self xp.Ref, logged []*logrus.Entry) (report.Outcome, error) {
 	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {
 	case err != nil:
@@ -309,6 +309,6 @@ func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry
 	case deleting:
 		return report.Outcome{Action: report.Refuse, Reason: "it exists and is being deleted, and Velero leaves it to that; restore when it is gone"}, nil
 	default:
-		return report.Outcome{Action: report.Exists, Reason: warnings(said)}, nil
+		return report.Outcome{Action: report.Exists, Reason: warnings(logged)}, nil
 	}
 }

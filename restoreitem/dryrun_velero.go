@@ -110,12 +110,12 @@ func (*record) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
 // leftOutOutcome returns the outcome of an item that an action leaves out. If the action warned,
 // the item is refused.
-func leftOutOutcome(said []*logrus.Entry) report.Outcome {
-	if why := warnings(said); why != "" {
+func leftOutOutcome(logged []*logrus.Entry) report.Outcome {
+	if why := warnings(logged); why != "" {
 		return report.Outcome{Action: report.Refuse, Reason: why}
 	}
 	why := ""
-	for _, e := range said {
+	for _, e := range logged {
 		why = entryText(e)
 	}
 
@@ -123,9 +123,9 @@ func leftOutOutcome(said []*logrus.Entry) report.Outcome {
 }
 
 // warnings returns the texts of all warnings.
-func warnings(said []*logrus.Entry) string {
+func warnings(logged []*logrus.Entry) string {
 	var all []string
-	for _, e := range said {
+	for _, e := range logged {
 		if e.Level <= logrus.WarnLevel {
 			all = append(all, entryText(e))
 		}
@@ -161,6 +161,6 @@ func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 }
 
 // isCopy reports whether an action logged that the item is a copy of a live object.
-func isCopy(said []*logrus.Entry) bool {
-	return slices.ContainsFunc(said, func(e *logrus.Entry) bool { return e.Data[fieldOriginal] != nil })
+func isCopy(logged []*logrus.Entry) bool {
+	return slices.ContainsFunc(logged, func(e *logrus.Entry) bool { return e.Data[fieldOriginal] != nil })
 }

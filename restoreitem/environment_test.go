@@ -34,15 +34,15 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
 		// left means that the EnvironmentConfig is left out, and told is what the restore reports.
-		left bool
-		told string
+		left     bool
+		reported string
 	}{
 		"All":     {reason: "It comes by itself.", items: []*unstructured.Unstructured{environment}},
 		"Named":   {reason: "Its XR comes back with what its functions read.", items: []*unstructured.Unstructured{xr, named, environment}, spec: ofTeam},
-		"Unnamed": {reason: "Nothing says that the XR runs on it.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, told: "may not bring"},
+		"Unnamed": {reason: "Nothing says that the XR runs on it.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, reported: "may not bring"},
 		"Foreign": {
 			reason: "A revision for another kind of XR does not come, and says nothing.", items: []*unstructured.Unstructured{xr, other, environment}, spec: ofTeam, left: true,
-			told: "is for none of the XRs that have named it",
+			reported: "is for none of the XRs that have named it",
 		},
 		"SelectedOfAll": {reason: "All come back.", items: []*unstructured.Unstructured{xr, selecting}},
 	}
@@ -51,7 +51,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), restoreOf(nil)
 			restore.Spec = tc.spec
-			var told []string
+			var reported []string
 			left := false
 			for _, item := range tc.items {
 				out, err := o.Execute(inputFor(item, restore))
@@ -60,11 +60,11 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 				}
 				left = out.SkipRestore && item == environment
 				if progress := (velero.OperationProgress{}); noteText(out.OperationID, &progress) {
-					told = append(told, progress.Description)
+					reported = append(reported, progress.Description)
 				}
 			}
-			if all := strings.Join(told, "; "); left != tc.left || !strings.Contains(all, tc.told) || all != "" && tc.told == "" {
-				t.Errorf("%s\nleft out: %v, told %q, want %q", tc.reason, left, all, tc.told)
+			if all := strings.Join(reported, "; "); left != tc.left || !strings.Contains(all, tc.reported) || all != "" && tc.reported == "" {
+				t.Errorf("%s\nleft out: %v, told %q, want %q", tc.reason, left, all, tc.reported)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ const FeatureRelink = "OwnerRefRelink"
 // nil leaves nothing.
 type VeleroFeatures struct {
 	features func() []string
-	told     sync.Once
+	logged   sync.Once
 }
 
 // NewVeleroFeatures returns a VeleroFeatures for a server with the features.
@@ -29,7 +29,7 @@ func (f *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
 	if f == nil || !slices.Contains(f.features(), FeatureRelink) {
 		return false
 	}
-	f.told.Do(func() {
+	f.logged.Do(func() {
 		log.Info("Velero's own " + FeatureRelink + " is on, so owner references are left to it; holds, order and all else are as ever. " +
 			"It writes those of the kinds that its ConfigMap lists in inScope. Of the others Crossplane takes control of what an XR lists, and the rest has no owner: " +
 			"see docs/compatibility.md")

@@ -16,7 +16,7 @@ import (
 )
 
 // Without a warning, an XR would stay held for what the resource filters exclude.
-func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
+func TestOrderWarnsOfExcludedResources(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l")
 	gone := xptest.MR("gone")

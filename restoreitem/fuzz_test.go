@@ -166,8 +166,8 @@ func FuzzAdoptForged(f *testing.F) {
 		forged.SetName(was.GetName())
 		unmarked := xptest.With(forged, xptest.Without("metadata", "annotations", adoption.AnnotationHold))
 		for _, item := range xptest.Zoo() {
-			want, wrote := besides(t, unmarked, item, hostileRestore(restore))
-			got, written := besides(t, forged, item, hostileRestore(restore))
+			want, wrote := adoptBeside(t, unmarked, item, hostileRestore(restore))
+			got, written := adoptBeside(t, forged, item, hostileRestore(restore))
 			if diff := cmp.Diff(want.RestoreItemActionExecuteOutput, got.RestoreItemActionExecuteOutput); diff != "" {
 				t.Errorf("%s comes back otherwise beside %s, which has a forged mark\n-without, +with it:\n%s", xp.String(item), xp.String(forged), diff)
 			}
@@ -181,9 +181,9 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// besides restores an item whose owners are live, beside the given live object. It also returns the
-// status that was written.
-func besides(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
+// adoptBeside restores an item whose owners are live, beside the given live object. It also returns
+// the status that was written.
+func adoptBeside(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
 	t.Helper()
 	c := live()
 	c.key = adoption.Key(strings.Repeat("k", adoption.KeySize))

@@ -16,7 +16,7 @@ import (
 
 // Velero looks for a requested item by a path made of its name, and creates what is there in the
 // requested namespace.
-func TestOrderAsksForNoPaths(t *testing.T) {
+func TestOrderRequestsNoPaths(t *testing.T) {
 	const elsewhere = "../team-b/password"
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: elsewhere, UID: "u", Controller: ptr.To(true)}
 	target := func(name string) map[string]any {
@@ -69,7 +69,7 @@ func TestOrderAsksForNoPaths(t *testing.T) {
 
 // An XR with unreadable references is in the backup as it was. Without its references, it is
 // unknown when it may be reconciled.
-func TestUnreadableRefsDoNotComeBack(t *testing.T) {
+func TestUnreadableRefsAreNotRestored(t *testing.T) {
 	young := xptest.Without("metadata", "finalizers")
 	xrs := map[string]*unstructured.Unstructured{
 		"Legacy": xptest.XR("x"), "Young": xptest.XR("x", young), "Modern": xptest.ModernXR("m"), "YoungModern": xptest.ModernXR("m", young),

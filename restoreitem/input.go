@@ -75,7 +75,7 @@ func wasAwaited(i *item, r xp.Ref) bool {
 // warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides
 // whether it exists.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
-	if _, told := a.missingSecrets.LoadOrStore(r.ID(), true); told {
+	if _, reported := a.missingSecrets.LoadOrStore(r.ID(), true); reported {
 		return
 	}
 	if err != nil {

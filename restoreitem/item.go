@@ -38,8 +38,8 @@ type item struct {
 	// ownerless is the XR that was its controller and that Crossplane reconciles without it. The
 	// item is restored without that owner.
 	ownerless *xp.Ref
-	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that: none
-	// had when it was backed up.
+	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
+	// none had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
 	// notes are messages for the user. failed means that it was not restored and should have been.

@@ -59,7 +59,7 @@ func TestAdoptKnowsKinds(t *testing.T) {
 			reason: "What another account has is another.", item: unnamed(vpc, id),
 			live: []*unstructured.Unstructured{other(xptest.JSON(`{"spec":{"providerConfigRef":{"name":"another"}}}`))}, want: named,
 		},
-		"InFlight": {
+		"CreatePending": {
 			reason: "An id of earlier is not it.", item: unnamed(vpc, id, xptest.Annotated(xp.AnnotationCreatePending, created)),
 			want: returned{Op: "VPC.v1beta1.ec2.aws.upbound.io//b", Identity: xp.CreatePending, Paused: true, Logged: []string{"warning"}},
 		},
@@ -67,7 +67,7 @@ func TestAdoptKnowsKinds(t *testing.T) {
 }
 
 // A note has the source of an external-name, and why one was not taken.
-func TestAdoptSaysWhatItKnows(t *testing.T) {
+func TestAdoptNamesTheSourceOfAName(t *testing.T) {
 	item := unnamed(xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC","status":{"atProvider":{"id":"vpc-1"}}}`))
 	out := adopt(t, live(), item, restoreOf(nil))
 	if len(out.logged) != 1 || !strings.Contains(out.logged[0], "as its external-name, as is known of its kind from provider-upjet-aws v1.0.0 to v") {

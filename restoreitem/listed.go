@@ -58,7 +58,7 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 	}
 	refused := map[string][]string{}
 	for _, i := range list {
-		asked, why := o.believes(item, i, restore)
+		asked, why := o.accepts(item, i, restore)
 		if why != "" {
 			refused[why] = append(refused[why], strconv.Quote(i.String()))
 		}
@@ -86,14 +86,14 @@ func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, 
 	o.log.WithField("object", xp.String(item)).Warn("Not restored first: the stored copy of " + xp.String(item) + " lists " + named + why)
 }
 
-// believes reports whether an entry of the item's list is requested, and why not, "" if that needs
+// accepts reports whether an entry of the item's list is requested, and why not, "" if that needs
 // no warning.
-func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
+func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !xp.IsValidName(i.Namespace, i.Name):
 		return true, "" // inFilters warns of it.
 	case !isXR(item) && !isClaim(item):
-		return believesOfManaged(item, i, restore)
+		return acceptsForManaged(item, i, restore)
 	case !ofNamespaces(restore):
 		return true, "" // Any item can come without a request, or by a label, which a user with access to the bucket can write.
 	case isActivation(i):
@@ -101,7 +101,7 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 		// missing, the hold reports that.
 		return false, ""
 	case isPlatform(i), isStoreConfig(i):
-		return o.believesOfXR(item, i)
+		return o.acceptsForXR(item, i)
 	case i.Namespace != "":
 		// What is in another included namespace comes with that, unless the restore selects by
 		// label. A connection Secret may have to come first.
@@ -115,8 +115,8 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	}
 }
 
-// believesOfXR is believes for what only XRs request: what they run on, and StoreConfigs.
-func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
+// acceptsForXR is accepts for what only XRs request: what they run on, and StoreConfigs.
+func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
 	if isStoreConfig(i) {
 		return isStoreOf(item, i), ""
 	}
@@ -124,13 +124,13 @@ func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked 
 		return false, listedXRs
 	}
 
-	return o.asksFor(item, i), ""
+	return o.requestPlatform(item, i), ""
 }
 
-// believesOfManaged is believes for an MR, which has only its ProviderConfig and its StoreConfig on
+// acceptsForManaged is accepts for an MR, which has only its ProviderConfig and its StoreConfig on
 // its list. A cluster-scoped one is the platform's and does not show whose it is, so a namespaced
 // MR does not request it.
-func believesOfManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
+func acceptsForManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !isConfigOf(mr, i):
 		return false, listedConfig
@@ -207,9 +207,9 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 	}
 }
 
-// asksFor records that an XR requests something that it runs on. It is false if Velero has left
-// that out before: Velero comes to an item only once.
-func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
+// requestPlatform records that an XR requests something that it runs on. It is false if Velero has
+// left that out before: Velero comes to an item only once.
+func (o *Order) requestPlatform(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
 	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
 		o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}).Warn("Not restored first: " + xp.String(xr) + " runs on " +
@@ -242,7 +242,7 @@ func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Re
 		return nil, nil // An XRD has one group for both.
 	}
 
-	return o.ask(claim, []xp.Ref{ref}, restore)
+	return o.itemsFor(claim, []xp.Ref{ref}, restore)
 }
 
 // prerequisites returns what an XR names to run on. That can be a Composition of another kind,
@@ -267,6 +267,6 @@ func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.I
 	}
 
 	return slices.DeleteFunc(items, func(i xp.Item) bool {
-		return xp.IsValidName(i.Namespace, i.Name) && !o.asksFor(c.Unstructured, i)
+		return xp.IsValidName(i.Namespace, i.Name) && !o.requestPlatform(c.Unstructured, i)
 	}), nil
 }

@@ -113,13 +113,13 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		"NamedOtherwise": {
 			reason: "To the letter.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "prod/Other Name:7")), want: returned{Name: "prod/Other Name:7"},
 		},
-		"Unborn":        {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
-		"UnbornAgain":   {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
-		"Unknown":       {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
-		"InFlight":      {reason: "The same.", item: unnamed(pending), want: held(xp.CreatePending)},
-		"InFlightNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
-		"Recoverable":   {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
-		"Composed":      {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
+		"NeverCreated":       {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
+		"NeverCreatedAgain":  {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
+		"Unknown":            {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
+		"CreatePending":      {reason: "The same.", item: unnamed(pending), want: held(xp.CreatePending)},
+		"CreatePendingNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
+		"Recoverable":        {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
+		"Composed":           {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
 		"ComposedByUnheld": {
 			reason: "An XR that is not held has no operation.", item: unnamed(composed), live: []*unstructured.Unstructured{x}, want: held(xp.Unknown),
 		},
@@ -129,21 +129,21 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		"SettingOfAnother": {
 			reason: "And not this.", item: unnamed(id), config: map[string]string{"external-name-from-id": "Bucket.example.org"}, want: heldWithStatus,
 		},
-		"Unnamed":          {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
-		"UnnamedID":        {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
-		"UnnamedInFlight":  {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
-		"UnnamedOfAnother": {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
-		"UnnamedPaused":    {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
+		"Unnamed":              {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
+		"UnnamedID":            {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
+		"UnnamedCreatePending": {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
+		"UnnamedOfAnother":     {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
+		"UnnamedPaused":        {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
 		"UnnamedInTheBackup": {
 			reason: "The settings of the source said so.", item: unnamed(xptest.Field(true, "metadata", xp.FieldUnnamed)), want: returned{},
 		},
-		"SettingUnknown":  {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
-		"SettingInFlight": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
-		"SettingNamed":    {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
+		"SettingUnknown":       {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
+		"SettingCreatePending": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
+		"SettingNamed":         {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
 		"OwnPause": {
 			reason: "It does nothing, and a person must know before they let it.", item: unnamed(pause), want: returned{Paused: true, Logged: []string{"warning"}},
 		},
-		"OwnPauseInFlight": {reason: "Its provider will refuse to go on by itself.", item: unnamed(pause, pending), want: returned{Paused: true}},
+		"OwnPauseCreatePending": {reason: "Its provider will refuse to go on by itself.", item: unnamed(pause, pending), want: returned{Paused: true}},
 		"Observes": {
 			reason: "It makes nothing.", item: unnamed(policies(`["Observe"]`)), want: returned{Policies: []string{"Observe"}, Logged: []string{"warning"}},
 		},
@@ -166,7 +166,7 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 }
 
 // The reason in the mark has the next step.
-func TestAdoptSaysWhyItHolds(t *testing.T) {
+func TestAdoptReasonsOfHolds(t *testing.T) {
 	item := unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
 	out := adopt(t, live(), item, restoreOf(nil))
 	h, err := adoption.HoldOf(out.object)
@@ -221,7 +221,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 		"OwnPause": {
 			reason: "Nor does that.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), config: first, want: returned{Name: "b", Paused: true},
 		},
-		"Unborn": {
+		"NeverCreated": {
 			reason: "There is nothing to look at.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: first, want: returned{},
 		},
 		"Again":    {reason: "One that was backed up while it only observed has its own still.", item: before, config: first, want: own},
@@ -235,7 +235,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 }
 
 // Velero restores status that functions read and no controller writes again.
-func TestAdoptAsksForStatus(t *testing.T) {
+func TestAdoptRequestsStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
 	composed := xptest.ControlledBy(xptest.XR("x"))
 	failing := xptest.JSON(`{"status":{"atProvider":{"id":"b"},"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False"}]}}`)
@@ -251,7 +251,7 @@ func TestAdoptAsksForStatus(t *testing.T) {
 			want: returned{Status: both, Asks: true, Paused: true, Name: "b"},
 		},
 		"FailingAlone": {reason: "No function looks at it.", item: xptest.MR("b", failing), want: returned{Name: "b"}},
-		"Well": {
+		"Conditions": {
 			reason: "Its provider writes it anew.", item: xptest.MR("b", composed, xptest.Reconciled()), live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Name: "b"},
 		},
 		"OwnPause": {
@@ -262,7 +262,7 @@ func TestAdoptAsksForStatus(t *testing.T) {
 }
 
 // The conditions in the backup are in the mark, and not on the live object.
-func TestAdoptKeepsWellness(t *testing.T) {
+func TestAdoptKeepsConditions(t *testing.T) {
 	mr := xptest.MR("b", xptest.Reconciled())
 	x := xptest.XR("x", xptest.Refs(mr))
 	xp.SetSavedConditions(x, []*unstructured.Unstructured{mr})

@@ -51,7 +51,7 @@ func TestAdoptSignsMarks(t *testing.T) {
 
 // A live object's mark counts only if it is signed. Otherwise a tenant could take an MR's operation
 // away, or have a status written.
-func TestAdoptBelievesNoForgedMark(t *testing.T) {
+func TestAdoptIgnoresForgedMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged"}`
 	xr := xptest.ModernXR("x", xptest.UID("live"), xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))

@@ -95,7 +95,7 @@ func TestAdoptChecksDefaultModifiers(t *testing.T) {
 		"NotSkipped":    {reason: "It says that it wants them.", of: "cni", rules: strips, skips: false, refused: true},
 		"Named":         {reason: "Of a Restore that names some only these count.", of: "cni", rules: "version: v1", named: true},
 		"Absent":        {reason: "Velero goes on without.", of: "cni", err: absent},
-		"Misread":       {reason: "Velero goes on without what it can't read.", of: "cni", rules: "?"},
+		"Unreadable":    {reason: "Velero goes on without what it can't read.", of: "cni", rules: "?"},
 		"Unknown":       {reason: "Nobody knows what they do.", of: "cni", err: errors.New("not now"), refused: true},
 		"UnreadRestore": {reason: "Nobody knows whether it wants them.", of: "cni", rules: strips, restoreErr: errors.New("not now"), refused: true},
 	}

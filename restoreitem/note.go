@@ -80,13 +80,13 @@ func cutNote(id string) (operation, note string) {
 // addNote adds a note to the progress of an operation. A note of a failure fails the operation once
 // that completes.
 func addNote(note string, progress *velero.OperationProgress) {
-	told := velero.OperationProgress{}
-	if !noteText(note, &told) {
+	noted := velero.OperationProgress{}
+	if !noteText(note, &noted) {
 		return
 	}
-	progress.Description = strings.TrimPrefix(progress.Description+"; "+told.Description, "; ")
+	progress.Description = strings.TrimPrefix(progress.Description+"; "+noted.Description, "; ")
 	if progress.Completed {
-		progress.Err = strings.TrimPrefix(strings.TrimSuffix(progress.Err+"; "+told.Err, "; "), "; ")
+		progress.Err = strings.TrimPrefix(strings.TrimSuffix(progress.Err+"; "+noted.Err, "; "), "; ")
 	}
 }
 

@@ -29,10 +29,10 @@ type Adopter interface {
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
 
-// pollLasts is how long results last after their last use. Velero polls all operations of a restore
-// one after the other in one process, and the next round in another. So one observation serves a
-// round.
-const pollLasts = 5 * time.Second
+// resultsTTL is how long results last after their last use. Velero polls all operations of a
+// restore one after the other in one process, and the next round in another. So one observation
+// serves a round.
+const resultsTTL = 5 * time.Second
 
 // results are the plans of the last adoption, for the operations that are polled next.
 type results struct {
@@ -110,7 +110,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 			err = fmt.Errorf("cannot look at %s, because of a defect of this plugin (%v); report this", ref, cause)
 		}
 	}()
-	if a.now().Sub(a.results.used) >= pollLasts {
+	if a.now().Sub(a.results.used) >= resultsTTL {
 		a.results.plans = nil
 	}
 	if plan, ok := a.results.plans[ref.ID()]; ok && !plan.Unproven {

@@ -12,9 +12,9 @@ import (
 )
 
 // One observation serves all operations of a round; the next round observes again.
-func TestProgressAsksOncePerPoll(t *testing.T) {
+func TestProgressObservesOncePerRound(t *testing.T) {
 	x, y, z := xptest.XR("x"), xptest.XR("y"), xptest.XR("z")
-	w := &world{plans: map[xp.ID]adoption.Plan{
+	w := &fakeAdopter{plans: map[xp.ID]adoption.Plan{
 		xp.RefTo(x).ID(): {Total: 1}, xp.RefTo(y).ID(): {Total: 2, Adopted: 1},
 	}}
 	a := pollWith(w)
@@ -50,8 +50,8 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 }
 
 // An object whose hold another writer may have removed is observed for its own operation only.
-func TestProgressAsksForWhatIsUnproven(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
+func TestProgressObservesUnproven(t *testing.T) {
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
 	a := pollWith(w)
 	progress := func() velero.OperationProgress {
 		t.Helper()
@@ -79,8 +79,8 @@ func TestProgressAsksForWhatIsUnproven(t *testing.T) {
 }
 
 // A round of many operations can take longer than results last.
-func TestProgressAsksOnceForManyOperations(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Total: 1})}
+func TestProgressObservesOnceForManyOperations(t *testing.T) {
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Total: 1})}
 	a := pollWith(w)
 	for n := range 20 {
 		a.now = at(n)
@@ -94,7 +94,7 @@ func TestProgressAsksOnceForManyOperations(t *testing.T) {
 }
 
 func TestProgressDoesNotRememberAFailure(t *testing.T) {
-	w := &world{err: errAPI}
+	w := &fakeAdopter{err: errAPI}
 	a := pollWith(w)
 	_, _ = a.Progress(operation, restoreOf(nil))
 	w.err, w.plans = nil, planFor(adoption.Plan{Done: true})

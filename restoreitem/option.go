@@ -11,8 +11,8 @@ type shared struct {
 	claims    ClaimKinds
 	ready     *Readiness
 	velero    *VeleroFeatures
-	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores; ""
-	// if there is none.
+	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores;
+	// "" if there is none.
 	modifiersName func() string
 }
 

@@ -49,7 +49,7 @@ type Order struct {
 	log      logrus.FieldLogger
 	awaited  sync.Map // Keys are definedKinds.
 	// told has the items that notes name as excluded by the resource filters.
-	told sync.Map
+	reported sync.Map
 }
 
 var _ riav2.RestoreItemAction = &Order{}
@@ -195,7 +195,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		if i.GroupResource == resourceSecrets {
 			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
 		}
-		if _, told := o.told.LoadOrStore(key, true); !told {
+		if _, reported := o.reported.LoadOrStore(key, true); !reported {
 			out = append(out, named)
 		}
 	}
@@ -221,7 +221,7 @@ func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.ask(item, o.withoutClaims(item, o.named(item)), restore)
+	first, err := o.itemsFor(item, o.withoutClaims(item, o.named(item)), restore)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	if err != nil {
 		return nil, err
 	}
-	more, err = o.ask(item, composed, restore)
+	more, err = o.itemsFor(item, composed, restore)
 
 	return append(first, more...), err
 }
@@ -305,7 +305,7 @@ func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) b
 // since a tenant can write any name. An item that is live is not requested again. Velero would read
 // it from the backup and ask the API server for its namespace before it skips it (velero
 // pkg/restore/restore.go, restoreItem), which is one request in four.
-func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
+func (o *Order) itemsFor(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
 	var items []xp.Item
 	for _, r := range refs {
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
@@ -334,7 +334,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 
 			continue
 		}
-		if ofNamespaces(restore) && !namespaced && !o.asksAlone(item, r, log) {
+		if ofNamespaces(restore) && !namespaced && !o.requestClusterScoped(item, r, log) {
 			continue
 		}
 		target := r
@@ -348,9 +348,9 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 	return items, nil
 }
 
-// asksAlone reports whether in a restore of namespaces an item may request something
+// requestClusterScoped reports whether in a restore of namespaces an item may request something
 // cluster-scoped, and records the request.
-func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
+func (o *Order) requestClusterScoped(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
 	gvk := r.GroupVersionKind()
 	switch {
 	case xp.IsPlatformKind(gvk):

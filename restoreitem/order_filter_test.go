@@ -102,16 +102,16 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
-		"MR":      {reason: "Crossplane labels all of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
-		"TheirXR": {reason: "A claim can name any XR.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
-		"TheirMR": {reason: "An XR that was let in can name any MR.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
+		"MR":               {reason: "Crossplane labels all of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
+		"AnotherTenantsXR": {reason: "A claim can name any XR.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
+		"AnotherTenantsMR": {reason: "An XR that was let in can name any MR.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
 		"CopiedLabel": {
 			reason: "The claimRef of an XR is Crossplane's word, its labels may not be.",
 			item:   xptest.XR("x", xptest.ClaimedBy(theirs), labelled("team-a")), spec: teamA(), want: refused(anothers),
 		},
-		"NobodysXR": {reason: "An XR without a claim is the platform's.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
-		"NobodysMR": {reason: "So is such an MR.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
-		"NobodysPackage": {
+		"UnclaimedXR": {reason: "An XR without a claim is the platform's.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
+		"UnclaimedMR": {reason: "So is such an MR.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
+		"UnrelatedPackage": {
 			reason: "So is a package.", item: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"), spec: teamA(), want: refused(nobodys),
 		},
 		"Namespaced":  {reason: "What is in a namespace is filtered by Velero.", item: xptest.NamespacedMR("b"), spec: teamA()},
@@ -153,7 +153,7 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 
 // One action requests an item and another restores it, so the actions of a restore share the
 // requests.
-func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
+func TestOrderSharesRequests(t *testing.T) {
 	theirs := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))
 	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
@@ -184,7 +184,7 @@ func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 }
 
 // A tenant's object must not request another's.
-func TestOrderAsksForNothingOutside(t *testing.T) {
+func TestOrderRequestsNothingOutside(t *testing.T) {
 	x := xptest.XR("x")
 	usage := func(namespace, of string) *unstructured.Unstructured {
 		return xptest.Object("protection.crossplane.io/v1beta1", "Usage", namespace, "u", xptest.JSON(`{"spec":{"of":`+of+`}}`))

@@ -237,7 +237,7 @@ func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 
 func TestAdoptHoldsWhatPublishesErrors(t *testing.T) {
 	item := xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.ControlledBy(xptest.XR("x")))
-	if out := adopt(t, nobody(errAPI), item, restoreOf(nil)); out.err == nil {
+	if out := adopt(t, failingCluster(errAPI), item, restoreOf(nil)); out.err == nil {
 		t.Errorf("A failure that passes must not decide whether it has an operation; got %+v", out)
 	}
 }

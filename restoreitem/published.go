@@ -87,8 +87,8 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// publisherOf returns what a Secret was requested for. reached means that it was, and owned that the
-// Secret is that publisher's: the backup may have been tampered with.
+// publisherOf returns what a Secret was requested for. reached means that it was, and owned that
+// the Secret is that publisher's: the backup may have been tampered with.
 func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
 	v, reached := ri.reached.Load(xp.RefTo(secret).ID())
 	if !reached {

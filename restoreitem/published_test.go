@@ -171,7 +171,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 
 // A Secret from a namespace that is not included must be the requested one, whatever the backup
 // has.
-func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
+func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published())
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
 	restore := restoreOf(nil)
@@ -249,7 +249,7 @@ func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
 		t.Error("what an XR composes must not come back ahead of it because of a failure")
 	}
-	got := adopt(t, nobody(errAPI), secret, restoreOf(nil))
+	got := adopt(t, failingCluster(errAPI), secret, restoreOf(nil))
 	if got.err != nil || got.object == nil || len(got.object.GetOwnerReferences()) > 0 || len(got.logged) != 1 || !strings.Contains(got.logged[0], errAPI.Error()) {
 		t.Errorf("it comes back without its owner, which is named; got %+v", got)
 	}

@@ -33,8 +33,8 @@ type Converter interface {
 type Readiness struct {
 	converter Converter
 	settings  func(of metav1.Object) (setting.Settings, error)
-	sleep func(time.Duration)
-	now   func() time.Time
+	sleep     func(time.Duration)
+	now       func() time.Time
 
 	mu sync.Mutex
 	// webhooks are those that were called.

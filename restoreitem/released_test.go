@@ -33,11 +33,11 @@ func TestReleasedBackups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			results, err := rehearsed(t.Context(), b, &scene{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
+			results, err := dryRunResults(t.Context(), b, &fakeDryRunCluster{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			testFates(t, b, results)
+			testResults(t, b, results)
 		})
 	}
 }
@@ -56,7 +56,7 @@ func servedAsIn(b *archive.Backup) ResourceMapperFn {
 	}
 }
 
-func testFates(t *testing.T, b *archive.Backup, results []report.ItemResult) {
+func testResults(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 	t.Helper()
 	held, composed := 0, 0
 	came := map[xp.ID]bool{}

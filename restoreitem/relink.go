@@ -94,7 +94,7 @@ func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref 
 		return false, nil
 	}
 
-	return a.isAtWorkWithout(owner, ref, i)
+	return a.isReconciledWithout(owner, ref, i)
 }
 
 // restoresBeforeOwner reports whether an item comes back before its owner: in a restore by labels,
@@ -115,7 +115,7 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 // refusesWithout reports whether the item must not come back because of an owner that it can't
 // have, and warns why.
 func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
-	without, err := a.isAtWorkWithout(owner, ref, i)
+	without, err := a.isReconciledWithout(owner, ref, i)
 	if err != nil {
 		return false, err
 	}
@@ -193,9 +193,9 @@ func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 	return local || wide
 }
 
-// isAtWorkWithout reports whether the owner is an XR that composed the item, and that Crossplane
-// reconciles without it. A held XR has the state of the backup, as the item.
-func (a *Adopt) isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+// isReconciledWithout reports whether the owner is an XR that composed the item, and that
+// Crossplane reconciles without it. A held XR has the state of the backup, as the item.
+func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
 		return false, nil
 	}

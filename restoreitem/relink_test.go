@@ -75,13 +75,13 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told []string
+			var reported []string
 			for _, e := range hook.AllEntries() {
-				told = append(told, e.Message)
+				reported = append(reported, e.Message)
 			}
-			got := want{Publisher: publisher.SkipRestore, Secret: out.SkipRestore, Why: slices.Contains(told, why)}
+			got := want{Publisher: publisher.SkipRestore, Secret: out.SkipRestore, Why: slices.Contains(reported, why)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\ntold %v", tc.reason, diff, told)
+				t.Errorf("%s\n-want, +got:\n%s\ntold %v", tc.reason, diff, reported)
 			}
 		})
 	}

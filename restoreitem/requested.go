@@ -18,7 +18,7 @@ import (
 // that were found live. A nil one is empty.
 type RequestedItems struct {
 	mu      sync.Mutex
-	items   map[scopeless]*requestedItem
+	items   map[clusterScopedName]*requestedItem
 	secrets sync.Map // Values are bool: whether the restore brings it.
 	others  sync.Map // Other Secrets that the restore has reached.
 	claimed sync.Map // Connection secrets that come before their claims.
@@ -34,10 +34,10 @@ type RequestedItems struct {
 	required sync.Map
 }
 
-// A scopeless name identifies a cluster-scoped item. A list on a stored copy has resources and an
-// item has a kind, and the link between them is unknown until the kind is served. So two items of a
-// group with the same name count as one, and both are checked.
-type scopeless struct{ group, name string }
+// A clusterScopedName identifies a cluster-scoped item. A list on a stored copy has resources
+// and an item has a kind, and the link between them is unknown until the kind is served. So two
+// items of a group with the same name count as one, and both are checked.
+type clusterScopedName struct{ group, name string }
 
 // A requestedItem is what is known of a requested name.
 type requestedItem struct {
@@ -49,18 +49,18 @@ type requestedItem struct {
 }
 
 // add records that an item requests a cluster-scoped one.
-func (ri *RequestedItems) add(asker *unstructured.Unstructured, group, name string) {
+func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name string) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 	if ri.items == nil {
-		ri.items = map[scopeless]*requestedItem{}
+		ri.items = map[clusterScopedName]*requestedItem{}
 	}
-	key := scopeless{group, name}
+	key := clusterScopedName{group, name}
 	if ri.items[key] == nil {
 		ri.items[key] = &requestedItem{by: map[schema.GroupKind]xp.Ref{}}
 	}
-	if gk := asker.GroupVersionKind().GroupKind(); ri.items[key].by[gk].Name == "" {
-		ri.items[key].by[gk] = xp.RefTo(asker)
+	if gk := requester.GroupVersionKind().GroupKind(); ri.items[key].by[gk].Name == "" {
+		ri.items[key].by[gk] = xp.RefTo(requester)
 	}
 }
 
@@ -72,8 +72,8 @@ func (ri *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
 	return ri.items[nameOf(item)] != nil
 }
 
-func nameOf(item *unstructured.Unstructured) scopeless {
-	return scopeless{item.GroupVersionKind().Group, item.GetName()}
+func nameOf(item *unstructured.Unstructured) clusterScopedName {
+	return clusterScopedName{item.GroupVersionKind().Group, item.GetName()}
 }
 
 // mismatch returns why a requested XRD, Composition or revision must not be restored, "" if it is
@@ -81,15 +81,15 @@ func nameOf(item *unstructured.Unstructured) scopeless {
 func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	asking, kinds := ri.items[nameOf(item)], xp.RunBy(item)
+	requested, kinds := ri.items[nameOf(item)], xp.RunBy(item)
 	var by []string
-	for gk, asker := range asking.by {
+	for gk, requester := range requested.by {
 		if slices.Contains(kinds, gk) {
 			return ""
 		}
-		by = append(by, asker.String())
+		by = append(by, requester.String())
 	}
-	asking.left = append(asking.left, kinds...)
+	requested.left = append(requested.left, kinds...)
 	slices.Sort(by)
 	is := "it is for no kind of XR"
 	if len(kinds) > 0 {
@@ -104,13 +104,13 @@ func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	asking := ri.items[scopeless{group, name}]
-	if asking == nil || !slices.Contains(asking.left, kind) {
+	requested := ri.items[clusterScopedName{group, name}]
+	if requested == nil || !slices.Contains(requested.left, kind) {
 		return "", false
 	}
-	for gk, asker := range asking.by {
-		if gk != kind && (by == "" || asker.String() < by) {
-			by = asker.String()
+	for gk, requester := range requested.by {
+		if gk != kind && (by == "" || requester.String() < by) {
+			by = requester.String()
 		}
 	}
 

@@ -62,20 +62,20 @@ type servedAs struct {
 	categories []string
 }
 
-func newSimulatedCluster(b *archive.Backup, scenery DryRunCluster) *simulatedCluster {
+func newSimulatedCluster(b *archive.Backup, live DryRunCluster) *simulatedCluster {
 	s := &simulatedCluster{
-		live: scenery, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
+		live: live, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
 		served: map[schema.GroupVersionKind]servedAs{}, inactive: func(context.Context, schema.GroupKind) string { return "" },
 	}
-	if scenery != nil {
-		s.inactive = scenery.Inactive()
+	if live != nil {
+		s.inactive = live.Inactive()
 	}
 	for _, i := range b.Items {
 		if i.GroupResource == resourceCRDs {
 			s.serve(i.Object())
 		}
 		gvk := i.Ref().GroupVersionKind()
-		if _, ok := s.served[gvk]; !ok && scenery == nil {
+		if _, ok := s.served[gvk]; !ok && live == nil {
 			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
 		}
 	}
@@ -134,7 +134,7 @@ func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 
 // note keeps the reason why the cluster can't be read. A failed conversion is a matter of the items
 // of the kind.
-func (c *simulatedCluster) note(err error) error {
+func (c *simulatedCluster) keepError(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err
 	}
@@ -147,7 +147,7 @@ func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	if c.live != nil {
 		gvr, namespaced, err := c.live.Resource(gvk)
 		if !meta.IsNoMatchError(err) {
-			return gvr, namespaced, c.note(err)
+			return gvr, namespaced, c.keepError(err)
 		}
 	}
 	if r, ok := c.served[gvk]; ok {
@@ -171,7 +171,7 @@ func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference,
 	}
 	u, err := c.live.Owner(ctx, ref, namespace)
 
-	return u, c.note(err)
+	return u, c.keepError(err)
 }
 
 // Exists reports whether an object is live. A restored Secret counts: the cluster's Secrets are
@@ -185,7 +185,7 @@ func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 		return exists, err // A user who plans a restore may lack the right to read Secrets.
 	}
 
-	return exists, c.note(err)
+	return exists, c.keepError(err)
 }
 
 func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
@@ -203,7 +203,7 @@ func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	}
 	deleting, err := c.live.Deleting(ctx, r)
 
-	return deleting, c.note(err)
+	return deleting, c.keepError(err)
 }
 
 // Named returns the live MRs with the external-name.
@@ -213,7 +213,7 @@ func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKin
 	}
 	named, err := c.live.Named(ctx, gvk, externalName)
 
-	return named, c.note(err)
+	return named, c.keepError(err)
 }
 
 // Moved returns the live MRs with the external-name that restores created.
@@ -223,7 +223,7 @@ func (c *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKin
 	}
 	moved, err := c.live.Moved(ctx, gvk, externalName)
 
-	return moved, c.note(err)
+	return moved, c.keepError(err)
 }
 
 // Settings returns the settings of the cluster.
@@ -233,7 +233,7 @@ func (c *simulatedCluster) Settings(ctx context.Context, namespace string) (map[
 	}
 	settings, err := c.live.Settings(ctx, namespace)
 
-	return settings, c.note(err)
+	return settings, c.keepError(err)
 }
 
 // ConfigMap returns the data of a ConfigMap, nil without a live cluster.
@@ -243,7 +243,7 @@ func (c *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string
 	}
 	data, err := c.live.ConfigMap(ctx, namespace, name)
 
-	return data, c.note(err)
+	return data, c.keepError(err)
 }
 
 // Restore returns an empty Restore, since no API server has the one of a dry run.
@@ -261,7 +261,7 @@ func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVer
 	}
 	reconciled, err := c.live.IsReconciled(ctx, gvk)
 
-	return reconciled, c.note(err)
+	return reconciled, c.keepError(err)
 }
 
 // IsClaimKind reports whether claims are of a kind.
@@ -274,7 +274,7 @@ func (c *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error
 	}
 	claims, err := c.live.IsClaimKind(gvk)
 
-	return claims, c.note(err)
+	return claims, c.keepError(err)
 }
 
 // MarkKey returns a key that signs nothing, since no cluster gets the marks.
@@ -297,7 +297,7 @@ func (c *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind)
 	}
 	u, err := c.live.Terminating(ctx, gk)
 
-	return u, c.note(err)
+	return u, c.keepError(err)
 }
 
 // ReturnManagers does nothing: it would write.

@@ -46,7 +46,7 @@ func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionEx
 // the log names each kind once.
 func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
 	log := i.log.WithField("reason", reason)
-	if _, told := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+	if _, reported := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
 		log.Debug("Not restored: the control plane makes it anew")
 	} else {
 		log.Info("Not restored, like others of its kind: the control plane makes it anew")
@@ -61,12 +61,12 @@ func (a *Adopt) skipReason(i *item) (string, error) {
 		return reason, nil
 	}
 
-	return a.isSkipped(i.original)
+	return a.revisionSkipReason(i.original)
 }
 
-// isSkipped returns why a package revision is left out, "" if only users activate the revisions of
-// its package.
-func (a *Adopt) isSkipped(revision *unstructured.Unstructured) (string, error) {
+// revisionSkipReason returns why a package revision is left out, "" if only users activate the
+// revisions of its package.
+func (a *Adopt) revisionSkipReason(revision *unstructured.Unstructured) (string, error) {
 	ref, ok := xp.Controller(revision)
 	if !ok {
 		return "it has no package that could say how it is activated", nil

@@ -35,7 +35,7 @@ func (a *Adopt) warnOfStore(i *item) {
 	if config == "" {
 		return
 	}
-	if _, told := a.missingStores.LoadOrStore(config, true); told {
+	if _, reported := a.missingStores.LoadOrStore(config, true); reported {
 		return
 	}
 	name, _, _ := xp.StoreSecret(i.original)

@@ -73,16 +73,16 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 func TestAdoptNamesStoresOutsideOfTheCluster(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	a := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(&RequestedItems{}))
-	var told []bool
+	var reported []bool
 	for _, name := range []string{"a", "b"} {
 		mr := xptest.MR(name, xptest.StoresTo("vault", "s"), xptest.Field(map[string]any{"storeConfig": "StoreConfig vault"}, "metadata", xp.FieldStored))
 		out, err := a.Execute(inputFor(mr, restoreOf(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		told = append(told, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store that is not in this cluster"))
+		reported = append(reported, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store that is not in this cluster"))
 	}
-	if diff := cmp.Diff([]bool{true, false}, told); diff != "" {
+	if diff := cmp.Diff([]bool{true, false}, reported); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
@@ -97,7 +97,7 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 	}{
 		"Its":      {reason: "Its UID is on it.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
 		"Anothers": {reason: "Another's is.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
-		"Nobodys":  {reason: "Nobody's is.", secret: xptest.Secret("s", xptest.In("infra"))},
+		"Unowned":  {reason: "Nobody's is.", secret: xptest.Secret("s", xptest.In("infra"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

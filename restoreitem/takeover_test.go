@@ -44,7 +44,7 @@ func TestAdoptTakesOver(t *testing.T) {
 			reason: "Crossplane was in the middle of it: it is its own, and what it composed in the backup is left out.", first: x,
 			live: &cluster{objects: []*unstructured.Unstructured{fresh}}, want: want{Asked: true, Skipped: true, Told: true},
 		},
-		"AtWork": {
+		"Reconciled": {
 			reason: "It has composed something else.", first: x, want: want{Skipped: true, Told: true},
 			live: &cluster{objects: []*unstructured.Unstructured{xptest.With(fresh, xptest.Refs(xptest.MR("anew")))}},
 		},

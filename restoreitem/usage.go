@@ -14,10 +14,10 @@ import (
 // fieldCommand is the log field with the command that clears a Usage.
 const fieldCommand = "command"
 
-// forgetAttempt removes the annotation of an attempt to delete the object before it was backed up,
-// and reports whether there was one. Crossplane would replay it when a Usage with replayDeletion
-// goes, in a cluster where no user tried to.
-func (i *item) forgetAttempt() bool {
+// removeDeletionAttempt removes the annotation of an attempt to delete the object before it was
+// backed up, and reports whether there was one. Crossplane would replay it when a Usage with
+// replayDeletion goes, in a cluster where no user tried to.
+func (i *item) removeDeletionAttempt() bool {
 	if !xp.HasDeletionAttempt(i.Unstructured) {
 		return false
 	}

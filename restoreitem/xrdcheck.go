@@ -33,14 +33,14 @@ func (fn XRDReaderFn) Terminating(ctx context.Context, gk schema.GroupKind) (*un
 // all XRs and claims of its kinds, and with an XR what it composes and the external resources. What
 // a newer version of this plugin has written can't be read. All actions of a restore share one.
 type XRDCheck struct {
-	definer XRDReader
+	reader XRDReader
 	// refused has the reason for each XR and claim that was refused. Their composed resources are
 	// refused, too.
 	refused sync.Map
 }
 
 // NewXRDCheck returns an XRDCheck that has refused nothing yet.
-func NewXRDCheck(definer XRDReader) *XRDCheck { return &XRDCheck{definer: definer} }
+func NewXRDCheck(reader XRDReader) *XRDCheck { return &XRDCheck{reader: reader} }
 
 // check returns an error for an item that must not be restored to the namespace. A nil XRDCheck
 // accepts everything.
@@ -98,7 +98,7 @@ func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) er
 // checkDefinition refuses to overwrite an XRD that is being deleted.
 func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 	for _, kind := range xp.DefinitionKinds(item) {
-		xrd, err := x.definer.Terminating(context.Background(), kind)
+		xrd, err := x.reader.Terminating(context.Background(), kind)
 		if err != nil {
 			return fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
 		}
@@ -112,7 +112,7 @@ func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 
 // checkKind refuses an object if the XRD of the kind is being deleted.
 func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
-	xrd, err := x.definer.Terminating(context.Background(), kind)
+	xrd, err := x.reader.Terminating(context.Background(), kind)
 	if err != nil {
 		return fmt.Errorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
 	}

@@ -52,7 +52,7 @@ func TestAdoptByHand(t *testing.T) {
 			want: byHand("Order.v1.example.org/copy/m"),
 		},
 		"Automatic": {
-			reason: "A backup that was taken meanwhile has no say in it.", item: heldByHand(x), config: map[string]string{"release": "automatic"},
+			reason: "A backup that was taken meanwhile has no say in it.", item: heldForRelease(x), config: map[string]string{"release": "automatic"},
 			want: want{Op: "XOrder.v1alpha1.example.org//x", Held: true},
 		},
 	}
@@ -90,8 +90,8 @@ func TestAdoptByHand(t *testing.T) {
 	}
 }
 
-// heldByHand returns an object as it is backed up while it waits for a user.
-func heldByHand(u *unstructured.Unstructured) *unstructured.Unstructured {
+// heldForRelease returns an object as it is backed up while it waits for a user.
+func heldForRelease(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := adoption.Put(u, adoption.Hold{ByHand: true}); err != nil {
 		panic(err) // The test is wrong.

@@ -16,7 +16,7 @@ import (
 // Any user can write another's external-name onto an MR. If the MR in another namespace can manage
 // the same external resource, the restored MR may have to wait. Whatever the setting, nothing is
 // created in the cloud or left out because of it.
-func TestAdoptBesideSquatters(t *testing.T) {
+func TestAdoptBesideForgedNames(t *testing.T) {
 	external := xptest.Annotated(xp.AnnotationExternalName, "external")
 	uses := func(kind, name string) xptest.Option {
 		return xptest.Field(map[string]any{"kind": kind, "name": name}, "spec", "providerConfigRef")
@@ -62,7 +62,7 @@ func TestAdoptBesideSquatters(t *testing.T) {
 			reason: "In the namespace that it is restored to there is one of them.", item: localMR, live: []*unstructured.Unstructured{squatter("copy", local)},
 			want: every(waits("copy")),
 		},
-		"Unsaid": {
+		"NoConfig": {
 			reason: "A kind that is not said is that of the cluster.", item: xptest.With(free, xptest.Field(map[string]any{"name": "cloud"}, "spec", "providerConfigRef")),
 			live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
 		},
@@ -121,7 +121,7 @@ func TestAdoptBesideSquatters(t *testing.T) {
 
 // An MR that waits because of another is adopted by its XR after its release, so it has its owner.
 // It is left out if its XR is reconciled without it.
-func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
+func TestAdoptBesideForgedNamesKeepsOwners(t *testing.T) {
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	squatter := xptest.NamespacedMR("s", xptest.In("team-z"), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	xr := xptest.ModernXR("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))),
@@ -138,7 +138,7 @@ func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
 
 // If a namespace is restored to another one, and once more under its own name, two MRs would manage
 // one external resource.
-func TestAdoptMindsWhatWasMoved(t *testing.T) {
+func TestAdoptHoldsWhatWasMoved(t *testing.T) {
 	external := xptest.Annotated(xp.AnnotationExternalName, "external")
 	uses := func(kind string) xptest.Option {
 		return xptest.Field(map[string]any{"kind": kind, "name": "cloud"}, "spec", "providerConfigRef")
