@@ -16,7 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What Velero excludes from every backup, by resource or, without resource filters, by scope.
+// snapshots and contents are what Velero excludes from every backup, by resource or, without
+// resource filters, by scope.
 const snapshots, contents = "volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"
 
 func TestIncludesSecretsOf(t *testing.T) {

@@ -54,7 +54,7 @@ type Resolver struct {
 	asked map[xp.Item]int
 	// begun are the items whose backup has begun.
 	begun map[xp.Item]bool
-	// told are the shared items that a warning has named as left out.
+	// reported are the shared items that a warning has named as left out.
 	reported map[xp.Item]bool
 	// active has what activates kinds of MRs, and policies all activation policies, nil until they
 	// are read.
@@ -64,7 +64,7 @@ type Resolver struct {
 	inputsIn map[string]bool
 	mu       sync.Mutex
 
-	// filters are the backup's resource filters once they were read. unfiltered is why they lack
+	// filters are the backup's resource filters once they were read. policyErr is why they lack
 	// those of its resource policy.
 	filters                       resources
 	policyErr                     error

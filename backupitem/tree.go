@@ -25,7 +25,7 @@ type Tree struct {
 	log      logrus.FieldLogger
 
 	settings func(of metav1.Object) (setting.Settings, error)
-	// unsettled gives one warning for all MRs that the settings can't be read.
+	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
 }

@@ -138,7 +138,7 @@ func (i *item) providerConfig() xp.Ref {
 	return account
 }
 
-// clone restores a copy of a live object as the mode says.
+// clone restores a copy of a live object in the given mode.
 func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A scene is a fake cluster for a dry run.
+// fakeDryRunCluster is a cluster for a dry run.
 type fakeDryRunCluster struct {
 	*cluster
 

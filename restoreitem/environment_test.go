@@ -33,7 +33,8 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		reason string
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
-		// left means that the EnvironmentConfig is left out, and told is what the restore reports.
+		// left means that the EnvironmentConfig is left out, and reported is what the restore
+		// reports.
 		left     bool
 		reported string
 	}{

@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A world is a fake Adopter that returns the same plans or error until a test changes them.
+// fakeAdopter is an Adopter that returns the same plans or error until a test changes them.
 type fakeAdopter struct {
 	plans map[xp.ID]adoption.Plan
 	// Errors of the calls; GiveUp returns both.

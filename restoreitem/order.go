@@ -48,7 +48,7 @@ type Order struct {
 	mapper   ResourceMapper
 	log      logrus.FieldLogger
 	awaited  sync.Map // Keys are definedKinds.
-	// told has the items that notes name as excluded by the resource filters.
+	// reported has the items that notes name as excluded by the resource filters.
 	reported sync.Map
 }
 
@@ -300,8 +300,8 @@ func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) b
 	return isSelective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
 }
 
-// ask returns the items that the references of an item mean. The resource of an unserved kind is
-// unknown. A namespaced item requests only items in its namespace and those that foreign checks,
+// itemsFor returns the items that the references of an item mean. The resource of an unserved kind
+// is unknown. A namespaced item requests only items in its namespace and those that foreign checks,
 // since a tenant can write any name. An item that is live is not requested again. Velero would read
 // it from the backup and ask the API server for its namespace before it skips it (velero
 // pkg/restore/restore.go, restoreItem), which is one request in four.

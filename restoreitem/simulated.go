@@ -132,8 +132,8 @@ func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	return u
 }
 
-// note keeps the reason why the cluster can't be read. A failed conversion is a matter of the items
-// of the kind.
+// keepError keeps the reason why the cluster can't be read. A failed conversion is a matter of the
+// items of the kind.
 func (c *simulatedCluster) keepError(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err
@@ -167,7 +167,7 @@ func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference,
 		}
 	}
 	if c.live == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is created here.
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is new.
 	}
 	u, err := c.live.Owner(ctx, ref, namespace)
 
