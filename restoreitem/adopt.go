@@ -99,9 +99,9 @@ type Adopt struct {
 	settings func(of metav1.Object) (setting.Settings, error)
 	// skipped are the kinds that the log names as not restored.
 	skipped sync.Map
-	// keptAsLive are the kinds of which a note means that live objects stay as they are.
+	// keptAsLive are the kinds of which a note reports that live objects stay as they are.
 	keptAsLive sync.Map
-	// warnedUnreadable means that a note about unreadable settings exists.
+	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.

@@ -47,10 +47,10 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return a.clone(i, *of, i.settings.Clone)
 }
 
-// cloneOf returns the live object of which the item is a copy in a restore to another namespace;
-// nil if there is none. Of an XR or a claim that is the original, of a composed resource or a
-// connection secret the original's controller. Of an MR it is also any other MR that manages the
-// same external resource.
+// cloneOf returns the live object of which the item is a copy in a restore to another namespace,
+// nil if there is none. An XR or a claim is a copy of its original. A composed resource or a
+// connection secret is one if its original controller is live, and an MR if any other MR manages
+// the same external resource.
 func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.

@@ -12,9 +12,9 @@ import (
 )
 
 // findInputs finds the missing Secrets that an MR's provider reads. The MR is held for those that
-// existed at backup time. A note names the others, unless the backup means that they did not exist.
-// An MR that its user has paused is not held, since its provider does not read them. Velero
-// restores Secrets before custom resources, except for those that a Secret requests.
+// existed at backup time. A note names the others, unless the backup records that they did not
+// exist. An MR that its user has paused is not held, since its provider does not read them. Velero
+// restores Secrets before custom resources, except for custom resources that a Secret requests.
 func (a *Adopt) findInputs(i *item) {
 	if !i.isManaged() {
 		return

@@ -69,8 +69,8 @@ func (o *Order) Name() string { return "1-order" }
 // AppliesTo returns the action's selector.
 func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector, nil }
 
-// Execute returns the item unchanged, with what must be restored before it. It fails if an XR's
-// list of composed resources can't be read.
+// Execute returns the item unchanged, with what must be restored before it. It fails if XRDCheck or
+// Readiness refuses the item, or if an XR's list of composed resources can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
 	out := &velero.RestoreItemActionExecuteOutput{}
@@ -161,8 +161,8 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 }
 
 // inFilters returns the items that pass the restore's filters, since Velero drops others silently.
-// left is a warning that names those, "" if there are none. Items that the resource filters exclude
-// are requested all the same: only Velero knows short names.
+// left is a warning that names the others, "" if there are none. Items that the resource filters
+// exclude are requested all the same: only Velero knows short names.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {

@@ -38,9 +38,9 @@ type publisher struct {
 }
 
 // requestSecrets makes Velero restore the connection secrets of a held XR or MR from a namespace
-// that the restore does not include, as a backup has them: some passwords are nowhere else. Velero
-// 1.18.3 does so; with 1.18.1 the hold waits for another restore. The namespace must exist, since
-// Velero would create it unreported.
+// that the restore does not include, as a backup has them: some passwords are nowhere else. Nothing
+// else of that namespace is restored. It must exist, since Velero would create it without a report.
+// Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore.
 func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
 	if a.requested == nil || xp.IsClaim(i.original) {
 		return

@@ -87,8 +87,8 @@ func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.O
 
 // restoresWithoutController reports whether an MR comes back without its controller: an XR that
 // lists it and that Crossplane reconciles. Crossplane deletes an unwanted resource before it
-// removes it from the list, so the list does not prove anything. It makes the XR the controller of
-// what it wants.
+// removes it from the list, so the list proves nothing. It makes the XR the controller of each
+// resource that it still wants.
 func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
 		return false, nil
@@ -145,7 +145,7 @@ func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstruc
 }
 
 // warnReplaced warns that the item is not restored, because Crossplane reconciles its XR without
-// it. An XR of the backup has dropped it from its list; a newer one has composed others.
+// it. An XR of the backup has dropped it from its list; a newer XR has composed other resources.
 func (i *item) warnReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
 	const todo = "If it is still wanted, pause the XR, put it into the XR's resourceRefs, and restore again; its external resource is left as it is"
 	if i.isOlderThan(xr) {
@@ -194,7 +194,7 @@ func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 }
 
 // isReconciledWithout reports whether the owner is an XR that composed the item, and that
-// Crossplane reconciles without it. A held XR has the state of the backup, as the item.
+// Crossplane reconciles without it. A held XR is as old as the item, so it does not count.
 func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
 		return false, nil

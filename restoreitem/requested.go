@@ -127,8 +127,8 @@ func (ri *RequestedItems) secret(r xp.Ref, brings bool) {
 }
 
 // secretOf reports whether the backup is known to have a connection secret, and whether the restore
-// brings it. Velero restores Secrets before custom resources, except for those that a Secret
-// requests.
+// brings it. Velero restores Secrets before custom resources, except for custom resources that a
+// Secret requests.
 func (ri *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
 	if ri == nil {
 		return false, false

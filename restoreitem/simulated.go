@@ -132,8 +132,8 @@ func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	return u
 }
 
-// keepError keeps the reason why the cluster can't be read. A failed conversion is a matter of the
-// items of the kind.
+// keepError keeps the first error of the live cluster. A failed conversion only concerns the items
+// of its kind, so it does not count.
 func (c *simulatedCluster) keepError(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err

@@ -88,7 +88,7 @@ func (a *Adopt) live(i *item) (*unstructured.Unstructured, error) {
 	return a.find(i.self(), i.namespace)
 }
 
-// find returns the live object r, in the namespace if r has none; nil if there is none.
+// find returns the live object r, nil if there is none. It looks in the namespace if r has none.
 func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, error) {
 	if r.Namespace != "" {
 		namespace = r.Namespace
@@ -102,7 +102,7 @@ func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, er
 }
 
 // isLeftover reports whether an XR, live or restored, composed a Usage once and does not list it
-// any more. A Usage has nothing to lose, unlike other objects.
+// any more. Unlike other objects, a Usage has no data that could be lost.
 func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
 		return false
