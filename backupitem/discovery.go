@@ -25,7 +25,7 @@ import (
 
 // discoveryPeriod is the time between two discoveries of Velero's. Velero discovers kinds when its
 // server starts, and then every five minutes (velero pkg/cmd/server/server.go,
-// initDiscoveryHelper). Each round also takes as long as the discovery.
+// initDiscoveryHelper). The duration of a discovery is added to each period.
 const discoveryPeriod = 5*time.Minute + 15*time.Second
 
 // Discovery is the BackupItemAction that warns of what Velero misses although the backup is

@@ -26,7 +26,7 @@ const (
 	longestCopy = 2<<20 - 64<<10
 )
 
-// found is what belongs to an item.
+// found is what belongs to an item, and what is to be warned of.
 type found struct {
 	of *unstructured.Unstructured
 	// shared are items that others need too, and items are its own, without those that these bring

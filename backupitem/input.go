@@ -13,12 +13,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inputs adds the Secrets that an MR's provider reads, if the setting credentials asks for them: a
-// user who can create a cluster-scoped MR or a ProviderConfig can name any Secret. Otherwise it
-// warns of those that are not in the backup. Without its Secret, a provider that generates a
-// password changes that of a live database (upjet pkg/controller/handler, and the initializer
-// PasswordGenerator of its providers). It records which of them exist, so that a restore waits for
-// these.
+// inputs adds the Secrets that an MR's provider reads, if the setting credentials asks for them. A
+// setting is needed since a user who can create a cluster-scoped MR or a ProviderConfig can name
+// any Secret. Otherwise it warns of those that are not in the backup. A provider that generates a
+// password without a Secret changes that of a live database (upjet pkg/controller/handler, and the
+// initializer PasswordGenerator of its providers). It records which of them exist, so that a
+// restore waits for these.
 func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	refs := xp.InputSecrets(f.of)
 	if len(refs) == 0 {

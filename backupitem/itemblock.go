@@ -37,7 +37,8 @@ func (b *ItemBlock) Name() string { return "tree" }
 // AppliesTo selects the kinds of XRs and claims, since only these bring other items of Tree's.
 // Velero calls it when the backup begins. If the XRDs can't be read, it selects all that Tree does.
 func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
-	// An empty list would select all. Each other kind has an XRD, so XRDs add nothing.
+	// Velero takes an empty list for all resources. So the list begins with XRDs, of which there is
+	// one for each other entry.
 	include := []string{xp.ResourceXRD.String()}
 	err := b.resolver.reader.Each(context.Background(), xp.KindDefinition, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
 		for _, r := range xp.DefinitionResources(xrd) {

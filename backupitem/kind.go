@@ -32,8 +32,8 @@ func (res *Resolver) failure(key any) error {
 	return failed
 }
 
-// failing records why a key can't be read, and returns that.
-func (res *Resolver) failing(key any, err error) error {
+// recordFailure records why what a key stands for can't be read, and returns that.
+func (res *Resolver) recordFailure(key any, err error) error {
 	res.failed.Add(key, err)
 
 	return err
@@ -45,7 +45,7 @@ func (res *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, o
 		return gvk, false, err
 	}
 	if gvk, ok, err = res.reader.Served(gk); err != nil {
-		return gvk, false, res.failing(group(gk.Group), err)
+		return gvk, false, res.recordFailure(group(gk.Group), err)
 	}
 
 	return gvk, ok, nil
@@ -59,7 +59,7 @@ func (res *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionR
 	}
 	gvr, namespaced, err := res.reader.Resource(gvk)
 	if err != nil && !meta.IsNoMatchError(err) {
-		err = res.failing(gvk.GroupVersion(), err)
+		err = res.recordFailure(gvk.GroupVersion(), err)
 	}
 
 	return gvr, namespaced, err
@@ -74,8 +74,8 @@ type readable struct {
 
 // resolve returns the version of a kind that its group prefers, in which Velero reads additional
 // items. If the kind can't be converted to that, Velero fails and leaves out the item that
-// requested it. ok is false if no version is served. It then costs no request per kind, since a
-// tenant can name any number.
+// requested it. ok is false if no version is served. Such a kind costs no request of its own, since
+// a tenant can name any number of them.
 func (res *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
 	preferred, ok, unknown := res.served(gvk.GroupKind())
 	switch {
@@ -114,7 +114,7 @@ func (res *Resolver) each(
 	}
 	err := res.reader.Each(ctx, gvk, namespace, options, do)
 	if err != nil && !isAbsent(err) {
-		err = res.failing(gvk.GroupKind(), err)
+		err = res.recordFailure(gvk.GroupKind(), err)
 	}
 
 	return err
@@ -128,7 +128,7 @@ func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstruc
 	}
 	u, err := res.reader.Get(ctx, r)
 	if err != nil && !isAbsent(err) && !isRefused(err) {
-		err = res.failing(gk, err)
+		err = res.recordFailure(gk, err)
 	}
 
 	return u, err
@@ -151,7 +151,7 @@ func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 		return nil //nolint:nilerr // The list is good enough.
 	}
 	if _, err := res.reader.Get(ctx, r); xp.IsConversion(err) {
-		return res.failing(gk, err)
+		return res.recordFailure(gk, err)
 	}
 
 	return nil
