@@ -36,12 +36,12 @@ func definition(name, kind, claimKind, version string, before time.Duration) *un
 type lister struct {
 	*cluster
 
-	recordFailure string
+	failing string
 	err     error
 }
 
 func (l *lister) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
-	if gvk.Kind == l.recordFailure {
+	if gvk.Kind == l.failing {
 		return l.err
 	}
 
@@ -98,20 +98,20 @@ func TestDiscovery(t *testing.T) {
 		},
 		"NoCrossplane": {
 			reason: "Without Crossplane there are no XRs.", started: long,
-			reader: &lister{cluster: clusterOf(), recordFailure: "CompositeResourceDefinition", err: &meta.NoKindMatchError{}},
+			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: &meta.NoKindMatchError{}},
 		},
 		"NoXRDs": {
 			reason: "Nor while its CRDs go away.", started: long,
-			reader: &lister{cluster: clusterOf(), recordFailure: "CompositeResourceDefinition", err: apierrors.NewNotFound(schema.GroupResource{}, "")},
+			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: apierrors.NewNotFound(schema.GroupResource{}, "")},
 		},
 		"APIOfXRDs": {
 			reason: "A backup that lacks this warning is better than one that lacks the Namespace.", started: long,
-			reader: &lister{cluster: clusterOf(), recordFailure: "CompositeResourceDefinition", err: errAPI},
+			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: errAPI},
 			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
 		},
 		"APIOfClaims": {
 			reason: "The same for what is in it.", started: long,
-			reader: &lister{cluster: clusterOf(legacy(time.Minute), claim), recordFailure: xptest.ClaimKind, err: errAPI},
+			reader: &lister{cluster: clusterOf(legacy(time.Minute), claim), failing: xptest.ClaimKind, err: errAPI},
 			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
 		},
 	}
@@ -145,7 +145,7 @@ func TestDiscoveryReadsOnce(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	reader := &lister{
 		cluster: clusterOf(definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", time.Hour)),
-		recordFailure: "CompositeResourceDefinition", err: errAPI,
+		failing: "CompositeResourceDefinition", err: errAPI,
 	}
 	d := NewDiscovery(reader, log)
 	d.started = func() (time.Time, error) { return time.Time{}, nil }
@@ -153,7 +153,7 @@ func TestDiscoveryReadsOnce(t *testing.T) {
 		if _, _, _, _, err := d.Execute(xptest.Object("v1", "Namespace", "", "team-a"), &velerov1.Backup{}); err != nil {
 			t.Fatal(err)
 		}
-		reader.recordFailure = ""
+		reader.failing = ""
 	}
 	if len(hook.AllEntries()) != 1 || len(reader.lists) != 1 {
 		t.Errorf("A failure is not remembered, what is known is: %d warnings, %v", len(hook.AllEntries()), reader.lists)
