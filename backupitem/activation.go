@@ -10,18 +10,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An activation is what has the kind of an MR served: its ManagedResourceDefinition, after the
-// policies that activate it.
+// An activation has the objects that activate an MR's kind: policies, and the kind's
+// ManagedResourceDefinition after them.
 type activation struct {
 	objects []*unstructured.Unstructured
-	// err is why it is not known, of what ref names.
+	// err is why they are not known: what ref names can't be read.
 	err error
 	ref xp.Ref
 }
 
-// activations adds what has the kinds of MRs served. Like XRDs and Compositions it is the
-// platform's: which of it there is follows from the kinds that the API server serves, and nothing
-// that a tenant writes names any.
+// activations adds what activates the kinds of MRs. Like XRDs and Compositions that is the
+// platform's. It follows from the kinds that the API server serves, so a tenant can't name any of
+// it.
 func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
 	seen := map[schema.GroupKind]bool{}
 	for _, mr := range mrs {
@@ -31,7 +31,7 @@ func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstruct
 		}
 		seen[gk] = true
 		a := res.activation(ctx, mr.GroupVersionKind())
-		// No MR is lost without it, and thousands are of one kind.
+		// The MRs are backed up without it, and thousands can be of one kind.
 		if a.err != nil && res.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
 			f.addUnreadable(a.ref, a.err)
 		}
@@ -48,7 +48,7 @@ func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstruct
 	}
 }
 
-// activation finds what has a kind served, once.
+// activation returns what activates a kind, and reads it once.
 func (res *Resolver) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
 	res.mu.Lock()
 	a, known := res.active[gvk.GroupKind()]
@@ -88,7 +88,7 @@ func (res *Resolver) findActivation(ctx context.Context, gvk schema.GroupVersion
 	return activation{objects: append(policies, labelsOnly(mrd)), err: err, ref: ref}
 }
 
-// policiesFor returns the policies that activate the MRD of a name. There are few.
+// policiesFor returns the policies that activate an MRD. There are few.
 func (res *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructured.Unstructured, error) {
 	gvk, served, err := res.served(xp.KindActivationPolicy.GroupKind())
 	if err != nil || !served {
@@ -116,8 +116,7 @@ func (res *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructur
 	return activating, nil
 }
 
-// labelsOnly returns what says what an object is called and whether it is kept out of backups. The
-// schemas in an MRD are long.
+// labelsOnly returns an object with its name and labels only. The schemas in an MRD are long.
 func labelsOnly(u *unstructured.Unstructured) *unstructured.Unstructured {
 	short := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
 	short.SetName(u.GetName())

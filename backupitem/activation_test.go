@@ -75,7 +75,7 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 				}
 				before := tc.want
 				if kind == "MR" {
-					before = nil // It comes with its XR, or alone, and brings no platform.
+					before = nil // It comes with its XR, or alone, and requests no platform.
 				}
 				if diff := cmp.Diff(before, slices.DeleteFunc(got.Before, not), cmpopts.EquateEmpty(), byName); diff != "" {
 					t.Errorf("%s: %s\n-want, +restored first:\n%s", kind, tc.reason, diff)
@@ -89,8 +89,8 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 	}
 }
 
-// Thousands of MRs are of one kind: what activates it is read once, and that the backup can't have
-// it is told once.
+// Thousands of MRs are of one kind: what activates it is read once, and one warning names what the
+// backup can't have.
 func TestActivationCosts(t *testing.T) {
 	mrd := xptest.ManagedDefinition("buckets", xptest.MR("b"))
 	c := clusterOf(mrd, xptest.ActivationPolicy("all", xptest.Activating("*")))
@@ -109,14 +109,14 @@ func TestActivationCosts(t *testing.T) {
 	}
 }
 
-// What can't be read is named, and the MR is stored.
+// A warning names what can't be read, and the MR is stored.
 func TestActivationCannotBeRead(t *testing.T) {
 	mr := xptest.MR("b")
 	mrd := xptest.ManagedDefinition("buckets", mr)
 	c := clusterOf(mrd).without(mrd)
 	c.activates = true
 	got := backUp(c, mr, &velerov1.Backup{})
-	want := []string{lost("ManagedResourceDefinition buckets.cloud.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io")}
+	want := []string{unreadableWarning("ManagedResourceDefinition buckets.cloud.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io")}
 	if diff := cmp.Diff(want, got.Left); diff != "" || got.Stored == nil {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// BenchmarkTree is what a backup asks of Tree for an XR and all that it composes, without what an
-// API server takes to answer.
+// BenchmarkTree measures Tree for an XR and all that it composes, with an API server that answers
+// at once.
 func BenchmarkTree(b *testing.B) {
 	for _, composed := range []int{10, 100} {
 		b.Run(fmt.Sprint("composed=", composed), func(b *testing.B) {

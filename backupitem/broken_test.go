@@ -20,12 +20,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A halfBroken cluster can't give some of what it is asked for. It counts how often it is asked for
-// that.
+// A halfBroken cluster fails some requests, and counts these.
 type halfBroken struct {
 	*cluster
 
-	// kinds can't be read, groups can't be asked which kinds they serve, and names are refused.
+	// Objects of kinds can't be read, groups fail discovery, and names are refused.
 	kinds, groups, names string
 	tries                int
 }
@@ -73,9 +72,9 @@ func (h *halfBroken) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionR
 	return h.cluster.Resource(gvk)
 }
 
-// What fails is waited for, for 16 s each time, and a tree comes to each kind several times: a
-// provider whose webhook is down would hold a backup up for hours.
-func TestBrokenKindsAreAskedForOnce(t *testing.T) {
+// A failed request takes 16 s, and a tree has each kind several times. A provider whose webhook is
+// down would delay a backup by hours.
+func TestBrokenKindsAreReadOnce(t *testing.T) {
 	const trees = 20
 	objects, _ := platform()
 	var items []*unstructured.Unstructured
@@ -131,8 +130,8 @@ func TestBrokenKindsAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// Whoever writes a reference chooses the name, and must not have a kind taken for broken with it.
-func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
+// A user who writes a reference chooses the name, which must not make the kind look broken.
+func TestRefusedNamesDoNotBreakTheKind(t *testing.T) {
 	mine := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("metadata", "labels"))
 	runsOn, _ := platform()
 	c := &halfBroken{cluster: clusterOf(append(runsOn, mine)...), names: "refused"}
@@ -151,8 +150,7 @@ func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
 	}
 }
 
-// A writeOnly cluster has MRs of a kind that can be created and not read, such as the reviews of
-// Kubernetes' own.
+// A writeOnly cluster has MRs of a kind that can be created but not read, as Kubernetes' reviews.
 type writeOnly struct{ *cluster }
 
 func (w writeOnly) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
@@ -171,8 +169,7 @@ func (w writeOnly) Each(ctx context.Context, gvk schema.GroupVersionKind, namesp
 	return w.cluster.Each(ctx, gvk, namespace, options, do)
 }
 
-// Whoever writes a reference chooses the kind too, and must not have people look for a server that
-// is broken.
+// A user who writes a reference also chooses the kind, which must not make a server look broken.
 func TestKindsThatHaveNoObjects(t *testing.T) {
 	runsOn, _ := platform()
 	log, hook := logtest.NewNullLogger()
@@ -192,7 +189,7 @@ func TestKindsThatHaveNoObjects(t *testing.T) {
 	}
 }
 
-// One XR with a kind that can't be read, and thousands of objects of it, is one line.
+// An XR with thousands of objects of an unreadable kind gives one line in the log.
 func TestBrokenKindsAreNamedOnce(t *testing.T) {
 	var refs []*unstructured.Unstructured
 	for n := range 1000 {
@@ -232,9 +229,9 @@ func (v twoVersions) Each(ctx context.Context, gvk schema.GroupVersionKind, name
 	return v.cluster.Each(ctx, gvk, namespace, options, do)
 }
 
-// Velero reads what it is asked for in the version that the group prefers, and leaves the XR out if
-// it can't.
-func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
+// Velero reads additional items in the version that the group prefers, and leaves the XR out if
+// that fails.
+func TestUnreadableItemsAreNotRequested(t *testing.T) {
 	runsOn, _ := platform()
 	xr := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(xr))
@@ -254,7 +251,7 @@ func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// A listedOnly cluster can list MRs, from memory, and not convert one that is asked for by itself.
+// A listedOnly cluster lists MRs from its cache, and fails to convert a single one.
 type listedOnly struct {
 	*cluster
 
@@ -271,7 +268,7 @@ func (l *listedOnly) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 	return l.cluster.Get(ctx, r)
 }
 
-func TestWhatIsListedFromMemoryIsTriedOnce(t *testing.T) {
+func TestListedFromTheCacheIsReadOnce(t *testing.T) {
 	converted := xp.Versions{Stored: "v0", Served: []string{"v0", "v1"}, Webhook: "Service a/b"}
 	cases := map[string]struct {
 		reason   string

@@ -9,16 +9,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Bounds of a memory, in bytes of what it holds as it is written. In memory it is several times
-// that. The heaviest object is about as long as an XR of 3,000 references, which is more than can
-// be restored.
+// Bounds of an objectCache in bytes of JSON, which take several times that in memory. An object of
+// maxObjectBytes is about as long as an XR of 3,000 references, which is more than can be restored.
 const (
 	maxObjectBytes = 512 << 10
 	maxCacheBytes  = 6 << 20
 )
 
-// An objectCache holds the objects that were read last, up to a number and a weight: a tenant's
-// objects can be a thousand times as long as others.
+// An objectCache has the objects that were read last, up to a number and a size. A tenant's objects
+// can be a thousand times as long as others.
 type objectCache struct {
 	objects *lru.Cache
 	size    atomic.Int64
@@ -33,7 +32,7 @@ type cachedObject struct {
 func newObjectCache(most int) *objectCache {
 	m := &objectCache{}
 	m.objects = lru.NewWithEvictionFunc(most, func(_ lru.Key, value any) {
-		m.size.Add(-int64(value.(cachedObject).size)) //nolint:forcetypeassert // Nothing else is put in.
+		m.size.Add(-int64(value.(cachedObject).size)) //nolint:forcetypeassert // The cache has only these.
 	})
 
 	return m
@@ -46,7 +45,7 @@ func (c *objectCache) get(id xp.ID) (*unstructured.Unstructured, bool) {
 	return w.Unstructured, ok
 }
 
-// put remembers an object, unless it is too long.
+// put adds an object, unless it is too long.
 func (c *objectCache) put(u *unstructured.Unstructured) {
 	id, w := xp.RefTo(u).ID(), cachedObject{Unstructured: u, size: sizeOf(u.Object, maxObjectBytes)}
 	c.objects.Remove(id)
@@ -60,8 +59,8 @@ func (c *objectCache) put(u *unstructured.Unstructured) {
 	}
 }
 
-// sizeOf returns about how long a value is when it is written, and something more than the most if
-// it is longer than that.
+// sizeOf returns about how long a value is as JSON, or something above most if it is longer than
+// that.
 func sizeOf(v any, most int) int {
 	const least = 4
 	weight := least

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is remembered is bounded whatever tenants write.
-func TestMemoryIsBounded(t *testing.T) {
+// The cache is bounded, whatever tenants write.
+func TestCacheIsBounded(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		length int
@@ -23,7 +23,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			m := newObjectCache(100)
-			for round := range 2 { // What is put in again counts once.
+			for round := range 2 { // An object that is added again counts once.
 				for n := range 200 {
 					m.put(xptest.XR(fmt.Sprint("x", n), xptest.Field([]any{strings.Repeat("x", tc.length-round)}, "spec", "long")))
 				}

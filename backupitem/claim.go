@@ -8,8 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's
-// namespace, cluster-scoped XRs and MRs come back only if something in the namespace asks for them.
+// ofClaim finds the claim's XR and lists the tree below it. A restore of the claim's namespace
+// brings cluster-scoped XRs and MRs only if something in the namespace requests them.
 func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	res.secret(ctx, f, claim.Unstructured)
 	ref, ok := claim.CompositeRef()
@@ -22,7 +22,7 @@ func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 
 		return
 	}
-	// A claim can name any XR, so nothing tells one that is not there from another's.
+	// A claim can name any XR, so the warning is the same if there is none and if it is another's.
 	if u == nil || !xp.Bound(claim, xp.CompositeFrom(u)) {
 		f.skip(claim.Unstructured, ref, "it does not exist, or is not bound to this claim; if it should be, correct its spec.claimRef")
 
@@ -41,8 +41,8 @@ func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	f.before = res.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
 }
 
-// below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of
-// what it composes.
+// below lists an XR and all that it composes, also through nested XRs. Each XR comes before what it
+// composes.
 func (res *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
 	if seen[xp.RefTo(xr.Unstructured).ID()] {
 		return nil
@@ -61,8 +61,8 @@ func (res *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen 
 	return list
 }
 
-// withSecret lists an object and its connection secret, if it has one. The object's own backup
-// warns of what is wrong with it.
+// withSecret lists an object and its connection secret, if it has one. Warnings are given when the
+// object itself is backed up.
 func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
 	f := of.separate()
 	if item, ok := res.item(f, u); ok {
@@ -73,7 +73,7 @@ func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.
 	return f.items
 }
 
-// leavesOut tells why Velero leaves an object out of a backup; "" if it doesn't. It is told only of
+// leavesOut returns why Velero leaves an object out of a backup, "" if it doesn't. Call it only for
 // what belongs to the item that names it.
 func leavesOut(u *unstructured.Unstructured) string {
 	switch {

@@ -43,14 +43,14 @@ func TestTreeOfAClaim(t *testing.T) {
 			reason: "XRs that compose each other end.", cluster: clusterOf(loop, back), item: bound,
 			want: result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("back")}},
 		},
-		"SomebodyElses": {
+		"AnotherOwners": {
 			reason: "A claim can name any XR; one that belongs to another claim stays out, with its whole tree.", item: bound,
 			cluster: clusterOf(xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))), xptest.Refs(mine)), mine),
 			want:    result{Left: []string{none}},
 		},
 		"NoXR":   {reason: "An XR that is gone is named, with the same words as another's.", cluster: clusterOf(), item: bound, want: result{Left: []string{none}}},
 		"NewOne": {reason: "A claim without an XR has nothing.", cluster: clusterOf(), item: plain},
-		"DyingXR": {
+		"DeletingXR": {
 			reason:  "An XR that is being deleted is not in the backup, nor must its tree come back without it.",
 			cluster: clusterOf(xptest.With(xr, xptest.Deleting()), mine),
 			item:    bound,
@@ -65,7 +65,7 @@ func TestTreeOfAClaim(t *testing.T) {
 				Before: []velero.ResourceIdentifier{xorder("x"), bucket("b")},
 			},
 		},
-		"ReachesForASecret": {
+		"SecretElsewhere": {
 			reason: "A claim publishes in its own namespace only, whatever it says.", item: xptest.With(plain, xptest.PublishesTo("team-b", "s")),
 			cluster: clusterOf(xptest.Secret("s", xptest.In("team-b"), xptest.ControlledBy(plain))),
 		},
@@ -80,17 +80,17 @@ func TestTreeOfAClaim(t *testing.T) {
 		},
 		"API": {
 			reason: "That an XR could not be read costs the backup the XR, and not the claim.", cluster: clusterOf(xr).without(xr), item: bound,
-			want: result{Left: []string{lost("XOrder x", "XOrder.example.org")}},
+			want: result{Left: []string{unreadableWarning("XOrder x", "XOrder.example.org")}},
 		},
 		"APIOfSecret": {
 			reason:  "The same for the Secret.",
 			cluster: clusterOf().without(xptest.Secret("s")), item: xptest.With(plain, xptest.PublishesTo("", "s")),
-			want: result{Left: []string{lost("Secret team-a/s", "Secret")}},
+			want: result{Left: []string{unreadableWarning("Secret team-a/s", "Secret")}},
 		},
 		"APIBelow": {
 			reason: "The same for anything below.", cluster: clusterOf(parent, child, mine).without(deep), item: bound, want: result{
 				Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("child"), bucket("b")},
-				Left: []string{lost("Bucket deep", "Bucket.cloud.example.org")},
+				Left: []string{unreadableWarning("Bucket deep", "Bucket.cloud.example.org")},
 			},
 		},
 		"ExcludedXR": {

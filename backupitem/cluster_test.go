@@ -21,14 +21,14 @@ import (
 
 var errAPI = errors.New("the API server is on holiday")
 
-// A cluster is one that is backed up.
+// A cluster is a fake of the cluster that is backed up.
 type cluster struct {
-	// versions are those of each kind.
+	// versions are the versions of each kind.
 	versions xp.Versions
 	objects  map[xp.ID]*unstructured.Unstructured
-	// broken are the objects that the API server fails to give.
+	// broken are the objects that can't be read.
 	broken map[xp.ID]bool
-	// asked counts the requests for one object, and lists are those for several: kind, namespace
+	// asked counts the requests for single objects. lists are those for several: kind, namespace
 	// and selectors.
 	asked map[xp.ID]int
 	lists []string
@@ -37,9 +37,9 @@ type cluster struct {
 	settled  int
 	// down makes lists, groups and settings fail.
 	down bool
-	// modern says that MRs are namespaced.
+	// modern means that MRs are namespaced.
 	modern bool
-	// activates says that it has ManagedResourceDefinitions.
+	// activates means that it has ManagedResourceDefinitions.
 	activates bool
 }
 
@@ -60,7 +60,7 @@ func (c *cluster) without(objects ...*unstructured.Unstructured) *cluster {
 	return c
 }
 
-// checkCost fails if anything was asked for twice.
+// checkCost fails if anything was read twice.
 func (c *cluster) checkCost(t *testing.T) {
 	t.Helper()
 	for id, n := range c.asked {
@@ -177,7 +177,7 @@ func bucket(name string) velero.ResourceIdentifier {
 	return id("cloud.example.org", "buckets", "", name)
 }
 
-// platform is what every XR of the legacy kind runs on.
+// platform returns what every XR of the legacy kind runs on.
 func platform() ([]*unstructured.Unstructured, []velero.ResourceIdentifier) {
 	x := xptest.XR("x")
 

@@ -32,8 +32,8 @@ func (res *Resolver) ofComposite(ctx context.Context, f *found, xr xp.Composite)
 	res.secret(ctx, f, xr.Unstructured)
 }
 
-// platform adds the CompositionRevision, Composition and XRD, of which each says itself that it is
-// for this kind of XR.
+// platform adds the CompositionRevision, Composition and XRD. Each must itself be for this kind of
+// XR.
 func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	const version = xp.GroupAPIExtensions + "/v1"
 	for _, p := range []struct {
@@ -78,7 +78,7 @@ func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	}
 }
 
-// share adds what others need too, unless a label keeps it out of backups.
+// share adds an item that others need too, unless a label keeps it out of backups.
 func (f *found) share(of, u *unstructured.Unstructured, item xp.Item) bool {
 	if isExcluded(u) {
 		f.skip(of, xp.RefTo(u), leavesOut(u))
@@ -90,10 +90,9 @@ func (f *found) share(of, u *unstructured.Unstructured, item xp.Item) bool {
 	return true
 }
 
-// composed returns what the XR references and controls. What it references and does not find, or
-// what another owner controls, was no part of it when it was backed up either, and is remembered as
-// dangling. Refs that can't be read lead nowhere: the XR itself would be missing in the backup
-// otherwise.
+// composed returns what the XR references and controls. A reference to nothing, or to what another
+// owner controls, is recorded as dangling. References that can't be read are skipped, since an
+// error would leave the XR out of the backup.
 func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []*unstructured.Unstructured {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
@@ -138,14 +137,14 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 	return composed
 }
 
-// addUnresolved remembers a ref of an XR of which nothing is composed.
+// addUnresolved records a reference of an XR that composes nothing.
 func (f *found) addUnresolved(xr xp.Composite, r xp.Ref, why string) {
 	f.dangling = append(f.dangling, r)
 	f.skipListed(xr.Unstructured, r, why)
 }
 
-// composes reports whether a backup takes along what an XR lists, which is nil if it does not
-// exist. Of what is outside of the XR's namespace, and not its own, it does not tell what there is.
+// composes reports whether a backup includes u, which an XR lists; u is nil if it does not exist.
+// Outside of the XR's namespace, the warning does not reveal whether another's object exists.
 func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured) bool {
 	out := r.Namespace != xr.GetNamespace()
 	switch {
@@ -173,8 +172,8 @@ func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured
 	return false
 }
 
-// claim adds an XR's claim. An XR can name any claim, so nothing tells one that is not there from
-// another's.
+// claim adds an XR's claim. An XR can name any claim, so the warning is the same if there is none
+// and if it is another XR's.
 func (res *Resolver) claim(ctx context.Context, f *found, xr xp.Composite) {
 	ref, ok := xr.ClaimRef()
 	if !ok {

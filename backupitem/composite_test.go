@@ -48,7 +48,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason: "The same for Crossplane v2, whose XRs are namespaced.", item: xptest.With(modern, xptest.Refs(local)),
 			cluster: modernOn(local), want: result{Items: append(slices.Clip(modernItems), id("cloud.example.org", "localbuckets", "team-a", "b")), Before: modernItems},
 		},
-		"SomebodyElses": {
+		"AnotherOwners": {
 			reason: "A resource that another XR controls stays out, though the XR lists it.", cluster: on(mine, theirs), item: xptest.XR("x", xptest.Refs(theirs, mine)),
 			want: result{
 				Items: with(bucket("b")), Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
@@ -119,7 +119,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason: "Its connection secret comes with it.", cluster: on(xptest.Secret("s", xptest.ControlledBy(published))), item: published,
 			want: result{Items: with(id("", "secrets", "team-a", "s")), Before: platformItems},
 		},
-		"SomebodyElsesSecret": {
+		"AnotherOwnersSecret": {
 			reason: "A Secret that the XR names and does not control can be any Secret of the cluster.", cluster: on(xptest.Secret("s")),
 			item: published,
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
@@ -132,7 +132,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason: "A Secret that was not published yet is nothing to warn of.", cluster: modernOn(local), item: xptest.With(modern, xptest.PublishesTo("", "s")),
 			want: result{Items: modernItems, Before: modernItems},
 		},
-		"SomebodyElsesSecretBeside": {
+		"AnotherOwnersSecretBeside": {
 			reason: "Beside it another's is named.", cluster: modernOn(xptest.Secret("s")), item: xptest.With(modern, xptest.PublishesTo("", "s")),
 			want: result{Items: modernItems, Before: modernItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
 		},
@@ -196,7 +196,7 @@ func TestTreeOfAComposite(t *testing.T) {
 				Left: []string{"Composition orders: " + label},
 			},
 		},
-		"KeptOutAndSomebodyElses": {
+		"KeptOutAndAnotherOwners": {
 			reason: "Whether another's has the label is not told.", cluster: on(xptest.With(theirs, keptOut)), item: xptest.XR("x", xptest.Refs(theirs)),
 			want: result{
 				Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
@@ -206,11 +206,11 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason: "What is in a namespace and not there is not told from what is another's.", cluster: on(), item: xptest.XR("x", xptest.Refs(elsewhere)),
 			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
 		},
-		"ElsewhereAndSomebodyElses": {
+		"ElsewhereAndAnotherOwners": {
 			reason: "The same words.", cluster: on(xptest.With(elsewhere, xptest.ControlledBy(xptest.XR("y")))), item: xptest.XR("x", xptest.Refs(elsewhere)),
 			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
 		},
-		"ElsewhereAndGoing": {
+		"ElsewhereAndDeleting": {
 			reason: "The same words.", cluster: on(xptest.With(elsewhere, xptest.Deleting())), item: xptest.XR("x", xptest.Refs(elsewhere)),
 			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
 		},
@@ -222,29 +222,29 @@ func TestTreeOfAComposite(t *testing.T) {
 		"APIOfComposed": {
 			reason:  "That something could not be read costs the backup that, and not the XR.",
 			cluster: on(mine).without(mine), item: xptest.XR("x", xptest.Refs(mine)),
-			want: result{Items: platformItems, Before: platformItems, Left: []string{lost("Bucket b", "Bucket.cloud.example.org")}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{unreadableWarning("Bucket b", "Bucket.cloud.example.org")}},
 		},
 		"APIOfClaim": {
 			reason:  "The same for the claim.",
 			cluster: on(claim).without(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)),
-			want: result{Items: platformItems, Before: platformItems, Left: []string{lost("OrderClaim team-a/o", "OrderClaim.example.org")}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{unreadableWarning("OrderClaim team-a/o", "OrderClaim.example.org")}},
 		},
 		"APIOfSecret": {
 			reason: "The same for the Secret.", cluster: on().without(xptest.Secret("s")), item: published,
-			want: result{Items: platformItems, Before: platformItems, Left: []string{lost("Secret team-a/s", "Secret")}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{unreadableWarning("Secret team-a/s", "Secret")}},
 		},
 		"APIOfRevision": {
 			reason: "The same for the revision.", cluster: on().without(runsOn[0]), item: plain,
 			want: result{
 				Items: platformItems[1:], Before: platformItems[1:],
-				Left: []string{lost("CompositionRevision orders-1a2b3c", "CompositionRevision.apiextensions.crossplane.io")},
+				Left: []string{unreadableWarning("CompositionRevision orders-1a2b3c", "CompositionRevision.apiextensions.crossplane.io")},
 			},
 		},
 		"APIOfXRD": {
 			reason: "The same for the XRD.", cluster: on().without(runsOn[2]), item: plain,
 			want: result{
 				Items: platformItems[:2], Before: platformItems[:2],
-				Left: []string{lost("CompositeResourceDefinition xorders.example.org", "CompositeResourceDefinition.apiextensions.crossplane.io")},
+				Left: []string{unreadableWarning("CompositeResourceDefinition xorders.example.org", "CompositeResourceDefinition.apiextensions.crossplane.io")},
 			},
 		},
 		"UnservedXRItself": {

@@ -23,35 +23,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero looks for new kinds when its server starts and every five minutes after that (velero
-// pkg/cmd/server/server.go, initDiscoveryHelper). The time that it takes to look is added to each
-// round.
+// discoveryPeriod is the time between two discoveries of Velero's. Velero discovers kinds when its
+// server starts, and then every five minutes (velero pkg/cmd/server/server.go,
+// initDiscoveryHelper). The duration of a discovery is added to each period.
 const discoveryPeriod = 5*time.Minute + 15*time.Second
 
-// Discovery is the BackupItemAction that warns of what Velero does not see, and says Completed all
-// the same: claims and XRs in a namespace whose kind is so new that Velero may not know it, and
-// what is cluster-scoped in a backup of all namespaces. It is asked about each Namespace, since
-// nothing else in one is sure to be in a backup.
+// Discovery is the BackupItemAction that warns of what Velero misses although the backup is
+// Completed: claims and XRs of a kind that is too new for Velero, and cluster-scoped objects in a
+// backup of all namespaces. It runs for each Namespace, since no other object is sure to be in a
+// backup.
 type Discovery struct {
 	reader Reader
 	log    logrus.FieldLogger
-	// started tells when the server was started.
+	// started returns when the server was started.
 	started func() (time.Time, error)
 
-	whole sync.Once
-	mu    sync.Mutex
-	known bool
-	young []xp.DefinedKind
+	scopeWarning sync.Once
+	mu           sync.Mutex
+	known        bool
+	recent       []xp.DefinedKind
 }
 
 var _ biav2.BackupItemAction = &Discovery{}
 
-// NewDiscovery returns the action. Velero uses it for one backup.
+// NewDiscovery returns the action. It serves one backup.
 func NewDiscovery(reader Reader, log logrus.FieldLogger) *Discovery {
 	return &Discovery{reader: reader, log: log, started: serverStarted}
 }
 
-// serverStarted tells when the parent process was started, which is Velero's server.
+// serverStarted returns when the parent process, which is Velero's server, was started.
 func serverStarted() (time.Time, error) {
 	p, err := procfs.NewProc(os.Getppid())
 	if err != nil {
@@ -77,12 +77,12 @@ func (d *Discovery) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: []string{"namespaces"}}, nil
 }
 
-// Execute returns the Namespace as it is.
+// Execute returns the Namespace unchanged.
 func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	if lacksClusterScoped(backup) {
-		d.whole.Do(func() {
+		d.scopeWarning.Do(func() {
 			d.log.Warn("This backup of all namespaces takes nothing cluster-scoped by itself, since Velero excludes VolumeSnapshotContents and takes that for a " +
 				"choice: XRs without a claim, MRs that nothing composes, EnvironmentConfigs and packages are not in it. Back up with --include-cluster-resources=true")
 		})
@@ -96,8 +96,8 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 	return item, nil, "", nil, nil
 }
 
-// lacksClusterScoped reports whether a backup of all namespaces takes what is cluster-scoped only
-// if something asks for it (velero pkg/util/collections/includes_excludes.go,
+// lacksClusterScoped reports whether a backup of all namespaces has only the cluster-scoped objects
+// that an item requests (velero pkg/util/collections/includes_excludes.go,
 // ScopeIncludesExcludes.ShouldInclude).
 func lacksClusterScoped(backup *velerov1.Backup) bool {
 	s := backup.Spec
@@ -110,11 +110,11 @@ func lacksClusterScoped(backup *velerov1.Backup) bool {
 }
 
 func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov1.Backup) error {
-	young, err := d.youngKinds(ctx, backup)
+	recent, err := d.recentKinds(ctx, backup)
 	if err != nil {
 		return err
 	}
-	for _, k := range young {
+	for _, k := range recent {
 		objects := 0
 		err := d.reader.Each(ctx, k.GroupVersionKind, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			if u.GetNamespace() != "" {
@@ -136,40 +136,39 @@ func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov
 	return nil
 }
 
-// youngKinds returns the kinds that came after Velero's last look, as far as can be told. It finds
-// out once.
-func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
+// recentKinds returns the kinds that may be newer than Velero's last discovery. It reads them once.
+func (d *Discovery) recentKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known {
-		return d.young, nil
+		return d.recent, nil
 	}
-	looked := time.Now()
+	discovered := time.Now()
 	if backup.Status.StartTimestamp != nil {
-		looked = backup.Status.StartTimestamp.Time
+		discovered = backup.Status.StartTimestamp.Time
 	}
-	looked = looked.Add(-discoveryPeriod)
-	if started, err := d.started(); err == nil && started.After(looked) {
-		looked = started
+	discovered = discovered.Add(-discoveryPeriod)
+	if started, err := d.started(); err == nil && started.After(discovered) {
+		discovered = started
 	}
 	gvk := schema.GroupVersionKind{Group: xp.GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
-	var young []xp.DefinedKind
+	var recent []xp.DefinedKind
 	err := d.reader.Each(ctx, gvk, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
 		for _, k := range xp.DefinedKinds(xrd) {
-			if k.Since.After(looked) {
-				young = append(young, k)
+			if k.Since.After(discovered) {
+				recent = append(recent, k)
 			}
 		}
 	})
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	d.young, d.known = young, true
+	d.recent, d.known = recent, true
 
-	return young, nil
+	return recent, nil
 }
 
-// Progress has nothing to tell: the action starts no operation.
+// Progress is not called: the action starts no operation.
 func (d *Discovery) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
 	return velero.OperationProgress{}, biav2.AsyncOperationsNotSupportedError()
 }

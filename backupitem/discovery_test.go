@@ -20,10 +20,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// backedUpAt is when the backups of these tests start.
+// backedUpAt returns when the backups of these tests start.
 func backedUpAt() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
 
-// definition is an XRD whose kinds were served that long before the backup.
+// definition returns an XRD whose kinds were served that long before the backup.
 func definition(name, kind, claimKind, version string, before time.Duration) *unstructured.Unstructured {
 	since := backedUpAt().Add(-before).Format(time.RFC3339)
 
@@ -32,7 +32,7 @@ func definition(name, kind, claimKind, version string, before time.Duration) *un
 		{"type":"Offered","status":"True","lastTransitionTime":"`+since+`"}]}}`))
 }
 
-// A lister lists, or fails for one kind.
+// A lister lists objects, and fails for one kind.
 type lister struct {
 	*cluster
 
@@ -54,7 +54,7 @@ func TestDiscovery(t *testing.T) {
 		return definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", before)
 	}
 	long := func() (time.Time, error) { return backedUpAt().Add(-time.Hour), nil }
-	const young = `1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:58:00, and Velero looks for new ` +
+	const recent = `1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:58:00, and Velero looks for new ` +
 		`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first`
 	cases := map[string]struct {
 		reason  string
@@ -62,9 +62,9 @@ func TestDiscovery(t *testing.T) {
 		started func() (time.Time, error)
 		want    []string
 	}{
-		"Young": {
+		"Recent": {
 			reason: "Velero may have looked before, and would say Completed without a word.",
-			reader: &lister{cluster: clusterOf(legacy(2*time.Minute), x, claim)}, started: long, want: []string{young},
+			reader: &lister{cluster: clusterOf(legacy(2*time.Minute), x, claim)}, started: long, want: []string{recent},
 		},
 		"Modern": {
 			reason: "The same for namespaced XRs of Crossplane v2.", started: long,
@@ -75,7 +75,7 @@ func TestDiscovery(t *testing.T) {
 		"Old": {
 			reason: "Velero has looked since.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+15*time.Second), claim)}, started: long,
 		},
-		"JustYoung": {
+		"JustRecent": {
 			reason: "Looking takes a while itself.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+14*time.Second), claim)}, started: long,
 			want: []string{`1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:54:46, and Velero looks for ` +
 				`new kinds every 5 minutes. Back up again after 12:00:01, or restart the Velero server first`},
@@ -86,7 +86,7 @@ func TestDiscovery(t *testing.T) {
 		},
 		"NoStart": {
 			reason: "If nobody can tell when it started, one warning too many is better.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
-			started: func() (time.Time, error) { return backedUpAt(), errAPI }, want: []string{young},
+			started: func() (time.Time, error) { return backedUpAt(), errAPI }, want: []string{recent},
 		},
 		"Empty": {reason: "Nothing is missing where there is nothing.", reader: &lister{cluster: clusterOf(legacy(time.Minute))}, started: long},
 		"Elsewhere": {
@@ -140,8 +140,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A backup of a thousand namespaces asks for the XRDs once, and if none is young for nothing else.
-func TestDiscoveryAsksOnce(t *testing.T) {
+// A backup of a thousand namespaces reads the XRDs once, and nothing else if none is recent.
+func TestDiscoveryReadsOnce(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	reader := &lister{
 		cluster: clusterOf(definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", time.Hour)),

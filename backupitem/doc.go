@@ -1,4 +1,4 @@
-// Package backupitem decides what goes into a backup: with a claim its XR, with an XR what it
-// composes and runs on, with an MR its connection secret. A link is followed only if it holds both
-// ways, so that a tenant can't pull somebody else's objects into a backup by naming them.
+// Package backupitem has Velero's backup actions, which decide what belongs into a backup with an
+// item; only main imports it. Begin with Tree and Resolver. A link between two objects counts only
+// if both confirm it, so that a tenant can't add another's objects to a backup by naming them.
 package backupitem

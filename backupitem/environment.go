@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names,
-// which whoever writes Compositions says. A function that finds one missing that it may do without
-// sees less than it did, and Crossplane deletes what it leaves out then.
+// environments adds the EnvironmentConfigs in the pipeline of an XR's CompositionRevision, which
+// the platform's authors write. If an optional one is missing, a function can leave out composed
+// resources, and Crossplane then deletes these.
 func (res *Resolver) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
 	reads := xp.PipelineInputsOf(revision)
 	if len(reads.Others) > 0 {
@@ -24,7 +24,7 @@ func (res *Resolver) environments(ctx context.Context, f *found, revision *unstr
 	}
 	for _, name := range reads.Environments {
 		ref := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
-		u, err := res.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name one that there is not.
+		u, err := res.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name a missing one.
 		item := xp.Item{GroupResource: xp.ResourceEnvironment, Name: name}
 		switch {
 		case err != nil:
@@ -37,7 +37,8 @@ func (res *Resolver) environments(ctx context.Context, f *found, revision *unstr
 	}
 }
 
-// A reading is what a CompositionRevision says that its functions read and that is not taken along.
+// A reading has the other inputs of a CompositionRevision's functions, which the backup may not
+// have.
 type reading struct {
 	of   *unstructured.Unstructured
 	what *xp.PipelineInputs
@@ -49,8 +50,8 @@ func (r reading) warn(log logrus.FieldLogger) {
 			"is there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
 }
 
-// unwarned leaves of what functions read and nothing takes along what is to be warned of: that of
-// each revision once, and nothing if the backup takes all that there is.
+// unwarned returns the readings to warn of: each revision once, and none if the backup has
+// everything.
 func (res *Resolver) unwarned(readings []reading, backup *velerov1.Backup) []reading {
 	if ptr.Deref(backup.Spec.IncludeClusterResources, false) && len(backup.Spec.IncludedNamespaces) == 0 && len(backup.Spec.ExcludedNamespaces) == 0 {
 		return nil

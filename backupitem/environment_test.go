@@ -72,8 +72,8 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 	}
 }
 
-// Thousands of XRs can run on a pipeline that names what there is not.
-func TestMissingEnvironmentConfigsAreAskedForAFewTimes(t *testing.T) {
+// Thousands of XRs can run on a pipeline that names a missing EnvironmentConfig.
+func TestMissingEnvironmentConfigsAreReadAFewTimes(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`))
 	c := clusterOf(revision, xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"))

@@ -13,15 +13,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// excludeLabel keeps an object out of backups, or all that is in a namespace.
+// excludeLabel keeps an object, or all objects in a namespace, out of backups.
 const excludeLabel = velerov1.ExcludeFromBackupLabel
 
-// applyFilters takes off what the backup's filters leave out, which Velero would drop without a
-// word, and warns of it. A connection secret belongs to what published it wherever that was told to
-// write it, and a password may be nowhere else: it is taken from any namespace that is not
-// excluded, unless the backup is of some resources only. It reports whether there is one, for which
-// Velero must be told to look beyond its filters. Velero then looks at no label either, so what has
-// the one that keeps it out of backups must not be among the items.
+// applyFilters removes what the backup's filters exclude, which Velero would drop silently, and
+// warns of it. A connection secret belongs to its publisher in any namespace, and a password may be
+// nowhere else. So it is taken from any namespace that is not excluded, unless the backup selects
+// resources. The result reports whether Velero must look beyond its filters for that. Velero then
+// ignores the labels too, so items with excludeLabel must not be among them.
 func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
 	beyond, of := false, f.of
 	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
@@ -58,14 +57,14 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 	return beyond
 }
 
-// leftOut returns why a backup must not have an item in a namespace that is not among those that it
-// takes; "" if it may.
+// leftOut returns why a backup must not have an item in a namespace that it does not include, "" if
+// it may.
 func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
 	if i.Namespace == "" || included(backup, i.Namespace) {
 		return ""
 	}
-	reached := published && reaches(backup, i.Namespace)
-	// Velero adds the namespaces with the label to those that are excluded (velero
+	reached := published && includesSecretsOf(backup, i.Namespace)
+	// Velero adds the namespaces with the label to the excluded ones (velero
 	// pkg/controller/backup_controller.go, prepareBackupRequest).
 	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
 		switch kept, err := res.isExcluded(ctx, i.Namespace); {
@@ -84,11 +83,10 @@ func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.
 	return "its namespace is not in the backup; add " + i.Namespace + " to --include-namespaces if it can't be made anew"
 }
 
-// isExcluded reports whether a namespace has the label that keeps what is in it out of backups. It
-// reads the namespace once.
+// isExcluded reports whether a namespace has excludeLabel. It reads the namespace once.
 func (res *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
 	if kept, ok := res.excludedNamespaces.Get(namespace); ok {
-		return kept.(bool), nil //nolint:forcetypeassert // Nothing else is put in.
+		return kept.(bool), nil //nolint:forcetypeassert // The cache has only these.
 	}
 	u, err := res.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
 	if err != nil {
@@ -100,26 +98,25 @@ func (res *Resolver) isExcluded(ctx context.Context, namespace string) (bool, er
 	return kept, nil
 }
 
-// isExcluded reports whether a label says that an object is to be in no backup.
+// isExcluded reports whether an object has excludeLabel.
 func isExcluded(u *unstructured.Unstructured) bool {
 	return u.GetLabels()[excludeLabel] == "true"
 }
 
-// reaches reports whether a backup takes connection secrets from a namespace that is not among
-// those it includes.
-func reaches(backup *velerov1.Backup, namespace string) bool {
+// includesSecretsOf reports whether a backup takes connection secrets from a namespace that it does
+// not include.
+func includesSecretsOf(backup *velerov1.Backup, namespace string) bool {
 	s := backup.Spec
 	filters := slices.Concat(s.IncludedResources, s.ExcludedResources, s.IncludedClusterScopedResources, s.ExcludedClusterScopedResources,
 		s.IncludedNamespaceScopedResources, s.ExcludedNamespaceScopedResources)
-	// Velero itself excludes VolumeSnapshots and what belongs to them from every backup (velero
+	// Velero itself excludes VolumeSnapshots and related kinds from all backups (velero
 	// pkg/controller/backup_controller.go).
 	ofResources := slices.ContainsFunc(filters, func(f string) bool { return !strings.HasSuffix(f, ".snapshot.storage.k8s.io") })
 
 	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// takesSecrets reports whether a backup takes Secrets at all. What a resource policy leaves out
-// can't be known.
+// takesSecrets reports whether a backup takes Secrets. A resource policy can't be evaluated here.
 func takesSecrets(backup *velerov1.Backup) bool {
 	s := backup.Spec
 	named := func(filters []string) bool {
@@ -134,12 +131,12 @@ func takesSecrets(backup *velerov1.Backup) bool {
 	return !named(s.ExcludedResources) && !named(s.ExcludedNamespaceScopedResources)
 }
 
-// included reports whether a backup takes a namespace.
+// included reports whether a backup includes a namespace.
 func included(backup *velerov1.Backup, namespace string) bool {
 	return (len(backup.Spec.IncludedNamespaces) == 0 || matches(backup.Spec.IncludedNamespaces, namespace)) && !matches(backup.Spec.ExcludedNamespaces, namespace)
 }
 
-// matches reports whether one of the patterns matches. Velero allows globs in its lists.
+// matches reports whether one of the patterns matches. Velero's lists may have globs.
 func matches(patterns []string, namespace string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, namespace)

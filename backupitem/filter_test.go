@@ -36,7 +36,7 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 		item   *unstructured.Unstructured
 		spec   velerov1.BackupSpec
 		want   []string
-		// beyond says that Velero is told to look beyond its filters.
+		// beyond means that Velero must look beyond its filters.
 		beyond bool
 	}{
 		"Everything": {reason: "Nothing is left out.", item: mr},
@@ -76,7 +76,7 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			// A tenant who wrote the annotation would have Velero take what the filters leave out.
+			// A tenant's annotation would make Velero ignore its filters.
 			got := backUp(c, xptest.With(tc.item, xp.SetMustInclude), &velerov1.Backup{Spec: tc.spec})
 			if diff := cmp.Diff(tc.want, got.Left); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -94,7 +94,7 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 	}
 }
 
-// A claim's copy lists its whole tree for the restore, with Secrets in any namespace.
+// A claim's stored copy lists its whole tree, with Secrets in any namespace.
 func TestClaimsListNothingThatTheFiltersLeaveOut(t *testing.T) {
 	x := xptest.XR("x")
 	claim := xptest.Claim("o", xptest.OfXR(x))
@@ -124,9 +124,9 @@ func TestClaimsListNothingThatTheFiltersLeaveOut(t *testing.T) {
 	}
 }
 
-// The mark that has Velero look beyond a backup's filters has it look beyond the label too that
-// keeps things out of backups.
-func TestTreeHonoursTheLabel(t *testing.T) {
+// With the annotation that makes Velero look beyond its filters, it also ignores the label that
+// keeps objects out of backups.
+func TestTreeOfExcludedObjects(t *testing.T) {
 	const label = "velero.io/exclude-from-backup"
 	out := xptest.Labelled(label, "true")
 	space := func(o ...xptest.Option) *unstructured.Unstructured {
@@ -201,7 +201,7 @@ func TestTreeHonoursTheLabel(t *testing.T) {
 	}
 }
 
-// A backup reads a namespace once, however many Secrets are in it.
+// A backup reads a namespace once, however many of its Secrets it has.
 func TestNamespacesAreReadOnce(t *testing.T) {
 	space := xptest.Object("v1", "Namespace", "", "infra")
 	var objects []*unstructured.Unstructured
@@ -223,8 +223,8 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 	}
 }
 
-// What the backup's filters by resource leave out Velero drops without a word.
-func TestTreeWarnsOfResourcesThatAreLeftOut(t *testing.T) {
+// Velero silently drops what the resource filters exclude.
+func TestTreeWarnsOfExcludedResources(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x))
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l", xptest.ControlledBy(x))
@@ -302,8 +302,8 @@ func TestTreeWarnsOfResourcesThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// Thousands can run on what is left out.
-func TestLeftOutSharedItemsAreToldOnce(t *testing.T) {
+// Thousands of XRs can run on an excluded item.
+func TestExcludedSharedItemsAreWarnedOfOnce(t *testing.T) {
 	c := clusterOf(xptest.XRD("xorders.example.org"))
 	log, hook := logtest.NewNullLogger()
 	tree := NewTree(NewResolver(c), log)

@@ -15,49 +15,51 @@ import (
 )
 
 const (
-	// mostNamed is how many things of a sort are warned of by name for one item. There can be tens
-	// of thousands, and a tenant chooses how many.
+	// mostNamed is how many warnings of a sort name an object for one item. A tenant chooses how
+	// many there are, which can be tens of thousands.
 	mostNamed = 20
-	// mostKinds is how many kinds are followed of what one XR lists. Each is at least one list, and
-	// there can be thousands in a cluster.
+	// mostKinds is how many kinds of an XR's references are followed. Each takes at least one list,
+	// and a cluster can have thousands.
 	mostKinds = 256
-	// longestCopy is how long the copy of an item may become by what is noted on it. A call of a
+	// longestCopy is how long an item's stored copy may become through annotations. A call of a
 	// plugin takes 4 MiB, and in a restore the copy is in it twice, beside the Restore.
 	longestCopy = 2<<20 - 64<<10
 )
 
-// found is what belongs to an item.
+// found is what belongs to an item, and what is to be warned of.
 type found struct {
 	of *unstructured.Unstructured
-	// shared are what it runs on, as others do too, and items its own, without those that they
-	// bring along themselves. Both are to be backed up with it.
+	// shared are items that others need too, and items are its own, without those that these bring
+	// themselves. Both are backed up with it.
 	shared, items []xp.Item
-	// before is what a restore must bring back before it, in order.
+	// before is what a restore must create before it, in order.
 	before []xp.Item
-	// published are those of the items that are connection secrets or credentials.
+	// published are the items that are connection secrets or credentials.
 	published map[xp.Item]bool
-	// activating are those of the shared items that have kinds of MRs served.
+	// activating are the shared items that activate kinds of MRs.
 	activating map[xp.Item]bool
-	// stored is the Secret that it has published with a secret store, and outside the StoreConfig
-	// of a store that is not in the cluster; zero if there is none.
+	// stored is the Secret that it published with a secret store, and outside the StoreConfig of a
+	// store outside of the cluster; zero if there is none.
 	stored, outside xp.Ref
 	// inputs are the Secrets that its provider reads.
 	inputs []xp.Input
-	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.
+	// dangling are an XR's resourceRefs to nothing, or to what another owner controls.
 	dangling []xp.Ref
-	// composed are what an XR composes.
+	// composed is what an XR composes.
 	composed []*unstructured.Unstructured
-	// warnings say what was not followed and why, and listed the same of what an XR lists.
+	// warnings are links that are not followed, with the reason. listed are those of an XR's
+	// resourceRefs.
 	warnings, listed warnings
-	// reads are what functions read that is not taken along.
+	// reads are inputs of functions that are not backed up with it.
 	reads []reading
-	// left are the Usages of an XR that a restore would not bring back.
+	// left are an XR's Usages that a restore would not bring back.
 	left []warning
-	// unknown is what could not be found out, and is not worth to lose the item for; lost are the
-	// kinds of what could not be read.
+	// unknown is what could not be found out and does not stop the item's backup. lost are the
+	// kinds that could not be read.
 	unknown []gap
 	lost    map[schema.GroupKind]*readFailure
-	// followed are the kinds of what an XR lists that are looked at, and beyond those that are not.
+	// followed are the kinds of an XR's references that were read, and beyond those above
+	// mostKinds.
 	followed, beyond map[schema.GroupKind]bool
 }
 
@@ -68,8 +70,8 @@ func newFound(of *unstructured.Unstructured) *found {
 	}
 }
 
-// separate returns one for what has a backup of its own, which warns of it. What could not be read
-// is the same for both.
+// separate returns a found for an object that is backed up with warnings of its own. Both share
+// what could not be read.
 func (f *found) separate() *found {
 	other := newFound(f.of)
 	other.published, other.lost = f.published, f.lost
@@ -83,7 +85,7 @@ type gap struct {
 	what, why string
 }
 
-// A readFailure is what could not be read of a kind.
+// A readFailure is why objects of a kind could not be read.
 type readFailure struct {
 	first  xp.Ref
 	others map[xp.ID]bool
@@ -95,7 +97,7 @@ type warning struct {
 	why    string
 }
 
-// warnings are of one sort and item; more is how many there are beside the first few.
+// warnings are the first warnings of one sort for an item, and how many more there are.
 type warnings struct {
 	first []warning
 	more  int
@@ -110,17 +112,17 @@ func (w *warnings) add(one warning) {
 	w.first = append(w.first, one)
 }
 
-// skip says why what an object names is not followed.
+// skip warns that a reference of an object is not followed.
 func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why string) {
 	f.warnings.add(warning{of: xp.RefTo(of), to: to, why: why})
 }
 
-// skipListed says the same of what an XR lists.
+// skipListed is skip for an XR's resourceRefs.
 func (f *found) skipListed(of *unstructured.Unstructured, to xp.Ref, why string) {
 	f.listed.add(warning{of: xp.RefTo(of), to: to, why: why})
 }
 
-// addUnreadable says that what is named could not be read.
+// addUnreadable records that r could not be read.
 func (f *found) addUnreadable(r xp.Ref, err error) {
 	gk := r.GroupVersionKind().GroupKind()
 	switch l := f.lost[gk]; {
@@ -131,7 +133,7 @@ func (f *found) addUnreadable(r xp.Ref, err error) {
 	}
 }
 
-// follows reports whether what an XR lists of a kind is looked at.
+// follows reports whether an XR's references of a kind are followed.
 func (f *found) follows(gk schema.GroupKind) bool {
 	if !f.followed[gk] && len(f.followed) == mostKinds {
 		f.beyond[gk] = true
@@ -143,7 +145,7 @@ func (f *found) follows(gk schema.GroupKind) bool {
 	return true
 }
 
-// note writes onto the copy that is stored what a restore must know.
+// note writes what a restore needs onto the stored copy.
 func (f *found) note(u *unstructured.Unstructured) {
 	xp.SetRestoreFirst(u, f.before)
 	xp.SetSavedConditions(u, f.composed)
@@ -167,17 +169,17 @@ func (f *found) note(u *unstructured.Unstructured) {
 	})
 }
 
-// lengthOf returns how long something is in a backup.
+// lengthOf returns how long a value is in a backup.
 func lengthOf(v any) int {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return 0 // What can't be encoded can't be stored either.
+		return 0 // What can't be encoded can't be stored.
 	}
 
 	return len(b)
 }
 
-// warn says in the backup's log all that a person has to know.
+// warn logs all warnings.
 func (f *found) warn(log logrus.FieldLogger) {
 	for _, w := range []struct {
 		warnings
@@ -212,7 +214,7 @@ func (g gap) warn(log logrus.FieldLogger) {
 		Warn("Not all of what belongs to " + g.of.String() + " is known: " + g.what + " could not be looked at: " + g.why)
 }
 
-// gaps are what could not be read and what was not looked at.
+// gaps returns what could not be read and what was not followed.
 func (f *found) gaps() []gap {
 	var gaps []gap
 	of := xp.RefTo(f.of)

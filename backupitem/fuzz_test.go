@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// hostileBackup is one of some Backups.
+// hostileBackup returns one of several Backups.
 func hostileBackup(n uint8) *velerov1.Backup {
 	b := &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "nightly"}}
 	switch n % 4 {
@@ -34,7 +34,7 @@ func hostileBackup(n uint8) *velerov1.Backup {
 	return b
 }
 
-// FuzzTree backs up an object in which anything can be, beside what is another tenant's.
+// FuzzTree backs up any object, beside those of another tenant.
 func FuzzTree(f *testing.F) {
 	n := uint8(0)
 	xptest.Seeds(func(animal uint8, patch []byte) {
@@ -67,7 +67,7 @@ func FuzzTree(f *testing.F) {
 			}
 		}
 		if xp.CheckMetadata(before) != nil {
-			return // An API server has no such object.
+			return // No API server has such an object.
 		}
 		own := func(u *unstructured.Unstructured) map[string]any {
 			u = u.DeepCopy()
@@ -85,7 +85,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// FuzzDiscovery is asked about a Namespace where an XRD says anything.
+// FuzzDiscovery checks a Namespace with any XRD in the cluster.
 func FuzzDiscovery(f *testing.F) {
 	xrd := -1
 	for n, u := range xptest.Zoo() {

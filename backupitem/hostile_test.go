@@ -18,15 +18,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A tenant's XR can list as much as etcd takes. The backup of all waits for each request.
-func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
+// A tenant's XR can list as much as etcd takes, and the whole backup waits for each request.
+func TestManyMissingAreListed(t *testing.T) {
 	const many = 10_000
 	refs := make([]any, many)
 	for i := range refs {
 		refs[i] = map[string]any{"apiVersion": xptest.ManagedVersion, "kind": xptest.ManagedKind, "name": fmt.Sprint("b", i)}
 	}
 	xr := xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"))
-	// It was not labelled, and is found all the same.
+	// It lacks the label, and is found all the same.
 	last := xptest.MR(fmt.Sprint("b", many-1), xptest.ControlledBy(xr), xptest.Without("metadata", "labels"))
 	objects, _ := platform()
 	c := clusterOf(append(objects, xr, last)...)
@@ -51,12 +51,12 @@ func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
 	}
 }
 
-// A few that are missing are asked for by themselves: all of a kind can be tens of thousands.
-func TestFewMissingAreAskedForOneByOne(t *testing.T) {
+// A few missing objects are read singly: there can be tens of thousands of a kind.
+func TestFewMissingAreReadSingly(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		missing int
-		// lists are those of Buckets.
+		// lists are the lists of Buckets.
 		lists []string
 	}{
 		"Few":     {reason: "To list all costs more than to ask for so many.", missing: maxSingleReads, lists: []string{"Bucket  crossplane.io/composite"}},
@@ -120,7 +120,7 @@ func (v vast) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace s
 	return v.cluster.Each(ctx, gvk, namespace, options, do)
 }
 
-// listing returns an XR that lists objects of so many kinds.
+// listing returns an XR with references of so many kinds.
 func listing(name string, kinds int) *unstructured.Unstructured {
 	refs := make([]any, kinds)
 	for n := range refs {
@@ -130,7 +130,7 @@ func listing(name string, kinds int) *unstructured.Unstructured {
 	return xptest.XR(name, xptest.Field(refs, "spec", "resourceRefs"))
 }
 
-// An XR can list thousands of kinds, each of which would be a list.
+// An XR can list thousands of kinds, and each costs a list.
 func TestKindsOfOneXRAreBounded(t *testing.T) {
 	const many = 1000
 	objects, _ := platform()
@@ -154,7 +154,7 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	}
 }
 
-// Thousands of refs that lead nowhere are not thousands of lines.
+// Thousands of unresolved references must not give thousands of lines.
 func TestWarningsAreSummedUp(t *testing.T) {
 	const many = 14_000
 	objects, _ := platform()
@@ -173,8 +173,8 @@ func TestWarningsAreSummedUp(t *testing.T) {
 	}
 }
 
-// What is noted on the copy of an item must not keep Velero from storing or restoring it: a call of
-// a plugin takes 4 MiB.
+// Annotations on a stored copy must not keep Velero from storing or restoring it: a call of a
+// plugin takes 4 MiB.
 func TestNotesLeaveRoom(t *testing.T) {
 	const length = 100
 	objects, _ := platform()

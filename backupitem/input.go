@@ -13,12 +13,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inputs adds the Secrets that an MR has its provider read, if the settings ask for credentials:
-// who can have a cluster-scoped MR made can name any Secret, as who makes a ProviderConfig can.
-// Else it warns of those that the backup does not have: a provider that is to make a password where
-// there is no Secret changes that of a database that is there (upjet pkg/controller/handler, and
-// the initializer PasswordGenerator of its providers). It takes note of which there are, for a
-// restore to wait for these.
+// inputs adds the Secrets that an MR's provider reads, if the setting credentials asks for them. A
+// setting is needed since a user who can create a cluster-scoped MR or a ProviderConfig can name
+// any Secret. Otherwise it warns of those that are not in the backup. A provider that generates a
+// password without a Secret changes that of a live database (upjet pkg/controller/handler, and the
+// initializer PasswordGenerator of its providers). It records which of them exist, so that a
+// restore waits for these.
 func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	refs := xp.InputSecrets(f.of)
 	if len(refs) == 0 {
@@ -26,7 +26,7 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	}
 	settings, err := t.settings(backup)
 	if err != nil {
-		t.unsettled.Do(func() {
+		t.settingsWarning.Do(func() {
 			f.unknown = append(f.unknown, gap{
 				of: xp.RefTo(f.of), what: "the setting " + setting.NameCredentials,
 				why: err.Error() + ". Managed resources are stored without the Secrets that they name in other namespaces, which is what there is without the setting. " +
@@ -39,8 +39,8 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	}
 }
 
-// inputAt is inputs for one Secret. What there is none of and Helm would keep a release in is in
-// another cluster.
+// inputAt is inputs for one Secret. If a Helm release's Secret does not exist, it is in another
+// cluster.
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
 	s, err := t.resolver.input(ctx, f, r)
@@ -65,15 +65,15 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
 }
 
-// isInOtherNamespace reports whether a Secret is in another namespace than an MR that is in one, as
-// only those are that Helm keeps releases in. Such a Secret says nothing of who manages the
-// release, and whoever makes a Release can name any.
+// isInOtherNamespace reports whether a namespaced MR names a Secret in another namespace, which
+// only a Helm Release does. Nothing in the Secret shows which Release manages it, and a user can
+// name any.
 func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
 }
 
-// missingInputText is what comes of it that a backup does not have a Secret that the provider of an
-// MR reads, and what to do.
+// missingInputText returns what happens if a backup lacks a Secret that an MR's provider reads, and
+// the next step.
 func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
 	switch {
 	case !xp.IsReleaseSecret(r.Name):
@@ -86,10 +86,10 @@ func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
 	}
 }
 
-// installedAgain is what comes of it that a backup does not have what Helm keeps of a release.
+// installedAgain is what happens if a backup lacks a Helm release's Secret.
 const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, " + xp.InstalledAgain
 
-// takeRevisions adds what Helm keeps of a release beside its newest revision.
+// takeRevisions adds the Secrets of a Helm release's older revisions.
 func (res *Resolver) takeRevisions(ctx context.Context, f *found) {
 	for _, older := range xp.RevisionSecrets(f.of) {
 		if s, err := res.input(ctx, f, older); err == nil && s != nil && leavesOut(s) == "" {
@@ -98,13 +98,12 @@ func (res *Resolver) takeRevisions(ctx context.Context, f *found) {
 	}
 }
 
-// maxNamespaceLists is in how many namespaces Secrets that MRs have their providers read are listed
-// one after the other. What is in others is listed at once.
+// maxNamespaceLists is how many namespaces have a list of their own for Secrets that providers
+// read. The others share a list of all namespaces.
 const maxNamespaceLists = 16
 
-// input returns a Secret that an MR has its provider read, nil if there is none. The Secrets of a
-// namespace are listed once, since each MR can have one of its own, and what is not among them is
-// not asked for.
+// input returns a Secret that an MR's provider reads, nil if there is none. It lists a namespace's
+// Secrets once, since each MR can name another, and reads none singly.
 func (res *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
 	in := r.Namespace
 	res.mu.Lock()
@@ -123,7 +122,7 @@ func (res *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructur
 	return s, err
 }
 
-// takeInput adds a Secret that an MR has its provider read; s is nil if there is none.
+// takeInput adds a Secret that an MR's provider reads; s is nil if there is none.
 func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) {
 	switch {
 	case s == nil:
@@ -136,8 +135,8 @@ func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) 
 	}
 }
 
-// noteInputs writes what is known of the Secrets that an MR has its provider read onto the copy
-// that is stored. What the filters have left of the items is in the backup, whatever its labels.
+// noteInputs writes what is known of the Secrets that an MR's provider reads onto the stored copy.
+// The items that passed the filters are in the backup, whatever their labels.
 func (f *found) noteInputs(u *unstructured.Unstructured) {
 	for n, in := range f.inputs {
 		item := secretItem(in.Ref)
@@ -146,7 +145,7 @@ func (f *found) noteInputs(u *unstructured.Unstructured) {
 	xp.SetInputs(u, f.inputs)
 }
 
-// selective reports whether a backup takes only what has some labels.
+// selective reports whether a backup selects by labels.
 func selective(backup *velerov1.Backup) bool {
 	return backup.Spec.LabelSelector != nil || len(backup.Spec.OrLabelSelectors) > 0
 }

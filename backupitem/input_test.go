@@ -34,8 +34,8 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		down   bool
 		want   []velero.ResourceIdentifier
 		left   []string
-		// noted is what a restore is told of the Secret: that there was one, and that the backup
-		// has it.
+		// noted is the record of the Secret for a restore: whether it existed, and whether the
+		// backup has it.
 		noted string
 	}{
 		"Here":      {reason: "The backup has it without anybody asking for it.", item: reads("password"), noted: "exists stored"},
@@ -97,7 +97,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 	}
 }
 
-// notedInputs returns what the stored copy of an MR says of the Secrets that its provider reads.
+// notedInputs returns what an MR's stored copy has of the Secrets that its provider reads.
 func notedInputs(u *unstructured.Unstructured) string {
 	var said []string
 	for _, r := range xp.InputSecrets(u) {
@@ -116,8 +116,8 @@ func notedInputs(u *unstructured.Unstructured) string {
 	return strings.Join(said, ", ")
 }
 
-// What Helm keeps of a release says nothing of who manages that, so it is taken from elsewhere for
-// no Release of a tenant.
+// Nothing in Helm's Secret shows which Release manages it, so a tenant's Release takes none from
+// another namespace.
 func TestTreeTakesReleases(t *testing.T) {
 	const name = "sh.helm.release.v1.shop.v"
 	release := func(o ...xptest.Option) *unstructured.Unstructured {
@@ -181,7 +181,7 @@ func TestTreeTakesReleases(t *testing.T) {
 	}
 }
 
-// Each MR can read a Secret in a namespace of its own. What is remembered of lists is little.
+// Each MR can read a Secret in another namespace, and the cache of lists is small.
 func TestInputSecretsOfManyNamespacesAreReadAtOnce(t *testing.T) {
 	const many = 100
 	c := clusterOf()

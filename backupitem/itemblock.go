@@ -17,8 +17,8 @@ import (
 )
 
 // ItemBlock is the ItemBlockAction that keeps a tree in one block, so that it is backed up at one
-// time. It also makes Velero add the CRDs of the tree's kinds, which it doesn't for what only a
-// BackupItemAction names (velero pkg/backup/backup.go, backupItemBlock).
+// time. Velero also adds the CRDs of a block's kinds, and not those of items that only a
+// BackupItemAction returns (velero pkg/backup/backup.go, backupItemBlock).
 type ItemBlock struct {
 	resolver *Resolver
 	log      logrus.FieldLogger
@@ -26,7 +26,7 @@ type ItemBlock struct {
 
 var _ ibav1.ItemBlockAction = &ItemBlock{}
 
-// NewItemBlock returns the action. Velero uses it for one backup.
+// NewItemBlock returns the action. It serves one backup.
 func NewItemBlock(resolver *Resolver, log logrus.FieldLogger) *ItemBlock {
 	return &ItemBlock{resolver: resolver, log: log}
 }
@@ -34,11 +34,11 @@ func NewItemBlock(resolver *Resolver, log logrus.FieldLogger) *ItemBlock {
 // Name is not called by Velero.
 func (b *ItemBlock) Name() string { return "tree" }
 
-// AppliesTo selects the XRs and claims of the cluster, since of all that Tree is asked about only
-// they bring others of its kind. Velero asks when the backup begins. If the XRDs can't be read, it
-// selects all that Tree does.
+// AppliesTo selects the kinds of XRs and claims, since only these bring other items of Tree's.
+// Velero calls it when the backup begins. If the XRDs can't be read, it selects all that Tree does.
 func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
-	// Velero takes none for all, and there is one of these for each of the others.
+	// Velero takes an empty list for all resources. So the list begins with XRDs, of which there is
+	// one for each other entry.
 	include := []string{xp.ResourceXRD.String()}
 	err := b.resolver.reader.Each(context.Background(), xp.KindDefinition, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
 		for _, r := range xp.DefinitionResources(xrd) {
@@ -55,9 +55,8 @@ func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: include}, nil
 }
 
-// GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it
-// would make one block of all. The warnings are the BackupItemAction's to give, also of what can't
-// be read: it asks for the same.
+// GetRelatedItems returns the item's own items, without shared ones, which would put all trees into
+// one block. It gives no warnings: the BackupItemAction reads the same and does.
 func (b *ItemBlock) GetRelatedItems(item runtime.Unstructured, _ *velerov1.Backup) ([]velero.ResourceIdentifier, error) {
 	found := b.resolver.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
 

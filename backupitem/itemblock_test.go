@@ -102,15 +102,15 @@ func TestBlockAppliesTo(t *testing.T) {
 	}
 }
 
-// unserved is a cluster that serves none of the kinds that are listed.
+// An unserved cluster serves none of the kinds that are listed.
 type unserved struct{ *cluster }
 
 func (unserved) List(_ context.Context, gvk schema.GroupVersionKind, _ string, _ metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 }
 
-// The two actions ask for the same, one right after the other.
-func TestBlockAndTreeAskOnce(t *testing.T) {
+// The two actions read the same, one right after the other.
+func TestBlockAndTreeReadOnce(t *testing.T) {
 	x := xptest.XR("x")
 	mine := xptest.MR("b", xptest.ControlledBy(x))
 	claim := xptest.Claim("o", xptest.OfXR(x))

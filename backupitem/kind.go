@@ -13,19 +13,18 @@ import (
 )
 
 const (
-	// failures is how many reasons are remembered why something could not be read.
+	// failures is how many reasons for failed reads are kept.
 	failures = 1024
-	// longestName is what an API server takes for a name at most. A longer one would make a path
-	// that what is before the API server may refuse.
+	// longestName is the API server's limit for a name. A proxy may refuse the path of a longer
+	// one.
 	longestName = 253
 )
 
-// A group is one that could not be asked which kinds it serves.
+// A group is an API group, as a key of what failed.
 type group string
 
-// failure returns why what the key stands for (a group, a GroupVersion or a GroupKind) could not be
-// read. It is asked for once in a backup, since what does not answer is waited for: thousands of
-// objects can have a kind of which the webhook is down.
+// failure returns why a group, a GroupVersion or a GroupKind could not be read, nil if it could. A
+// backup tries once: a webhook that is down costs a timeout for each of thousands of objects.
 func (res *Resolver) failure(key any) error {
 	err, _ := res.failed.Get(key)
 	failed, _ := err.(error)
@@ -33,8 +32,8 @@ func (res *Resolver) failure(key any) error {
 	return failed
 }
 
-// failing takes note of why what the key stands for can't be read.
-func (res *Resolver) failing(key any, err error) error {
+// recordFailure records why what a key stands for can't be read, and returns that.
+func (res *Resolver) recordFailure(key any, err error) error {
 	res.failed.Add(key, err)
 
 	return err
@@ -46,37 +45,37 @@ func (res *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, o
 		return gvk, false, err
 	}
 	if gvk, ok, err = res.reader.Served(gk); err != nil {
-		return gvk, false, res.failing(group(gk.Group), err)
+		return gvk, false, res.recordFailure(group(gk.Group), err)
 	}
 
 	return gvk, ok, nil
 }
 
-// resource returns what a kind is called. It fails with an error that meta.IsNoMatchError knows if
-// the kind is not served.
+// resource returns the resource of a kind, and whether it is namespaced. If the kind is not served,
+// meta.IsNoMatchError is true of the error.
 func (res *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if err := res.failure(gvk.GroupVersion()); err != nil {
 		return schema.GroupVersionResource{}, false, err
 	}
 	gvr, namespaced, err := res.reader.Resource(gvk)
 	if err != nil && !meta.IsNoMatchError(err) {
-		err = res.failing(gvk.GroupVersion(), err)
+		err = res.recordFailure(gvk.GroupVersion(), err)
 	}
 
 	return gvr, namespaced, err
 }
 
-// A readable kind is one of which there can be objects.
+// A readable kind is one that the API server serves.
 type readable struct {
 	schema.GroupVersionKind
 
 	namespaced bool
 }
 
-// resolve returns in which version a kind can be read: in that which its group prefers, in which
-// Velero reads what it is asked for. If the kind can't be converted to that, Velero fails, and
-// leaves the item out that has asked. A kind that is served in none was never asked for by itself,
-// since a tenant can name any number of them; ok is false for it.
+// resolve returns the version of a kind that its group prefers, in which Velero reads additional
+// items. If the kind can't be converted to that, Velero fails and leaves out the item that
+// requested it. ok is false if no version is served. Such a kind costs no request of its own, since
+// a tenant can name any number of them.
 func (res *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
 	preferred, ok, unknown := res.served(gvk.GroupKind())
 	switch {
@@ -96,7 +95,7 @@ func (res *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, 
 	}
 }
 
-// at returns how the API server names what a reference to an object of the kind names.
+// at returns the reference in the version and scope of the kind.
 func (r readable) at(ref xp.Ref) xp.Ref {
 	ref.APIVersion = r.GroupVersion().String()
 	if !r.namespaced {
@@ -106,7 +105,7 @@ func (r readable) at(ref xp.Ref) xp.Ref {
 	return ref
 }
 
-// each does what a Reader's Each does, and asks no more for a kind that can't be listed.
+// each is a Reader's Each that does not try a kind again that can't be listed.
 func (res *Resolver) each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
@@ -115,13 +114,13 @@ func (res *Resolver) each(
 	}
 	err := res.reader.Each(ctx, gvk, namespace, options, do)
 	if err != nil && !isAbsent(err) {
-		err = res.failing(gvk.GroupKind(), err)
+		err = res.recordFailure(gvk.GroupKind(), err)
 	}
 
 	return err
 }
 
-// fetch does what a Reader's Get does, and asks no more for a kind that can't be read.
+// fetch is a Reader's Get that does not try a kind again that can't be read.
 func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gk := r.GroupVersionKind().GroupKind()
 	if err := res.failure(gk); err != nil {
@@ -129,15 +128,14 @@ func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstruc
 	}
 	u, err := res.reader.Get(ctx, r)
 	if err != nil && !isAbsent(err) && !isRefused(err) {
-		err = res.failing(gk, err)
+		err = res.recordFailure(gk, err)
 	}
 
 	return u, err
 }
 
-// checkReadable fails if Velero can't read what r names, which exists, by itself: an API server
-// lists from memory what it can't convert any more. It is tried once for each kind that a webhook
-// converts.
+// checkReadable fails if Velero can't read the live object r singly: an API server lists from its
+// cache what it can't convert any more. It tries one object of each kind that a webhook converts.
 func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	gvk := r.GroupVersionKind()
 	gk := gvk.GroupKind()
@@ -150,23 +148,22 @@ func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	res.checkedKinds.Add(gk, true)
 	v, err := res.reader.Versions(ctx, gk)
 	if err != nil || !v.Converts(gvk.Version) {
-		return nil //nolint:nilerr // It is as good as what was listed.
+		return nil //nolint:nilerr // The list is good enough.
 	}
 	if _, err := res.reader.Get(ctx, r); xp.IsConversion(err) {
-		return res.failing(gk, err)
+		return res.recordFailure(gk, err)
 	}
 
 	return nil
 }
 
-// isAbsent reports whether an error says that there is no such object, or no object of the kind at
-// all.
+// isAbsent reports whether an error means that an object or its kind does not exist.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// isRefused reports whether the API server does not take a request for what it asks for. That says
-// nothing of other objects of the kind: a tenant can write any name.
+// isRefused reports whether an error concerns the request only, and no other object of the kind: a
+// tenant can write any name.
 func isRefused(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is known of the kinds of a provider names an MR, unless somebody or another MR speaks
-// against it.
+// The rule of a kind names an MR, unless a setting or another MR contradicts it.
 func TestTreeKnowsKinds(t *testing.T) {
 	type want struct {
-		// Name is the external-name of the stored copy, Warns are parts of the warnings. Doubted
-		// says that the copy is noted to have none by what is known, and Unnamed that it needs
-		// none.
+		// Name is the external-name of the stored copy, and Warns are parts of the warnings.
+		// Doubted means that the copy records that the rule does not count, and Unnamed that it
+		// needs no name.
 		Name             string
 		Warns            []string
 		Doubted, Unnamed bool
@@ -102,7 +101,7 @@ func TestTreeKnowsKinds(t *testing.T) {
 			want:   want{Warns: []string{unsure + "its provider calls another of its kind the same"}, Doubted: true},
 		},
 		"Unknown": {reason: "Without an id nothing follows.", mr: unnamed("", vpc), want: want{Warns: []string{"nothing says which external resource"}}},
-		"InFlight": {
+		"CreatePending": {
 			reason: "An id of earlier says nothing.", want: want{Warns: []string{"is being created"}},
 			mr: unnamed("vpc-1", vpc, xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},

@@ -11,14 +11,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// leftovers names the Usages of an XR that a restore would not bring back: those that it does not
-// list any more, and those that are being deleted, of which Velero says in its log that there is
-// one, but not which. That they can't be listed is a warning too: the XR would be missing in the
-// backup otherwise.
+// leftovers warns of the Usages of an XR that a restore would not bring back: those that it does
+// not list any more, and those that are being deleted, which Velero's log counts but does not name.
+// If they can't be listed, it warns too, since an error would leave the XR out of the backup.
 func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
-		return // Which ones it does not list any more can't be told.
+		return // Without them it is unknown which Usages are left.
 	}
 	listed := map[xp.ID]bool{}
 	for _, r := range refs {
@@ -50,8 +49,8 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	}
 }
 
-// composedUsages are the Usages that XRs composed: by the XR that controls them and, those that
-// nobody does, by the name of the XR in their label.
+// composedUsages are the Usages that XRs composed, by the UID of their controller. Those without a
+// controller are by the name of the XR in their label.
 type composedUsages struct {
 	controlled map[types.UID][]*unstructured.Unstructured
 	lost       map[string][]*unstructured.Unstructured
@@ -75,12 +74,12 @@ func (c composedUsages) add(u *unstructured.Unstructured) {
 	c.lost[root] = append(c.lost[root], u)
 }
 
-// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists
-// each kind once, whether that succeeds or not.
+// usages returns the Usages that XRs composed in a namespace, in all if it is "". It lists each
+// kind once, also if that fails.
 func (res *Resolver) usages(ctx context.Context, namespace string) composedUsages {
 	key := listKey{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
 	if all, ok := res.lists.Get(key); ok {
-		return all.(composedUsages) //nolint:forcetypeassert // Nothing else is put in.
+		return all.(composedUsages) //nolint:forcetypeassert // The cache has only these.
 	}
 	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
 	for _, gk := range xp.UsageKinds() {
@@ -105,7 +104,7 @@ func (res *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespac
 	return res.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
 }
 
-// addLeftover remembers a Usage to warn of.
+// addLeftover records a Usage to warn of.
 func (f *found) addLeftover(xr xp.Composite, usage *unstructured.Unstructured, why string) {
 	f.left = append(f.left, warning{of: xp.RefTo(xr.Unstructured), to: xp.RefTo(usage), why: why + ". It protects " + xp.Protected(usage) +
 		"; if that is not in use any more, clear it with: " + xp.ClearUsage(usage)})

@@ -17,13 +17,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// protected is a cluster that serves one kind of Usage.
+// A protected cluster serves one kind of Usage.
 type protected struct {
 	*cluster
 
 	usages []*unstructured.Unstructured
 	lists  int
-	// refusal is what a list of them fails with.
+	// refusal is the error of a list of them.
 	refusal error
 }
 
@@ -61,14 +61,14 @@ func TestLeftovers(t *testing.T) {
 		usage  *unstructured.Unstructured
 		want   string
 	}{
-		"Listed":      {reason: "What an XR lists is its own.", xr: xptest.With(x, xptest.Refs(mine)), usage: mine},
-		"Dropped":     {reason: "What it has dropped is left out.", xr: x, usage: mine, want: "the XR composed it and does not list it any more"},
-		"Terminating": {reason: "What is being deleted is not backed up.", xr: xptest.With(x, xptest.Refs(mine)), usage: xptest.With(mine, xptest.Deleting()), want: "it is being deleted"},
-		"Lost":        {reason: "Whether it is one without its XR nobody knows before the end of a restore.", xr: x, usage: usage()},
-		"LostGoing":   {reason: "But it is not backed up when it is being deleted.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
-		"OfTheTree":   {reason: "It is named once, with the XR at the top.", xr: child, usage: usage(xptest.Deleting())},
-		"Namesake":    {reason: "Nor with an XR below that has the name of that at the top.", xr: namesake, usage: usage(xptest.Deleting())},
-		"Theirs":      {reason: "Another's is named with the other.", xr: xptest.XR("y"), usage: mine},
+		"Listed":       {reason: "What an XR lists is its own.", xr: xptest.With(x, xptest.Refs(mine)), usage: mine},
+		"Dropped":      {reason: "What it has dropped is left out.", xr: x, usage: mine, want: "the XR composed it and does not list it any more"},
+		"Terminating":  {reason: "What is being deleted is not backed up.", xr: xptest.With(x, xptest.Refs(mine)), usage: xptest.With(mine, xptest.Deleting()), want: "it is being deleted"},
+		"Lost":         {reason: "Whether it is one without its XR nobody knows before the end of a restore.", xr: x, usage: usage()},
+		"LostDeleting": {reason: "But it is not backed up when it is being deleted.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
+		"OfTheTree":    {reason: "It is named once, with the XR at the top.", xr: child, usage: usage(xptest.Deleting())},
+		"Namesake":     {reason: "Nor with an XR below that has the name of that at the top.", xr: namesake, usage: usage(xptest.Deleting())},
+		"Anothers":     {reason: "Another's is named with the other.", xr: xptest.XR("y"), usage: mine},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// What is only warned of must not cost the backup what it is warned of.
+// A failed check for Usages must not cost the backup the XR.
 func TestLeftoversThatCannotBeListed(t *testing.T) {
 	x := xptest.XR("x")
 	objects, items := platform()

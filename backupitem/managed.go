@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// identify warns of an MR that nothing says for sure which external resource it manages. If it is
-// known that what its provider calls that is the external-name, it writes it onto the stored copy.
-// The live MR is its owner's to mend.
+// identify warns of an MR whose external resource is not known for sure. If its external-name
+// follows from the ID in its status, it writes that onto the stored copy. The live MR is for its
+// owner to correct.
 func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) {
 	if !xp.IsManaged(u) || xp.IsComposite(u) || xp.IsClaim(u) {
 		return
@@ -37,7 +37,7 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 	}
 }
 
-// identifyUnnamed is identify for an MR without an external-name, of which there may be an external
+// identifyUnnamed is identify for an MR without an external-name that may have an external
 // resource.
 func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured, identity xp.Identity, backup *velerov1.Backup) {
 	gk := u.GroupVersionKind().GroupKind()
@@ -47,7 +47,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 			of: xp.RefTo(u), what: "the settings " + setting.NameFromID + " and " + setting.NameUnnamed,
 			why: err.Error() + ". It is stored as without them. Correct the settings, then back up again",
 		}.warn(t.log)
-		settings.NoneKnown = true // Somebody may have said so.
+		settings.NoneKnown = true // A setting may require it.
 	}
 	id, _ := xp.ProviderID(u)
 	name, known := externalname.Of(gk, id, settings)
@@ -67,7 +67,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 	}
 }
 
-// identifyByID is identifyUnnamed for an MR that has what its provider calls its external resource.
+// identifyByID is identifyUnnamed for an MR with an ID in its status.
 func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) {
 	gk := u.GroupVersionKind().GroupKind()
 	why := ""
@@ -92,14 +92,13 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	}
 }
 
-// unidentifiedText is what comes of an MR without a sure identity, and what to do.
+// unidentifiedText is what happens to an MR without a sure identity, and the next step.
 const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. " +
 	"Set its annotation " +
 	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 
-// whyUntrusted returns why no external-name can be made of an MR's id, "" if one can: all others of
-// the kind that have both have the one that follows from the other. If it is known how that is for
-// the kind, there need not be others.
+// whyUntrusted returns why an MR's ID gives no external-name, "" if it does. All other MRs of the
+// kind that have both must have matching ones. If the kind's rule is known, no others are needed.
 func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) string {
 	p, err := t.resolver.peerNamesOf(ctx, u, known)
 	switch {
@@ -118,23 +117,22 @@ func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, i
 	}
 }
 
-// peerNames are what the MRs of a kind say of the two names that each of them has.
+// peerNames are the external-names and IDs of the MRs of a kind.
 type peerNames struct {
-	// nameOf returns the external-name that follows from an id.
+	// nameOf returns the external-name for an ID.
 	nameOf func(id string) string
-	// agree says that one that its provider has found has the one that follows from the other, and
-	// differ names one that has not.
+	// agree means that the names of an MR match that its provider has found, and differ names an MR
+	// whose names don't.
 	agree  bool
 	differ string
-	// named are the external-names, and the ids of those that have one. An id is "" if there is
-	// none.
+	// named has the IDs by external-name, "" for an MR without an ID.
 	named map[string][]string
-	// nameless says how many without an external-name have the id.
+	// nameless has the number of MRs without an external-name, by ID.
 	nameless map[string]int
 }
 
-// isTaken reports whether another manages what the id and the external-name are of. Where the
-// external-name is a part of the id only, others may have the same.
+// isTaken reports whether another MR manages the external resource. If the external-name is only a
+// part of the ID, several may have it.
 func (p *peerNames) isTaken(id, external string, known bool) bool {
 	if !known {
 		external = id
@@ -153,7 +151,7 @@ func (p *peerNames) add(mr *unstructured.Unstructured) {
 		return
 	}
 	ids := p.named[name]
-	if id != name { // Most have the same for both, and there can be very many.
+	if id != name { // Most MRs have the same for both, and there can be very many.
 		ids = append(ids, id)
 	}
 	p.named[name] = ids
@@ -164,14 +162,14 @@ func (p *peerNames) add(mr *unstructured.Unstructured) {
 	case p.nameOf(id) != name:
 		p.differ = xp.String(mr)
 	case synced.Status == "True":
-		// Anybody can write an external-name; only with one that is right does the provider find
+		// Any user can write an external-name. Only with a correct one does the provider find
 		// anything.
 		p.agree = true
 	}
 }
 
-// peerNamesOf reads the MRs of u's kind, once. The external-name follows from the id as it is known
-// of the kind, else it is the id.
+// peerNamesOf reads the MRs of u's kind, once. If the kind's rule is known, it gives the
+// external-name for an ID, else the ID is the name.
 func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peerNames, error) {
 	gk := u.GroupVersionKind().GroupKind()
 	key := listKey{GroupKind: gk, selector: "peers"}
@@ -179,7 +177,7 @@ func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructur
 		key.selector = "known"
 	}
 	if p, ok := res.lists.Get(key); ok {
-		return p.(peerNames), nil //nolint:forcetypeassert // Nothing else is put in.
+		return p.(peerNames), nil //nolint:forcetypeassert // The cache has only these.
 	}
 	p := peerNames{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
 	if known {
@@ -197,7 +195,7 @@ func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructur
 	return p, nil
 }
 
-// keepConditions gives a trimmed copy of u what of its status says how well it is.
+// keepConditions copies the conditions Ready and Synced of u to a trimmed copy of it.
 func keepConditions(trimmed, u *unstructured.Unstructured) {
 	var conditions []any
 	for _, t := range []string{xp.ConditionReady, xp.ConditionSynced} {

@@ -20,8 +20,7 @@ const (
 	ended = "2026-01-02T03:04:06Z"
 )
 
-// unnamed is an MR that its provider calls by the id, "" if it does not, and that has no
-// external-name.
+// unnamed returns an MR with an ID, "" for none, and without an external-name.
 func unnamed(id string, o ...xptest.Option) *unstructured.Unstructured {
 	mr := xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ended)}, o...)...)
 	if id != "" {
@@ -31,17 +30,17 @@ func unnamed(id string, o ...xptest.Option) *unstructured.Unstructured {
 	return mr
 }
 
-// named is another MR, with both names.
+// named returns another MR, with both names.
 func named(object, externalName, id string, o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.MR(object, append([]xptest.Option{
 		xptest.Annotated(xp.AnnotationExternalName, externalName), xptest.Reconciled(), xptest.Field(id, "status", "atProvider", "id"),
 	}, o...)...)
 }
 
-// fromID has the setting name the kind.
+// fromID returns the setting with the kind.
 func fromID(kinds string) map[string]string { return map[string]string{"external-name-from-id": kinds} }
 
-// isNoted reports whether the stored copy of an MR is noted to need no name.
+// isNoted reports whether the stored copy of an MR records that it needs no name.
 func isNoted(u *unstructured.Unstructured) bool {
 	noted, _, _ := unstructured.NestedBool(u.Object, "metadata", xp.FieldUnnamed)
 
@@ -52,16 +51,16 @@ func withoutName(kinds string) map[string]string {
 	return map[string]string{"without-external-name": kinds}
 }
 
-// An MR of which nothing says which external resource it manages is named, and its stored copy has
-// what is known for sure.
+// A warning names an MR whose external resource is unknown, and its stored copy has what is known
+// for sure.
 func TestTreeIdentifies(t *testing.T) {
 	type want struct {
 		// Name is the external-name of the stored copy, Warns are parts of the warnings, and Lists
-		// is how often its kind is listed.
+		// is how often the kind is listed.
 		Name  string
 		Warns []string
 		Lists int
-		// Unnamed says that the stored copy is noted to need no name.
+		// Unnamed means that the stored copy records that it needs no name.
 		Unnamed bool
 	}
 	const sure, unsure = "its stored copy has it from status.atProvider.id", "is not known"
@@ -84,14 +83,14 @@ func TestTreeIdentifies(t *testing.T) {
 			reason: "Upjet may still be creating it.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}}}`)),
 			want: want{Name: "b", Warns: []string{"A restore of this backup lets it only observe"}},
 		},
-		"Unborn": {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
-		"InFlight": {
+		"NeverCreated": {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
+		"CreatePending": {
 			reason: "Only the cloud knows.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending), want: want{Warns: []string{"is being created"}},
 		},
-		"InFlightNamed": {
+		"CreatePendingNamed": {
 			reason: "A name that was written before says nothing.", mr: xptest.MR("b", pending), want: want{Name: "b", Warns: []string{"is being created"}},
 		},
-		"InFlightID": {
+		"CreatePendingID": {
 			reason: "An id of earlier neither.", want: want{Warns: []string{"is being created"}}, others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
 			mr: unnamed("vpc-1", xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},
@@ -118,7 +117,7 @@ func TestTreeIdentifies(t *testing.T) {
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", xptest.Synced("False", "ReconcileError", ""))},
 			want:   want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 		},
-		"PeerInFlight": {
+		"PeerCreatePending": {
 			reason: "What is in the making says nothing.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", pending), named("p", "p", "arn:3", pending)},
 		},
@@ -153,7 +152,7 @@ func TestTreeIdentifies(t *testing.T) {
 			reason: "A kind of another group is another.", mr: unnamed(""), settings: withoutName("Bucket.example.org"),
 			want: want{Warns: []string{"if none of its kind ever has one, add Bucket.cloud.example.org to the setting without-external-name"}},
 		},
-		"UnnamedInFlight": {
+		"UnnamedCreatePending": {
 			reason: "Whether it was created nobody knows all the same.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending),
 			settings: withoutName("Bucket.cloud.example.org"), want: want{Warns: []string{"is being created"}},
 		},
@@ -201,7 +200,7 @@ func TestTreeIdentifies(t *testing.T) {
 	}
 }
 
-// The MRs of a kind are read once for all that have lost their names.
+// The MRs of a kind are read once for all that lack a name.
 func TestPeersAreReadOnce(t *testing.T) {
 	c := clusterOf(named("o", "vpc-2", "vpc-2"))
 	log, _ := logtest.NewNullLogger()
@@ -219,7 +218,7 @@ func TestPeersAreReadOnce(t *testing.T) {
 	c.checkCost(t)
 }
 
-// That its peers can't be read is no reason to lose an MR.
+// An MR is backed up also if its peers can't be read.
 func TestTreeBacksUpWithoutPeers(t *testing.T) {
 	c := clusterOf()
 	log, hook := logtest.NewNullLogger()
@@ -235,7 +234,7 @@ func TestTreeBacksUpWithoutPeers(t *testing.T) {
 	}
 }
 
-// A setting that can't be read costs what it would have been for, and nothing else.
+// An unreadable setting turns off its own feature only.
 func TestTreeWarnsOfBadSettings(t *testing.T) {
 	c := clusterOf(named("o", "vpc-2", "vpc-2"))
 	c.settings = fromID("vpcs")
@@ -250,8 +249,8 @@ func TestTreeWarnsOfBadSettings(t *testing.T) {
 	}
 }
 
-// The stored copy of an XR says how well each resource is that it composes, and no other.
-func TestTreeNotesWellness(t *testing.T) {
+// The stored copy of an XR has the conditions of what it composes, and of no other.
+func TestTreeNotesConditions(t *testing.T) {
 	runsOn, _ := platform()
 	x := xptest.XR("x")
 	well := xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"True"}]}}`)

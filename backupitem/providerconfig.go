@@ -13,12 +13,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// providerConfig adds the ProviderConfig that an MR is reconciled with. A cluster-scoped one is the
-// platform's, as a Composition is, and has no credentials in it.
+// providerConfig adds the ProviderConfig of an MR. A cluster-scoped one is the platform's, as a
+// Composition is, and has no credentials in it.
 func (res *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
 	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if err != nil || ref["name"] == "" {
-		return // What is not a reference names nothing.
+		return // An invalid reference names nothing.
 	}
 	u, _ := res.config(ctx, f, mr, cmp.Or(ref["kind"], "ProviderConfig"), ref["name"])
 	if u == nil {
@@ -29,10 +29,9 @@ func (res *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructu
 	}
 }
 
-// config returns what configures the provider of an MR, nil if there is none; ok is false if that
-// is not known, which is what f then says. An MR does not say which group its kind is in: it is the
-// MR's own or, in a family of providers, what is left of that without its first parts
-// (s3.aws.upbound.io has that of aws.upbound.io).
+// config returns the config of an MR's provider, nil if there is none. ok is false if it can't be
+// read, which f records. An MR does not name the group of its config. That is the MR's own or, in a
+// family of providers, a parent of it (aws.upbound.io for s3.aws.upbound.io).
 func (res *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
 	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: kind}
 	for more := true; more && xp.IsCustomGroup(gk.Group); _, gk.Group, more = strings.Cut(gk.Group, ".") {
@@ -41,7 +40,7 @@ func (res *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unst
 		if err != nil {
 			f.addUnreadable(r, err)
 
-			return nil, false // It may be the one, and another of its name another's.
+			return nil, false // This group may have it, and another's of the same name would be wrong.
 		}
 		if !served {
 			continue
@@ -61,8 +60,7 @@ func (res *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unst
 	return nil, true
 }
 
-// credentials adds the Secret that a ProviderConfig takes its credentials from, if the settings ask
-// for it.
+// credentials adds the Secret with a ProviderConfig's credentials, if the settings ask for it.
 func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backup) {
 	ref, ok := credentialsOf(f.of)
 	if !ok {
@@ -82,8 +80,8 @@ func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backu
 	}
 }
 
-// credentialsOf returns the Secret that a ProviderConfig takes its credentials from, in its own
-// namespace if it has one, or a StoreConfig of another cluster.
+// credentialsOf returns the Secret with the credentials of a ProviderConfig, or of a StoreConfig of
+// another cluster. It is in the config's own namespace if that has one.
 func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
 	path := []string{"spec", "credentials", "secretRef"}
 	if config.GetKind() == xp.KindStoreConfig {
@@ -98,8 +96,8 @@ func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
 	return r, r.Namespace != "" && r.Name != ""
 }
 
-// credentials adds the Secret with a ProviderConfig's credentials. Somebody asked for it, so it is
-// taken wherever it is, as connection secrets are.
+// credentials adds the Secret with a ProviderConfig's credentials. The user asked for it, so it is
+// taken from any namespace, as connection secrets are.
 func (res *Resolver) credentials(ctx context.Context, f *found, ref xp.Ref) {
 	s, err := res.get(ctx, ref)
 	switch {

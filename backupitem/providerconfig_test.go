@@ -69,7 +69,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 		"Nameless":  {reason: "What has no name names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
 		"API": {
 			reason: "That it could not be read costs the backup that, and not the MR.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName),
-			want: result{Left: []string{lost("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
+			want: result{Left: []string{unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
 		},
 		"KeptOut": {
 			reason: "What a person keeps out of backups stays out.", item: xptest.MR("b", byName),
@@ -83,14 +83,14 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 	c.down = true
 	got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{})
 	want := []string{
-		lost("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), lost("ProviderConfig default", "ProviderConfig.cloud.example.org"),
+		unreadableWarning("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org"),
 	}
 	if diff := cmp.Diff(want, got.Left); got.Stored == nil || diff != "" {
 		t.Errorf("Groups that could not be asked for are named: -want, +got:\n%s", diff)
 	}
 }
 
-// All MRs of a backup share what they are reconciled with, so it is in no block of theirs.
+// The MRs of a backup share their ProviderConfigs, so these are in none of their blocks.
 func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
 	items, err := NewItemBlock(NewResolver(clusterOf(config)), nil).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
@@ -99,7 +99,7 @@ func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	}
 }
 
-func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
+func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 	config := func(namespace, credentials string) *unstructured.Unstructured {
 		return xptest.Object("m.example.org/v1", "ProviderConfig", namespace, "default", xptest.JSON(`{"spec":{"credentials":`+credentials+`}}`))
 	}

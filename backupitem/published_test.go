@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A restore whose filters leave a connection secret out can know by the item only that there is one
-// to wait for.
+// A restore that excludes a connection secret knows only from the item that there is one.
 func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 	mr, local := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
 	xr, claim := xptest.XR("x", xptest.PublishesTo("infra", "s")), xptest.Claim("o", xptest.PublishesTo("", "s"))

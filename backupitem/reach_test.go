@@ -16,10 +16,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What Velero excludes from every backup, by resource or, if nobody has chosen resources, by scope.
+// snapshots and contents are what Velero excludes from every backup, by resource or, without
+// resource filters, by scope.
 const snapshots, contents = "volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"
 
-func TestReaches(t *testing.T) {
+func TestIncludesSecretsOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		spec   velerov1.BackupSpec
@@ -45,13 +46,13 @@ func TestReaches(t *testing.T) {
 		"ExcludedNamespace": {reason: "So has whoever excludes the namespace.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"inf*"}}},
 		"OtherNamespace":    {reason: "Another is another.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"team-b"}}, want: true},
 	} {
-		if got := reaches(&velerov1.Backup{Spec: tc.spec}, "infra"); got != tc.want {
+		if got := includesSecretsOf(&velerov1.Backup{Spec: tc.spec}, "infra"); got != tc.want {
 			t.Errorf("%s: %s\ngot %v, want %v", name, tc.reason, got, tc.want)
 		}
 	}
 }
 
-// Credentials are taken from wherever they are if somebody asks for them, and only then.
+// Credentials are taken from any namespace, and only if a setting asks for it.
 func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 	config := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("m.example.org/v1", "ProviderConfig", namespace, "default",
@@ -68,7 +69,7 @@ func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 	type want struct {
 		Items []velero.ResourceIdentifier
 		Left  []string
-		// Beyond is the mark that has Velero look beyond its filters.
+		// Beyond is the annotation that makes Velero look beyond its filters.
 		Beyond string
 	}
 	cases := map[string]struct {

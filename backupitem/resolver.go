@@ -16,92 +16,90 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Reader reads the cluster that is backed up. Its errors are ones that apierrors.IsNotFound and
-// meta.IsNoMatchError know.
+// A Reader reads the cluster that is backed up. apierrors.IsNotFound and meta.IsNoMatchError are
+// true of its errors for what does not exist.
 type Reader interface {
 	setting.Source
 	Kinds
 
 	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
-	// Each calls the function with what the options select of a kind, in the namespace or, if that
-	// is "", in all of them.
+	// Each calls the function for each object of a kind that the options select, in the namespace
+	// or, if that is "", in all.
 	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
 }
 
-// Kinds are those that a cluster serves.
+// Kinds know the kinds that a cluster serves.
 type Kinds interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 	// Served returns the version in which a kind is served; ok is false if it is not.
 	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
-	// Versions returns what the CRD of a kind says of its versions, the zero value if there is
-	// none.
+	// Versions returns the versions of a kind's CRD, the zero value if there is none.
 	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
 }
 
-// Resolver finds what belongs to an item. It remembers what it has read for a while: the action for
-// item blocks and the one that backs up ask for the same, one right after the other.
+// Resolver finds what belongs to an item. It caches what it reads, since the ItemBlockAction and
+// the BackupItemAction need the same, one right after the other.
 type Resolver struct {
 	reader Reader
 	read   *objectCache
 	lists  *lru.Cache
-	// missed counts what was not in a list.
+	// missed counts the objects that were missing in a list.
 	missed *lru.Cache
-	// failed is why something could not be read, and excludedNamespaces tells of namespaces whether
-	// they have the label that keeps what is in them out of backups.
+	// failed has reasons for failed reads. excludedNamespaces has, by namespace, whether it has
+	// excludeLabel.
 	failed, excludedNamespaces *lru.Cache
-	// checkedKinds are the kinds of which it was tried whether one object can be read by itself.
+	// checkedKinds are the kinds of which one object was read singly.
 	checkedKinds *lru.Cache
-	// asked counts how often Velero was asked for what many objects run on.
+	// asked counts how often Velero was asked for a shared item.
 	asked map[xp.Item]int
-	// begun are the items that Velero has begun to back up.
+	// begun are the items whose backup has begun.
 	begun map[xp.Item]bool
-	// told are those items that others can name too of which a warning says that they are left out.
-	told map[xp.Item]bool
-	// active is what has kinds of MRs served, and policies are all that activate any, once they
-	// were read.
+	// reported are the shared items that a warning has named as left out.
+	reported map[xp.Item]bool
+	// active has what activates kinds of MRs, and policies all activation policies, nil until they
+	// are read.
 	active   map[schema.GroupKind]activation
 	policies *[]*unstructured.Unstructured
-	// inputsIn are the first namespaces in which MRs have their providers read Secrets.
+	// inputsIn are the namespaces that have a list of their own for Secrets that providers read.
 	inputsIn map[string]bool
 	mu       sync.Mutex
 
-	// filters are those by resource of the backup, once they were asked for, and unfiltered is why
-	// those of its resource policy are not among them.
-	filters                   resources
-	unfiltered                error
-	filtering, toldUnfiltered sync.Once
+	// filters are the backup's resource filters once they were read. policyErr is why they lack
+	// those of its resource policy.
+	filters                       resources
+	policyErr                     error
+	filtering, reportedUnfiltered sync.Once
 
-	// packing is what unpacks of the lists wait for.
+	// packing protects the packer while lists are unpacked.
 	packing sync.RWMutex
 	packer  *pack.Packer
 }
 
-// Objects and lists of them that are remembered. It bounds the memory for a backup of any size,
-// whatever names are in it.
+// Bounds of the caches. They bound the memory for a backup of any size, with any names.
 const (
 	maxObjects  = 256
 	maxLists    = 64
 	maxCounters = 4096
-	// maxSingleReads is how many objects of a kind are read by themselves before all of the kind
-	// are: an XR can list thousands that don't exist.
+	// maxSingleReads is how many missing objects of a kind are read singly before the whole kind is
+	// listed: an XR can list thousands that don't exist.
 	maxSingleReads = 50
-	// maxRequests is how often Velero is asked for what many objects run on. An item that it fails
-	// to get costs it the object that asked, so one time is not enough.
+	// maxRequests is how often Velero is asked for a shared item. If Velero can't get it, it leaves
+	// out the item that asked, so once is not enough.
 	maxRequests = 3
 )
 
-// NewResolver returns a Resolver that read from the cluster that is backed up.
+// NewResolver returns a Resolver for the cluster that the Reader reads.
 func NewResolver(reader Reader) *Resolver {
 	return &Resolver{
 		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
 		checkedKinds: lru.New(failures), excludedNamespaces: lru.New(maxCounters),
-		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, inputsIn: map[string]bool{},
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, reported: map[xp.Item]bool{}, inputsIn: map[string]bool{},
 		packer: pack.New(), active: map[schema.GroupKind]activation{},
 	}
 }
 
-// of returns what belongs to an item. What can't be found out is part of it: the item itself is
-// backed up in any case, as Velero alone would.
+// of returns what belongs to an item. Errors are part of it: the item itself is backed up in any
+// case, as Velero alone would.
 func (res *Resolver) of(ctx context.Context, u *unstructured.Unstructured) *found {
 	f := newFound(u)
 	switch {
@@ -131,11 +129,11 @@ func (res *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 		return u, nil
 	}
 	if len(r.Name) > longestName || len(r.Namespace) > longestName {
-		return nil, nil //nolint:nilnil // Not there is an answer.
+		return nil, nil //nolint:nilnil // nil means that there is none.
 	}
 	u, err := res.fetch(ctx, r)
 	if isAbsent(err) {
-		return nil, nil //nolint:nilnil // Not there is an answer.
+		return nil, nil //nolint:nilnil // nil means that there is none.
 	}
 	if err != nil {
 		return nil, err
@@ -145,8 +143,8 @@ func (res *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 	return u, nil
 }
 
-// remember keeps an object for those that ask for it next, without what none of them does: data,
-// who manages which field, and of its status all but how well it is.
+// remember caches an object without what no caller reads: data, managedFields, and the status but
+// for its conditions.
 func (res *Resolver) remember(u *unstructured.Unstructured) {
 	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
 	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
@@ -161,7 +159,7 @@ func (res *Resolver) remember(u *unstructured.Unstructured) {
 	res.read.put(kept)
 }
 
-// A listKey is what was listed at once.
+// A listKey identifies a list.
 type listKey struct {
 	schema.GroupKind
 
@@ -169,8 +167,8 @@ type listKey struct {
 	selector  string
 }
 
-// listed returns one of many objects of a kind, which are read with one list for all that the
-// options select. What is not among them is read by itself. It returns nil as get does.
+// listed returns one of many objects of a kind, which one list reads as the options select. An
+// object that is missing there is read singly. It returns nil as get does.
 func (res *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
 	if u, ok := res.read.get(r.ID()); ok {
 		return u, nil
@@ -186,21 +184,21 @@ func (res *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOp
 	return res.findInList(ctx, r, r.Namespace, metav1.ListOptions{})
 }
 
-// countMiss counts one more that was not in a list.
+// countMiss counts an object that was missing in a list, and returns the count.
 func (res *Resolver) countMiss(key listKey) int {
 	res.mu.Lock()
 	defer res.mu.Unlock()
 	n := 1
 	if before, ok := res.missed.Get(key); ok {
-		n += before.(int) //nolint:forcetypeassert // Nothing else is put in.
+		n += before.(int) //nolint:forcetypeassert // The cache has only these.
 	}
 	res.missed.Add(key, n)
 
 	return n
 }
 
-// findInList returns an object if it is among those that the options select of its kind in a
-// namespace or, if that is "", in all of them, or else nil.
+// findInList returns an object if it is in the list of a namespace, or of all if that is "", that
+// the options select; else nil.
 func (res *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
 	objects, err := res.readList(ctx, r.GroupVersionKind(), namespace, options)
 	packed, ok := objects[r.ID()]
@@ -213,14 +211,14 @@ func (res *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string,
 	return &unstructured.Unstructured{Object: packed.Unpack(nil)}, nil
 }
 
-// readList returns what the options select of a kind in a namespace, which it reads once. What
-// can't be listed has nothing.
+// readList returns what the options select of a kind in a namespace, and reads it once. It is empty
+// if the kind can't be listed.
 func (res *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
 	map[xp.ID]pack.Object, error,
 ) {
 	key := listKey{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
 	if objects, ok := res.lists.Get(key); ok {
-		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // Nothing else is put in.
+		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // The cache has only these.
 	}
 	all := map[xp.ID]pack.Object{}
 	err := res.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
@@ -236,7 +234,7 @@ func (res *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, 
 	return all, nil
 }
 
-// trim returns what links need of an object: how well it is, of an XR what it says, of others where
+// trim returns what links need of an object: its conditions, of an XR the spec, of others where
 // they publish.
 func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	t := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}}
@@ -260,8 +258,8 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return t
 }
 
-// begin takes note that Velero backs up an item, which it does once for each, if anything could ask
-// for it. An item whose kind is not known is asked for again.
+// begin records that Velero backs up an item, which happens once for each, if another can request
+// it. An item of an unknown kind is requested again.
 func (res *Resolver) begin(u *unstructured.Unstructured) {
 	if !xp.IsComposed(u) && !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsProviderConfig(u) {
 		return
@@ -273,11 +271,10 @@ func (res *Resolver) begin(u *unstructured.Unstructured) {
 	}
 }
 
-// due returns those of the items that Velero is to be asked for: not what it has begun to back up,
-// nor those of the shared ones that it was asked for maxRequests enough. What is not in the block
-// of the object that asks it gets from the API server each time, before it sees that it has it
-// (velero pkg/backup/item_backupper.go, executeActions); and what a tree composes is mostly in
-// another, which came before.
+// due returns the items to request from Velero: none whose backup has begun, and a shared one at
+// most maxRequests times. Velero gets an item outside of the block from the API server each time
+// before it finds that it has it (velero pkg/backup/item_backupper.go, executeActions). What a tree
+// composes is mostly in another block, which came before.
 func (res *Resolver) due(items, shared []xp.Item) []xp.Item {
 	res.mu.Lock()
 	defer res.mu.Unlock()
@@ -292,8 +289,7 @@ func (res *Resolver) due(items, shared []xp.Item) []xp.Item {
 	})
 }
 
-// item returns a live object as Velero names it; ok is false if that can't be found out, which is
-// what f then says.
+// item returns a live object as Velero names it. ok is false if that is unknown, which f records.
 func (res *Resolver) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
 	gvr, _, err := res.resource(u.GroupVersionKind())
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// However many resources an XR composes, and however many XRs there are, the API server is asked
-// once for each kind: a backup of a thousand XRs with a hundred MRs each would otherwise ask a
-// hundred thousand times.
+// Each kind costs one list for all XRs. A backup of a thousand XRs with a hundred MRs each would
+// otherwise make a hundred thousand requests.
 func TestComposedResourcesCostOneList(t *testing.T) {
 	const xrs, mrs = 3, 50
 	objects, _ := platform()
@@ -55,8 +54,8 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 		}
 		followed += len(related)
 	}
-	// An MR brings its Secret, a claim its XR, and a few XRs the XRD, the Composition and the
-	// revision. The rest has come by itself.
+	// An MR requests its Secret, a claim its XR, and a few XRs the XRD, the Composition and the
+	// revision. The rest is not requested.
 	if want := xrs*(mrs+1) + maxRequests*3; followed != want {
 		t.Errorf("%d were followed, not %d", followed, want)
 	}
@@ -71,7 +70,7 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 	}
 }
 
-// What the list doesn't have is asked for by itself: a label can have been taken off.
+// An object that lost its label is not in the list, and is read singly.
 func TestComposedResourcesOutsideOfTheList(t *testing.T) {
 	x := xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef"))
 	unlabelled := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "labels"))
@@ -91,7 +90,7 @@ func TestComposedResourcesOutsideOfTheList(t *testing.T) {
 	}
 }
 
-// A nested XR's own resources are found in what was listed, of which only what links need is kept.
+// A nested XR's resources are found in the list, which keeps only what links need.
 func TestTrimmed(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.PublishesTo("infra", "s"), xptest.Reconciled(),
 		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]}}`))
@@ -110,7 +109,7 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
-// What Velero stores is not what links remember of it.
+// The cached copy must not change what Velero stores.
 func TestRemember(t *testing.T) {
 	xr := xptest.XR("x", xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]},"status":{"own":"dropped","conditions":[{"type":"Ready","status":"True"}]}}`))
 	stored := xr.DeepCopy()

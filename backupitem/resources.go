@@ -13,17 +13,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A scope is a backup's filters by resource for what is namespaced, or for what is not.
+// A scope has a backup's resource filters for namespaced or for cluster-scoped resources.
 type scope struct {
 	included, excluded []string
 }
 
-// leavesOut reports whether the filters leave a resource out that an action asks for.
+// leavesOut reports whether the filters exclude a resource that an action requests.
 func (s scope) leavesOut(r schema.GroupResource) bool {
 	return xp.MatchesResource(s.excluded, r) || len(s.included) > 0 && !xp.MatchesResource(s.included, r)
 }
 
-// with returns the filters with those of a resource policy, which the backup's own go before
+// with returns the filters with those of a resource policy. The backup's own take precedence
 // (velero pkg/util/collections, CombineWithPolicy).
 func (s scope) with(policy scope) scope {
 	without := func(filters, own []string) []string {
@@ -36,16 +36,16 @@ func (s scope) with(policy scope) scope {
 	}
 }
 
-// resources are a backup's filters by resource, as Velero applies them to what an action asks for
-// (velero pkg/backup/item_backupper.go, itemInclusionChecks): of what is cluster-scoped it leaves
-// out what is excluded, and what is not included only if nothing says that cluster-scoped resources
-// are in the backup.
+// resources are a backup's resource filters, as Velero applies them to what an action requests
+// (velero pkg/backup/item_backupper.go, itemInclusionChecks). Of cluster-scoped resources Velero
+// leaves out the excluded ones. It leaves out those that are not included only if nothing puts
+// cluster-scoped resources into the backup.
 type resources struct {
 	namespaced, cluster scope
 }
 
-// resourcesOf returns the filters of a backup, and an error if it can't read its resource policy,
-// whose filters are not among them then.
+// resourcesOf returns the filters of a backup. If its resource policy can't be read, they lack
+// those of the policy, and there is an error.
 func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resources, error) {
 	res.filtering.Do(func() {
 		s := backup.Spec
@@ -65,7 +65,7 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 		}
 		policy, err := res.policy(ctx, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: backup.Namespace, Name: s.ResourcePolicy.Name})
 		if err != nil {
-			res.unfiltered = err
+			res.policyErr = err
 
 			return
 		}
@@ -74,11 +74,10 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 		}}
 	})
 
-	return res.filters, res.unfiltered
+	return res.filters, res.policyErr
 }
 
-// policy reads the filters of a resource policy. Those that it has for single objects are not
-// looked at.
+// policy reads the filters of a resource policy, without those for single objects.
 func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	u, err := res.reader.Get(ctx, r)
 	if err != nil {
@@ -109,22 +108,22 @@ func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	return all, nil
 }
 
-// isFirst reports whether it is the first time that an item is to be told of which thousands of
-// others can name too.
+// isFirst reports whether an item that thousands of others can name is warned of for the first
+// time.
 func (res *Resolver) isFirst(i xp.Item) bool {
 	res.mu.Lock()
 	defer res.mu.Unlock()
-	told := res.told[i]
-	res.told[i] = true
+	reported := res.reported[i]
+	res.reported[i] = true
 
-	return !told
+	return !reported
 }
 
-// filteredOut reports whether the backup's filters by resource leave an item out.
+// filteredOut reports whether the backup's resource filters exclude an item.
 func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
 	filters, err := res.resourcesOf(ctx, backup)
 	if err != nil {
-		res.toldUnfiltered.Do(func() {
+		res.reportedUnfiltered.Do(func() {
 			f.unknown = append(f.unknown, gap{
 				of: xp.RefTo(f.of), what: "the resource policy of the backup",
 				why: err.Error() + ". What it leaves out is not named; see that Velero may read it, then back up again",

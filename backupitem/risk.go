@@ -14,12 +14,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostAtRisk is how many MRs of a kind a backup warns of one by one that are at the same risk. Of
-// more than that a person wants to know how many there are.
+// mostAtRisk is how many MRs of a kind at the same risk a backup warns of one by one. Beyond that
+// it gives the count.
 const mostAtRisk = 10
 
-// A risk is why an MR could be made a second time, or may never be found, for messages about
-// several of a kind.
+// A risk is why an external resource could be created a second time, or never be found. It is part
+// of messages about several MRs of a kind.
 type risk string
 
 const (
@@ -28,7 +28,7 @@ const (
 	riskUnfound  risk = "have an external-name under which upjet has not found anything yet"
 )
 
-// riskOf returns the risk that an MR is at; "" if it is at none.
+// riskOf returns the risk of an MR, "" if there is none.
 func riskOf(mr *unstructured.Unstructured) risk {
 	switch xp.IdentityOf(mr) {
 	case xp.CreatePending:
@@ -45,7 +45,7 @@ func riskOf(mr *unstructured.Unstructured) risk {
 	return ""
 }
 
-// risks counts the MRs that a backup has come to, by kind and by what they are at risk of.
+// risks counts the MRs of a backup so far, by kind and risk.
 type risks struct {
 	mu    sync.Mutex
 	count map[riskKey]int
@@ -68,8 +68,8 @@ func (r *risks) add(key riskKey) int {
 	return r.count[key]
 }
 
-// warnOfRisk warns of an MR at risk. Of a kind with very many it warns once of all the others, and
-// the message about each is no warning.
+// warnOfRisk warns of an MR at risk. Above mostAtRisk of a kind, it warns of all others once, and
+// logs each as info.
 func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fields logrus.Fields, message string) {
 	key := riskKey{GroupKind: u.GroupVersionKind().GroupKind(), risk: riskOf(u)}
 	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.IdentityOf(u))}).WithFields(fields)
@@ -85,8 +85,8 @@ func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fie
 	log.Info(message)
 }
 
-// warnOfOthers says how many MRs of a kind there are at a risk. All in the cluster are counted:
-// which of them this backup has is known when it has ended.
+// warnOfOthers warns of how many MRs of a kind are at a risk. It counts all in the cluster, since
+// those in the backup are known only at its end.
 func (t *Tree) warnOfOthers(ctx context.Context, u *unstructured.Unstructured, key riskKey) {
 	count := 0
 	err := t.resolver.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, func(mr *unstructured.Unstructured) {

@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Of thousands of MRs that are at one risk a person wants to know how many there are, and finds
-// each in the log all the same.
+// For thousands of MRs at one risk, one warning has the count, and the log still names each.
 func TestWarnsOnceOfVeryMany(t *testing.T) {
 	const many = 25
 	var mrs []*unstructured.Unstructured
@@ -54,7 +53,7 @@ func TestWarnsOnceOfVeryMany(t *testing.T) {
 					count[e.Level]++
 				}
 			}
-			// One of the warnings is of the MR that is at another risk.
+			// One of the warnings is of the MR at another risk.
 			if diff := cmp.Diff(map[logrus.Level]int{logrus.WarnLevel: mostAtRisk + 1, logrus.InfoLevel: many - mostAtRisk}, count); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

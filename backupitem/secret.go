@@ -11,9 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// secret adds the Secret that an object publishes its connection details in, which must be
-// controlled by it. One that was not published yet into the object's own namespace is nothing to
-// warn of.
+// secret adds the Secret in which an object publishes its connection details, if the object
+// controls it. It does not warn if a Secret in the object's own namespace is not published yet.
 func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	res.stored(ctx, f, u)
 	ref, ok := xp.SecretRef(u)
@@ -42,8 +41,8 @@ func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstr
 	}
 }
 
-// takesSecret reports whether the backup has the connection secret of an XR or MR, from what the
-// filters have left. That of a claim is made of its XR's.
+// takesSecret reports whether the filters leave the connection secret of an XR or MR in the backup.
+// A claim's is made from its XR's.
 func (f *found) takesSecret(backup *velerov1.Backup) bool {
 	ref, ok := xp.SecretRef(f.of)
 	item := secretItem(ref)
@@ -51,8 +50,8 @@ func (f *found) takesSecret(backup *velerov1.Backup) bool {
 	return ok && !xp.IsClaim(f.of) && f.published[item] && slices.Contains(f.items, item) && takesSecrets(backup)
 }
 
-// skipSecret warns of a connection secret that is not the object's own. Of one in another namespace
-// it does not tell whether it exists, and so it warns if there is none too.
+// skipSecret warns of a connection secret that is not the object's own. In another namespace, the
+// warning does not reveal whether the Secret exists.
 func (f *found) skipSecret(u *unstructured.Unstructured, ref xp.Ref, exists bool) {
 	switch {
 	case u.GetNamespace() != ref.Namespace:

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero gets what it is asked for from the API server each time, also if it has it.
-func TestTreeAsksForWhatIsDue(t *testing.T) {
+// Velero gets each requested item from the API server, also if it has it.
+func TestTreeRequestsWhatIsDue(t *testing.T) {
 	objects, shared := platform()
 	const many = 10
 	var xrs, early []*unstructured.Unstructured

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whatever a Backup asks for, an MR is stored, with its connection secret unless the Backup leaves
-// that out.
+// Whatever a Backup selects, an MR is stored, and its connection secret too unless the Backup
+// excludes that.
 func TestOddBackups(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	c := clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr)))

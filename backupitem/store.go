@@ -11,9 +11,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// stored adds where an object publishes with a secret store: the StoreConfig and, if that publishes
-// in this cluster, the Secret, which must be labelled with the object's UID. Whoever writes an
-// object can name any Secret.
+// stored adds the StoreConfig with which an object publishes and, if that publishes in this
+// cluster, the Secret. The Secret must have the label with the object's UID, since a user can name
+// any Secret.
 func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	name, store, ok := xp.StoreSecret(u)
 	if !ok {
@@ -52,7 +52,7 @@ func (res *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Uns
 	switch {
 	case err != nil:
 		f.addUnreadable(ref, err)
-	case s == nil && u.GetNamespace() != "": // It was not published yet.
+	case s == nil && u.GetNamespace() != "": // It is not published yet.
 	case s == nil || !xp.OwnsStored(u, s):
 		f.skip(u, ref, "it does not exist, or its label "+xp.LabelOwnerUID+" is not the UID of this")
 	case leavesOut(s) != "":
@@ -65,8 +65,8 @@ func (res *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Uns
 	}
 }
 
-// storeConfig returns the StoreConfig of a name with which an object publishes, as config does:
-// that of Crossplane, or of the MR's provider.
+// storeConfig returns the StoreConfig with which an object publishes, as config does: Crossplane's,
+// or the MR's provider's.
 func (res *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
 	if !xp.IsComposite(u) && !xp.IsClaim(u) {
 		return res.config(ctx, f, u, xp.KindStoreConfig, name)
@@ -80,8 +80,8 @@ func (res *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.
 	return config, err == nil
 }
 
-// noteStored writes onto the copy that is stored which Secret the backup has of what the object has
-// published with a secret store, from what the filters have left.
+// noteStored writes onto the stored copy which Secret with the object's published details the
+// filters leave in the backup.
 func (f *found) noteStored(u *unstructured.Unstructured, backup *velerov1.Backup) {
 	secret := f.stored
 	item := secretItem(secret)

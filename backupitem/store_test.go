@@ -18,8 +18,8 @@ func storeConfig(group, spec string) *unstructured.Unstructured {
 	return xptest.Object(group+"/v1alpha1", "StoreConfig", "", "default", xptest.JSON(`{"spec":`+spec+`}`))
 }
 
-// What an object has published with a secret store is its own if its UID is on it, and nothing else
-// in it says whose it is.
+// A Secret of a secret store is an object's own if it has the object's UID. Nothing else shows
+// whose it is.
 func TestTreeOfASecretStore(t *testing.T) {
 	const inInfra = `{"defaultScope":"infra"}`
 	own := storeConfig(xp.GroupSecrets, inInfra)
@@ -99,7 +99,7 @@ func TestTreeOfASecretStore(t *testing.T) {
 		},
 		"API": {
 			reason: "That it could not be read costs the backup that, and not the XR.", item: xr, cluster: clusterOf(own).without(own),
-			want: want{Left: []string{lost("StoreConfig default", "StoreConfig.secrets.crossplane.io")}},
+			want: want{Left: []string{unreadableWarning("StoreConfig default", "StoreConfig.secrets.crossplane.io")}},
 		},
 	}
 	for name, tc := range cases {
@@ -122,7 +122,7 @@ func TestTreeOfASecretStore(t *testing.T) {
 	}
 }
 
-// The list on a claim has what its tree has published.
+// The list of a claim has what its tree has published.
 func TestTreeListsWhatIsInSecretStores(t *testing.T) {
 	config := storeConfig(xp.GroupSecrets, `{"defaultScope":"infra"}`)
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.StoresTo("default", "c"))

@@ -17,22 +17,22 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Tree is the BackupItemAction that brings a claim's, an XR's or an MR's own into the backup with
-// it, and writes onto their stored copies what a restore must bring back before them: a restore
-// action sees neither the backup nor other items.
+// Tree is the BackupItemAction that adds what belongs to a claim, an XR or an MR to the backup. It
+// writes onto the stored copy what a restore must create first, since a restore action sees neither
+// the backup nor other items.
 type Tree struct {
 	resolver *Resolver
 	log      logrus.FieldLogger
 
 	settings func(of metav1.Object) (setting.Settings, error)
-	// unsettled has one warning say for all MRs that the settings can't be read.
-	unsettled sync.Once
-	risks     risks
+	// settingsWarning gives one warning for all MRs that the settings can't be read.
+	settingsWarning sync.Once
+	risks           risks
 }
 
 var _ biav2.BackupItemAction = &Tree{}
 
-// NewTree returns the action. Velero uses it for one backup.
+// NewTree returns the action. It serves one backup.
 func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
 	t := &Tree{resolver: resolver, log: log}
 	if resolver != nil {
@@ -42,8 +42,7 @@ func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
 	return t
 }
 
-// once returns settings that are not asked for again if they can't be had: what does not answer is
-// waited for, and each item would.
+// once returns settings that are not read again after an error: each item would wait for a timeout.
 func once(settings func(of metav1.Object) (setting.Settings, error)) func(of metav1.Object) (setting.Settings, error) {
 	var mu sync.Mutex
 	var failed error
@@ -62,16 +61,15 @@ func once(settings func(of metav1.Object) (setting.Settings, error)) func(of met
 // Name is not called by Velero.
 func (t *Tree) Name() string { return "tree" }
 
-// AppliesTo selects what XRs, claims and MRs can be.
+// AppliesTo selects all resources that can be XRs, claims and MRs.
 func (t *Tree) AppliesTo() (velero.ResourceSelector, error) {
 	include, exclude := xp.CustomResources()
 
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
 }
 
-// Execute returns the item as it is to be stored, and what to back up with it. It does not fail:
-// Velero would leave the item out then, and whatever has it for an additional item, which is worse
-// than to store it as Velero alone would.
+// Execute returns the item as it is to be stored, and what to back up with it. It returns no error:
+// Velero would then leave out the item, and each item that requests it.
 func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
@@ -87,8 +85,8 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.items = slices.Concat(found.shared, found.items)
 	found.reads = t.resolver.unwarned(found.reads, backup)
 	beyond := t.resolver.applyFilters(ctx, found, backup)
-	// What a tenant wrote there would have Velero take what the backup's filters leave out. On
-	// anything else it is not this plugin's to take off.
+	// A tenant's own metadata there would make Velero ignore the backup's filters. Of other objects
+	// it is not this plugin's to remove.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
 		xp.StripBackupMetadata(u)
 	}
@@ -105,7 +103,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }
 
-// Progress has nothing to tell: the action starts no operation.
+// Progress is not called: the action starts no operation.
 func (t *Tree) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
 	return velero.OperationProgress{}, biav2.AsyncOperationsNotSupportedError()
 }

@@ -19,14 +19,14 @@ import (
 // A result is what a backup takes of an item and with it.
 type result struct {
 	Items []velero.ResourceIdentifier
-	// Before is the item's list for the restore, as its stored copy has it.
+	// Before is the list for the restore on the stored copy.
 	Before   []velero.ResourceIdentifier
 	Dangling []xp.Ref
-	// Left are the refs that are not followed, with the reason.
+	// Left are the references that are not followed, with the reason.
 	Left []string
 	Err  error
 
-	// Stored is the copy that is backed up.
+	// Stored is the stored copy.
 	Stored *unstructured.Unstructured
 }
 
@@ -50,8 +50,8 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	return got
 }
 
-// lost is the warning of what the API server does not give.
-func lost(ref, kind string) string {
+// unreadableWarning returns the warning of what can't be read.
+func unreadableWarning(ref, kind string) string {
 	return ref + ": " + errAPI.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " + kind + ", then back up again"
 }
 
@@ -96,7 +96,7 @@ func TestTreeOfAnythingElse(t *testing.T) {
 		},
 		"APIOfMR": {
 			reason:  "That a Secret could not be read costs the backup the Secret, and not the MR.",
-			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{lost("Secret infra/s", "Secret")}},
+			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{unreadableWarning("Secret infra/s", "Secret")}},
 		},
 		"Unrelated": {
 			reason:  "A resource that Crossplane has nothing to do with brings nothing, and nothing is left in the place of our notes.",
@@ -120,7 +120,7 @@ func TestTreeHasNoOperations(t *testing.T) {
 	}
 }
 
-func TestTreeLeavesMarksOfOthers(t *testing.T) {
+func TestTreeKeepsAnnotationsOfOthers(t *testing.T) {
 	marked := xptest.Annotated(xp.AnnotationMustInclude, "true")
 	cases := map[string]struct {
 		reason string

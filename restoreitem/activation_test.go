@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What activates kinds is everybody's, and a tenant chooses what his XRs compose.
-func TestOrderAsksForActivations(t *testing.T) {
+// All tenants share what activates kinds, and a tenant chooses what an XR composes.
+func TestOrderRequestsActivations(t *testing.T) {
 	const policy, definition = "managedresourceactivationpolicies.apiextensions.crossplane.io//all",
 		"managedresourcedefinitions.apiextensions.crossplane.io//buckets.cloud.example.org"
 	tree := xptest.Tree(policy, definition)
@@ -70,8 +70,7 @@ func usageOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(of, "spec", "of"))
 }
 
-// An MRD comes back as active as it was, without the owners that it had: its provider takes it
-// over.
+// An MRD is restored as active as it was, without its owners: its provider takes it over.
 func TestAdoptLeavesMRDsToTheirProviders(t *testing.T) {
 	out := adopt(t, live(), xptest.ManagedDefinition("buckets", xptest.MR("b"), xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p"))),
 		restoreOf(nil))

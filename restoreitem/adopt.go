@@ -19,78 +19,74 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Cluster is the one that is restored to, as Adopt sees it.
+// A Cluster is the cluster that Adopt restores to.
 type Cluster interface {
 	setting.Source
 	LiveWriter
 	Inventory
 
-	// MarkKey returns the key that signs the marks of holds, which is in the given namespace,
-	// Velero's.
+	// MarkKey returns the key that signs marks. It is in the given namespace, Velero's.
 	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
-	// Owner finds the live object that an owner reference from a backup means, for an item in the
-	// namespace. It returns an error that apierrors.IsNotFound or meta.IsNoMatchError knows if
-	// there is none.
+	// Owner returns the live object that an owner reference of an item in the namespace means. If
+	// there is none, apierrors.IsNotFound or meta.IsNoMatchError is true of the error.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
 }
 
-// An Inventory knows what is live.
+// An Inventory reads live objects.
 type Inventory interface {
 	Requests
 
-	// Exists reports whether the object that r names was there when it was first asked about the
-	// kind.
+	// Exists reports whether r existed when its kind was first read.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
-	// Named returns the MRs of a kind that had the external-name when it was first asked about the
-	// kind.
+	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// Moved returns the MRs in namespaces of a kind that restores had created, with the
-	// external-name, when it was first asked about the kind.
+	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
+	// when the kind was first read.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
 
-// Requests know what a restore was asked for.
+// Requests read what a user asks of a restore.
 type Requests interface {
 	// ConfigMap returns the data of a ConfigMap.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
-	// Restore returns a Restore with all that it says.
+	// Restore returns a Restore with all its fields.
 	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 }
 
-// A LiveWriter changes what is live, so that what a restore brings beside it, or finds of an
-// earlier one, does no harm.
+// A LiveWriter changes live objects that would conflict with what a restore brings, or that an
+// earlier restore left unfinished.
 type LiveWriter interface {
 	Takeover
 
 	// RaiseRevision keeps the newest live revision of a Composition the newest when the given one
 	// is restored beside it.
 	RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error
-	// ReturnStatus writes those fields of a status that the object which r names is held for, by a
-	// mark that was signed with the key, and does not have.
+	// ReturnStatus writes those fields of the status that r lacks and is held for. It ignores a
+	// mark that was not signed with the key.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
-	// ReturnManagers writes back who manages what of the object that r names, which is there
-	// already, as the item says, if an earlier restore was stopped before it did.
+	// ReturnManagers writes the item's field managers back to the live object r, if an earlier
+	// restore was stopped before it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
 }
 
-// A Takeover takes over what somebody else has made before a restore could.
+// A Takeover takes over what another writer created before the restore.
 type Takeover interface {
-	// CanTakeOver reports whether the claim that r names had no XR and was nobody's when it was
-	// first asked about the kind.
+	// CanTakeOver reports whether the claim r had no XR and no hold, and was no restore's, when its
+	// kind was first read.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
-	// TakeOver gives the live XR or claim that r names what the item composed, and the labels, and
-	// holds it, if it has composed nothing yet. It returns it as Owner does from then on, nil if it
-	// is left as it is.
+	// TakeOver gives the live XR or claim r the item's composed resources and the labels, and holds
+	// it, if it has composed nothing yet. It returns the changed object as Owner does, nil if it
+	// changed nothing.
 	TakeOver(
 		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 	) (*unstructured.Unstructured, error)
 }
 
-// Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection
-// details on hold. It runs after Order, so an owner that is in the backup is live by now. Its
-// operation lifts the hold.
+// Adopt restores the owner references of an item. It holds XRs, claims and MRs that are not safe to
+// reconcile yet; its operation releases them. It runs after Order, so an owner in the backup is
+// live already.
 type Adopt struct {
 	shared
 
@@ -101,32 +97,32 @@ type Adopt struct {
 	now      func() time.Time
 
 	settings func(of metav1.Object) (setting.Settings, error)
-	// skipped are the kinds that were named as not restored.
+	// skipped are the kinds that the log names as not restored.
 	skipped sync.Map
-	// keptAsLive are the kinds of which the restore was to tell that what exists is left as it is.
+	// keptAsLive are the kinds of which a note reports that live objects stay as they are.
 	keptAsLive sync.Map
-	// warnedUnreadable says that the restore tells that nobody can read its settings.
+	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
-	// refused are the objects that were not to come back, because their XR is at work without them.
+	// refused are the objects that were not restored, because Crossplane reconciles their XR
+	// without them.
 	refused sync.Map
-	// remembered are the XRs of which nothing that they compose has come back yet, as they are in
-	// the backup.
+	// remembered are XRs of the backup, as JSON, until the first of their composed resources is
+	// restored.
 	remembered sync.Map
-	// missingSecrets are the Secrets of which the restore was to tell that providers read them, and
-	// that they are missing.
+	// missingSecrets are the missing Secrets of providers that notes name.
 	missingSecrets sync.Map
-	// missingStores are the StoreConfigs of which the restore was to tell that what is published
-	// with them is not in the cluster.
+	// missingStores are the StoreConfigs that notes name, because their store is outside of the
+	// cluster.
 	missingStores sync.Map
 	results       results
-	// rules are the resource modifiers that are for the Restore, nil until they are read.
+	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
 	rules     []modifierRule
 }
 
 var _ riav2.RestoreItemAction = &Adopt{}
 
-// NewAdopt returns the action for what the selector selects. Velero uses it for one restore.
+// NewAdopt returns the action for what the selector selects. It serves one restore.
 func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, options ...Option) *Adopt {
 	return &Adopt{shared: sharedBy(options), selector: selector, cluster: cluster, adopter: adopter, log: log, now: time.Now, settings: setting.Of(cluster)}
 }
@@ -134,10 +130,10 @@ func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter
 // Name is not called by Velero.
 func (a *Adopt) Name() string { return "2-adopt" }
 
-// AppliesTo selects what the action was made for.
+// AppliesTo returns the action's selector.
 func (a *Adopt) AppliesTo() (velero.ResourceSelector, error) { return a.selector, nil }
 
-// Execute returns the item as it is to be created, and an operation for what is held.
+// Execute returns the item to create, and the ID of an operation if the item is held.
 func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	i := &item{
 		Unstructured: &unstructured.Unstructured{Object: input.Item.UnstructuredContent()},
@@ -155,7 +151,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, err
 }
 
-// execute is Execute for an item, but for what a person has to know of it.
+// execute is Execute without the notes.
 func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	reason, err := a.skipReason(i)
 	if err != nil {
@@ -164,14 +160,14 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if reason != "" {
 		return a.skipRebuilt(i, reason)
 	}
-	forgotten := i.forgetAttempt()
+	removed := i.removeDeletionAttempt()
 	fresh, err := a.isFresh(i)
 	if err != nil {
 		return nil, err
 	}
 	i.fresh = fresh
 	if !i.isOfCrossplane() && !fresh {
-		if forgotten {
+		if removed {
 			return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 		}
 
@@ -180,14 +176,14 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := xp.CheckMetadata(i.original); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w; find out who has written to the backup", xp.String(i.original), err)
 	}
-	// What controls it may have been refused since 1-order was asked.
+	// XRDCheck may have refused the item's controller since 1-order ran.
 	if err := a.xrds.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
-	if err := a.consider(i); err != nil {
+	if err := a.applySettings(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
-	if out, err := a.findMade(i); err != nil || out != nil {
+	if out, err := a.handleLive(i); err != nil || out != nil {
 		return out, err
 	}
 	if out, err := a.copy(i); err != nil || out != nil {
@@ -197,9 +193,8 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	return a.adopt(i)
 }
 
-// findMade returns what becomes of an item that is live already and that the restore does not leave
-// to Velero, nil if it does.
-func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+// handleLive handles an item that is live already. It returns nil if Velero is to handle it.
+func (a *Adopt) handleLive(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := a.remember(i); err != nil {
 		return nil, err
 	}
@@ -211,12 +206,11 @@ func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error
 		return nil, err
 	}
 
-	return a.leave(i), nil
+	return a.keepLive(i), nil
 }
 
-// isFresh reports whether the item is to wait for a person though nothing that it has says that
-// Crossplane or a provider reconciles it: whatever is applied at the moment of a backup is like
-// that.
+// isFresh reports whether an item must be held though it shows no sign of Crossplane or a provider.
+// An object that was applied just before the backup looks like that.
 func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
@@ -239,9 +233,9 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	}
 }
 
-// consider finds out how the item is to come back, and brings back what an earlier restore was to
-// bring back of it.
-func (a *Adopt) consider(i *item) error {
+// applySettings reads the settings, recovers the external-name, and restores the status that an
+// earlier restore left out.
+func (a *Adopt) applySettings(i *item) error {
 	settings, err := a.settingsFor(i)
 	if err != nil {
 		return err
@@ -254,7 +248,7 @@ func (a *Adopt) consider(i *item) error {
 	return a.returnStatus(i)
 }
 
-// adopt gives the item its owners, and puts what must not be reconciled yet on hold.
+// adopt writes the item's owner references, and holds what must not be reconciled yet.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	a.findInputs(i)
 	held := i.holdOf(i.settings)
@@ -295,8 +289,8 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return out, nil
 }
 
-// prepare does what must be done before the item is created, and returns the ID of the operation
-// that goes on after that, "" if there is none.
+// prepare makes the changes that must precede creation. It returns the ID of the operation that
+// follows, "" if there is none.
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
@@ -312,7 +306,7 @@ func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err err
 	return operation, err
 }
 
-// refuses gives the item its owners and reports whether it must not come back.
+// refuses writes the item's owner references and reports whether the item must not be restored.
 func (a *Adopt) refuses(i *item) (bool, error) {
 	if !i.isOwned() {
 		return false, nil
@@ -324,7 +318,7 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 	return a.checkUsage(i)
 }
 
-// holdSchedule puts a hold on what starts Operations, for a person to lift.
+// holdSchedule holds what starts Operations until a user releases it.
 func (a *Adopt) holdSchedule(i *item) error {
 	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
 		xp.NewCommand(xp.Program, "release").On(i.GetName()).String()
@@ -336,8 +330,8 @@ func (a *Adopt) holdSchedule(i *item) error {
 	return nil
 }
 
-// isAdopted reports whether this restore has put an XR on hold that composes the item: then the
-// XR's operation is the item's too.
+// isAdopted reports whether this restore holds the XR that composes the item. The XR's operation
+// then covers the item.
 func (a *Adopt) isAdopted(i *item) (bool, error) {
 	ref, ok := i.controller()
 	if !ok {
@@ -352,7 +346,7 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
-// isLive reports whether Velero is about to write something of Crossplane's over what is live.
+// isLive reports whether Velero would write the item over a live object.
 func (a *Adopt) isLive(i *item) (bool, error) {
 	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() {
 		return false, nil
@@ -365,14 +359,14 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 	return live, nil
 }
 
-// conclude leaves what is live as it is, also with --existing-resource-policy=update. The
-// resourceRefs of the backup would make an XR lose what it composes now, the external-name of the
-// backup an MR what it manages now, and the Composition of the backup would be everybody's, also in
-// a restore of one namespace. What an earlier restore holds is adopted all the same.
-func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
+// keepLive keeps a live object as it is, also with --existing-resource-policy=update. With the
+// backup's resourceRefs an XR would lose what it composes now, and with its external-name an MR
+// what it manages now. The backup's Composition would apply to all namespaces, also in a restore of
+// one. What an earlier restore holds is still adopted.
+func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
 	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +
 		"delete it first, with the external resources of what it composes kept"
-	if _, told := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+	if _, reported := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
 		i.log.Warn(message)
 	} else {
 		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")
@@ -386,7 +380,7 @@ func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 	return out
 }
 
-// AreAdditionalItemsReady is not asked: the action returns no additional items.
+// AreAdditionalItemsReady is not called: the action does not wait for additional items.
 func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
 	return true, nil
 }

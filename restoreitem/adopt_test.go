@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// heldWith is u as a restore has put it on hold.
+// heldWith returns u as a restore holds it.
 func heldWith(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday"}); err != nil {
@@ -29,15 +29,15 @@ func heldWith(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// An owner is what matters of an owner reference.
+// An owner has the compared fields of an owner reference.
 type owner struct {
 	Name       string
 	UID        types.UID
 	Controller bool
 }
 
-// Crossplane deletes what is not wanted any more before it takes that off the list of its XR.
-func TestAdoptHoldsWhatAnXRAtWorkLists(t *testing.T) {
+// Crossplane deletes an unwanted resource before it removes it from the XR's list.
+func TestAdoptHoldsWhatAReconciledXRLists(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	bucket := xptest.MR("b", xptest.ControlledBy(old), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))
@@ -47,10 +47,10 @@ func TestAdoptHoldsWhatAnXRAtWorkLists(t *testing.T) {
 		hold   string
 		held   bool
 	}{
-		"AtWork": {reason: "Nobody knows whether it is still wanted.", live: live(x), held: true},
-		"Paused": {reason: "Crossplane does nothing with it.", live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
-		"Held":   {reason: "Its XR waits for it.", live: live(heldWith(x))},
-		"NoHold": {reason: "Its person wants no hold.", live: live(x), hold: "none"},
+		"Reconciled": {reason: "Nobody knows whether it is still wanted.", live: live(x), held: true},
+		"Paused":     {reason: "Crossplane does nothing with it.", live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
+		"Held":       {reason: "Its XR waits for it.", live: live(heldWith(x))},
+		"NoHold":     {reason: "Its person wants no hold.", live: live(x), hold: "none"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAdoptOwners(t *testing.T) {
 	controller := []owner{{Name: "x", UID: newUID, Controller: true}}
 	type want struct {
 		Owners []owner
-		// Dropped are the reasons, in order.
+		// Dropped are the reasons for dropped owners, in order.
 		Dropped []string
 		Err     error
 	}
@@ -105,7 +105,7 @@ func TestAdoptOwners(t *testing.T) {
 		want    want
 	}{
 		"Composed": {reason: "Its XR has another UID now.", live: live(x), item: bucket, want: want{Owners: controller}},
-		"AtWork": {
+		"Reconciled": {
 			reason: "Crossplane makes its XR its controller, if it is still wanted.", live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))), item: bucket,
 		},
 		"ComposedInXR2": {
@@ -127,7 +127,7 @@ func TestAdoptOwners(t *testing.T) {
 		},
 		"Unserved": {
 			reason: "The same if its kind is not there at all.", item: bucket,
-			live: nobody(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "XOrder"}}), want: want{Dropped: []string{"it is not in the cluster"}},
+			live: failingCluster(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "XOrder"}}), want: want{Dropped: []string{"it is not in the cluster"}},
 		},
 		"Deleting": {
 			reason: "What is owned by an XR that is being deleted is deleted with it.", live: live(xptest.With(x, xptest.Deleting())), item: bucket,
@@ -137,7 +137,7 @@ func TestAdoptOwners(t *testing.T) {
 			reason: "Any tenant can write an owner reference; the XR knows what it composes.", item: bucket,
 			live: live(heldWith(xptest.XR("x", xptest.UID(newUID)))), want: want{Dropped: []string{"the owner does not list it in its resourceRefs"}},
 		},
-		"Passing": {reason: "An owner that can't be found for now must not be lost.", live: nobody(errAPI), item: bucket, want: want{Err: errAPI}},
+		"Passing": {reason: "An owner that can't be found for now must not be lost.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
 		"Helper": {
 			reason: "An owner that is not the controller is kept in the item's own namespace.",
 			live:   live(helper, xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
@@ -174,7 +174,7 @@ func TestAdoptOwners(t *testing.T) {
 			reason: "A Usage belongs to what uses it, with which it is deleted.", live: live(helper),
 			item: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", helperRef), want: want{Owners: []owner{{Name: "helper", UID: newUID}}},
 		},
-		"NoOwners": {reason: "A revision that lost its owner before stays without.", live: nobody(errAPI), item: xptest.Revision("r", x)},
+		"NoOwners": {reason: "A revision that lost its owner before stays without.", live: failingCluster(errAPI), item: xptest.Revision("r", x)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -260,11 +260,11 @@ func TestAdoptHolds(t *testing.T) {
 		"ClaimAlone": {reason: "There is no operation of its XR if its XR did not come back.", live: live(), item: claim, want: want{Operation: claimOperation}},
 		"ClaimOfNoXR": {
 			reason: "There is no operation of its XR if it has none.",
-			live:   nobody(errAPI), item: xptest.Claim("o"), want: want{Operation: claimOperation},
+			live:   failingCluster(errAPI), item: xptest.Claim("o"), want: want{Operation: claimOperation},
 		},
 		"UnservedXR": {
 			reason: "There is no operation of its XR if that can't come back.",
-			live:   nobody(&meta.NoKindMatchError{}), item: claim, want: want{Operation: claimOperation},
+			live:   failingCluster(&meta.NoKindMatchError{}), item: claim, want: want{Operation: claimOperation},
 		},
 		"LiveXR": {
 			reason: "There is no operation of its XR if that was live all along and is not in the restore.",
@@ -284,7 +284,7 @@ func TestAdoptHolds(t *testing.T) {
 		},
 		"Passing": {
 			reason: "A failure that passes must not decide.",
-			live:   nobody(errAPI), item: claim, want: want{Err: "cannot find the XR x of OrderClaim team-a/o: " + errAPI.Error()},
+			live:   failingCluster(errAPI), item: claim, want: want{Err: "cannot find the XR x of OrderClaim team-a/o: " + errAPI.Error()},
 		},
 		"Unreadable": {
 			reason: "What has a marker that can't be read comes back all the same.", live: live(),

@@ -16,20 +16,19 @@ import (
 const choices = "to choose what becomes of copies, delete them, set the annotation " + setting.Prefix + setting.NameClone + " of a new Restore to hold, " +
 	"observe or new, and restore again; or delete the original first, with its external resources kept"
 
-// fieldOriginal is in what is logged of a copy: what it is a copy of.
+// fieldOriginal is the log field that names the original of a copy.
 const fieldOriginal = "original"
 
-// A liveDuplicate is something alive that does what an item is about to do.
+// A liveDuplicate is a live object that manages or composes what an item would.
 type liveDuplicate struct {
 	xp.Ref
 
-	// foreign says that it is in another namespace than the one which the item is a copy from: then
-	// whoever may write there can have made it so. An item may have to wait because of it, and
-	// nothing else.
+	// foreign means that it is not in the namespace of the backup that the item comes from. A user
+	// of its namespace can have forged it, so an item may have to wait for it, and nothing else.
 	foreign bool
 }
 
-// copy restores the item as a copy of something alive; nil if it is none.
+// copy restores an item that is a copy of a live object; nil if it is none.
 func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if len(i.restore.Spec.NamespaceMapping) == 0 {
 		other, err := a.movedTo(i)
@@ -48,10 +47,10 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return a.clone(i, *of, i.settings.Clone)
 }
 
-// cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore
-// of a namespace to another; nil if nothing does. For an XR or a claim that is the original, for
-// what an XR composed and for connection secrets that of the controller, and for an MR, besides,
-// any other that manages the same external resource.
+// cloneOf returns the live object of which the item is a copy in a restore to another namespace,
+// nil if there is none. An XR or a claim is a copy of its original. A composed resource or a
+// connection secret is one if its original controller is live, and an MR if any other MR manages
+// the same external resource.
 func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.
@@ -62,7 +61,7 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 		originals = append(originals, self)
 	}
 	if c, ok := xp.Controller(i.original); ok && (xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original)) {
-		// What is cluster-scoped is in no namespace, and not copied.
+		// Cluster-scoped objects are not copied.
 		originals = append(originals, xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: i.GetNamespace(), Name: c.Name})
 	}
 	for _, o := range originals {
@@ -86,16 +85,16 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	return i.duplicateAmong(named), nil
 }
 
-// duplicateAmong returns one of the MRs of a kind and external-name that manages the item's
-// external resource, nil if none does. An external-name says that only in an account, and who only
-// observes does no harm. In the namespace that the item is a copy from it is enough: the original
-// may have been given another name or providerConfig there.
+// duplicateAmong returns an MR among named that manages the item's external resource, nil if none
+// does. An external-name identifies that only within an account, and an MR that only observes does
+// no harm. In the item's original namespace the name is enough: the original may have another name
+// or ProviderConfig there by now.
 func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
 	var found *liveDuplicate
 	account := i.providerConfig()
 	for _, m := range named {
 		switch {
-		case m.ID() == i.self().ID(): // What is restored again is no copy of itself.
+		case m.ID() == i.self().ID(): // An item that is restored again is no copy of itself.
 		case m.Namespace == i.GetNamespace():
 			return &liveDuplicate{Ref: m.Ref}
 		case m.Account == account && !m.Observes && found == nil:
@@ -106,13 +105,13 @@ func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
 	return found
 }
 
-// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the
-// item's external resource; nil if there is none. What was restored to another namespace has the
-// same name, and a ProviderConfig of the same name; the original is gone since.
+// movedTo returns an MR that an earlier restore created in another namespace and that manages the
+// item's external resource; nil if there is none. It has the item's name, and a ProviderConfig of
+// the same name. The original no longer exists.
 func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	name := i.GetAnnotations()[xp.AnnotationExternalName]
 	if i.namespace == "" || name == "" || !i.isManaged() || xp.OnlyObserves(i.original) {
-		return nil, nil //nolint:nilnil // It is nowhere else, or does no harm.
+		return nil, nil //nolint:nilnil // It can't be elsewhere, or does no harm.
 	}
 	moved, err := a.cluster.Moved(context.Background(), i.GroupVersionKind(), name)
 	if err != nil {
@@ -131,7 +130,7 @@ func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	return &moved[n].Ref, nil
 }
 
-// providerConfig is the ProviderConfig of an MR where that is restored to.
+// providerConfig returns the ProviderConfig of an MR in the target namespace.
 func (i *item) providerConfig() xp.Ref {
 	account := xp.AccountOf(i.original)
 	account.Namespace = targetNamespace(account.Namespace, i.restore)
@@ -139,7 +138,7 @@ func (i *item) providerConfig() xp.Ref {
 	return account
 }
 
-// clone restores a copy of something alive.
+// clone restores a copy of a live object in the given mode.
 func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
 	switch {
@@ -153,7 +152,7 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 		reason := "it is a copy of " + of.String() + ", and what it composes only observes"
 		out, err := a.holdClone(i, of.Ref, reason)
 		if err == nil {
-			out.OperationID = noteID(i.self(), "Restored on hold: "+reason, false) // As was asked for.
+			out.OperationID = noteID(i.self(), "Restored on hold: "+reason, false) // The user asked for it, so it is no failure.
 		}
 
 		return out, err
@@ -164,8 +163,8 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 	}
 }
 
-// cloneObserving restores a copy of an MR that only observes, or one that is held where its kind
-// can't.
+// cloneObserving restores a copy of an MR that only observes. If its kind can't do that, the copy
+// is held.
 func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
 	if !xp.HasPolicies(i.original) {
 		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
@@ -182,8 +181,8 @@ func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemAc
 	return a.adopt(i)
 }
 
-// holdClone restores a copy that does nothing, and that can be deleted as if it had never been:
-// without the finalizers that would keep it until Crossplane or a provider has done its part.
+// holdClone restores a held copy without the finalizers of Crossplane and providers. A user can
+// delete it, and nothing else happens.
 func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.copied = true
 	if i.isOwned() {
@@ -195,9 +194,8 @@ func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreIte
 	return a.holdBecauseOf(i, of, reason)
 }
 
-// holdDuplicate restores an MR that does nothing until somebody has found out whether another,
-// which is not of the namespace that it is a copy from, manages its external resource. In all else
-// it is as any other.
+// holdDuplicate holds an MR until a user has found out whether another MR, which is not in the
+// item's original namespace, manages its external resource. In all else the item is like any other.
 func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
 	if refused, err := a.refuses(i); err != nil || refused {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
@@ -213,7 +211,7 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 		"the external resource, and restore again")
 }
 
-// holdBecauseOf puts a hold on an item because of something alive.
+// holdBecauseOf holds an item because of a live object.
 func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
 		return nil, err
@@ -225,15 +223,14 @@ func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, reason string) (*velero.Restor
 	i.log.Warn("Restored on hold: " + reason)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if i.isHeld() || !xp.IsComposed(i.original) {
-		out.OperationID = operationID(i.self()) // It fails, so that nobody takes the restore for complete. That of an XR is of what it composes, too.
+		out.OperationID = operationID(i.self()) // The operation fails, so that the restore does not look complete. That of an XR covers what it composes.
 	}
 
 	return out, nil
 }
 
-// cloneNew restores an XR or a claim without what it composed, and leaves that out. An MR of its
-// own makes an external resource of its own, if the provider does not take its name for that of the
-// original's.
+// cloneNew restores an XR or a claim without its composed resources, and leaves those out. A
+// standalone MR creates an external resource of its own, unless its external-name is its name.
 func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err

@@ -15,15 +15,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A copy is what becomes of an item that is restored from team-a to the namespace copy.
+// copied is the result for an item that is restored from team-a to the namespace copy.
 type copied struct {
 	Skip bool
 	Op   string
-	// Clone is what the hold says that it is a copy of, and Held whether there is a hold.
+	// Clone is the original in the hold, and Held reports whether there is a hold.
 	Clone  string
 	Held   bool
 	Paused bool
-	// Policies are the management policies.
+	// Policies are the managementPolicies.
 	Policies     []string
 	ExternalName string
 	Finalizers   []string
@@ -49,7 +49,7 @@ func toCopy() map[string]string { return map[string]string{"team-a": "copy"} }
 
 func set(clone string) map[string]string { return map[string]string{"clone": clone} }
 
-// Two objects that manage the same external resource undo each other's work, and deleting one
+// Two objects that manage the same external resource undo each other's changes, and deleting one
 // deletes the other's resource.
 func TestAdoptCopies(t *testing.T) {
 	xr := xptest.ModernXR("x")
@@ -182,8 +182,8 @@ func TestAdoptCopies(t *testing.T) {
 	}
 }
 
-// A copy that composes anew has nothing that leads to what the original composed.
-func TestAdoptNewCopiesForgetTheOriginals(t *testing.T) {
+// A copy with resources of its own must not refer to what the original composed.
+func TestAdoptNewCopiesDropReferences(t *testing.T) {
 	mr := xptest.NamespacedMR("b")
 	xr := xptest.ModernXR("x", xptest.Refs(mr), xptest.Tree("a.b//c"), xptest.Annotated("theirs", "kept"), xptest.Annotated(xp.AnnotationExternalName, "x"))
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
@@ -196,8 +196,8 @@ func TestAdoptNewCopiesForgetTheOriginals(t *testing.T) {
 		"XR":    {item: xr, want: newXR},
 		"Claim": {item: claim, want: xptest.Claim("o")},
 		"MR":    {item: free, want: newMR},
-		// What was backed up while it was held has no operation that would lift the hold, so it
-		// comes back with the settings of its own.
+		// No operation releases an item that was held at backup time, so it comes back with its own
+		// settings.
 		"HeldXR":           {item: heldWith(xr), want: newXR},
 		"HeldXROwn":        {item: heldWith(xptest.With(xr, paused, automatic)), want: xptest.With(newXR, paused, automatic)},
 		"HeldXRUnpinned":   {item: heldWith(xptest.With(xr, xptest.NeverComposed())), want: xptest.With(newXR, xptest.NeverComposed())},
@@ -257,9 +257,9 @@ func TestAdoptCopiesErrors(t *testing.T) {
 	}{
 		"Original": {
 			reason: "A failure that passes must not decide.",
-			item:   xr, live: nobody(errAPI), want: "cannot find out whether Order team-a/x is a copy of something alive: ",
+			item:   xr, live: failingCluster(errAPI), want: "cannot find out whether Order team-a/x is a copy of something alive: ",
 		},
-		"Name":     {reason: "The same.", item: mr, live: nobody(errAPI), want: "cannot find out who else manages the external resource of Bucket team-a/b: "},
+		"Name":     {reason: "The same.", item: mr, live: failingCluster(errAPI), want: "cannot find out who else manages the external resource of Bucket team-a/b: "},
 		"Refs":     {reason: "Refs that can't be read can't be checked later.", item: unreadable, live: live(xr), want: "cannot read the resourceRefs of Order "},
 		"Settings": {reason: "Nor what can't have its own settings back.", item: oddXR, live: anew, want: "cannot set the composition update policy of Order "},
 	} {
@@ -270,8 +270,7 @@ func TestAdoptCopiesErrors(t *testing.T) {
 	}
 }
 
-// A cluster-scoped XR that is alive lists the original, so it is the owner of that and not of the
-// copy.
+// A live cluster-scoped XR lists the original, so it owns that and not the copy.
 func TestAdoptHeldCopiesHaveNoOldOwners(t *testing.T) {
 	xr := xptest.XR("x", xptest.Refs(xptest.NamespacedMR("b")))
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xr), xptest.Field([]any{map[string]any{

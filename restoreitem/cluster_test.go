@@ -20,50 +20,50 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A cluster is the one that is restored to.
+// A cluster is a fake of the cluster that is restored to.
 type cluster struct {
 	objects []*unstructured.Unstructured
-	// configMap is the data of any ConfigMap that is asked for by name.
+	// configMap is the data of any ConfigMap that is read by name.
 	configMap map[string]string
 	// config are the settings.
 	config map[string]string
 	// reconciled are the kinds that Crossplane or a provider reconciles.
 	reconciled []string
 
-	// Errors of the questions that there are. Owners, what exists and names share one.
+	// Errors of the methods. Owner, Exists and Named share err.
 	err, rankErr, configErr, reconciledErr, modifierErr, restoreErr error
-	// restore is the Restore.
+	// restore is the live Restore.
 	restore map[string]any
-	// takeable are the claims that somebody has made.
+	// takeable are the claims that another writer created.
 	takeable []string
 	// taken is the XR that was taken over.
 	taken    *unstructured.Unstructured
 	takenErr error
-	// takenWith is the hold that it was taken over with.
+	// takenWith is the hold of the XR that was taken over.
 	takenWith adoption.Hold
 
 	// key signs marks.
 	key    adoption.Key
 	keyErr error
-	// keyIn is the namespace in which it was looked for last.
+	// keyIn is the namespace of the last MarkKey call.
 	keyIn string
-	// returned is the status that was brought back, by object.
+	// returned is the status that was written, by object.
 	returned map[string]map[string]any
 
-	// managed are those of which who manages them was to be written back.
+	// managed are the objects whose field managers were to be written back.
 	managed    []string
 	managedErr error
 	movedErr   error
 
-	// isRequested are the questions: which, and about what.
+	// asked are the calls: the method and its object.
 	asked []string
 }
 
-// live is a cluster with the given objects.
+// live returns a cluster with the given objects.
 func live(objects ...*unstructured.Unstructured) *cluster { return &cluster{objects: objects} }
 
-// nobody is a cluster that can't tell what is live.
-func nobody(err error) *cluster { return &cluster{err: err} }
+// failingCluster returns a cluster whose live objects can't be read.
+func failingCluster(err error) *cluster { return &cluster{err: err} }
 
 // Owner finds cluster-scoped owners from any namespace.
 func (c *cluster) Owner(_ context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
@@ -170,26 +170,26 @@ func restoreOf(mapping map[string]string) *velerov1.Restore {
 	}
 }
 
-// at is a clock that stands still.
+// at returns a clock that stands still.
 func at(seconds int) func() time.Time {
 	return func() time.Time { return time.Date(2026, 1, 2, 3, 4, seconds, 0, time.UTC) }
 }
 
-// An adopted is what becomes of an item.
+// An adopted is the result for an item.
 type adopted struct {
 	*velero.RestoreItemActionExecuteOutput
 
-	// object is what Velero is to create; nil if that is the item as it was.
+	// object is what Velero is to create, nil if the action did not change the item.
 	object *unstructured.Unstructured
-	// logged are the levels, messages and reasons of what was logged.
+	// logged are the levels, messages and reasons in the log.
 	logged []string
-	// note is what the restore tells of it, and failed says that it fails with that.
+	// note is what the restore reports of it, and failed means that the operation fails with it.
 	note   string
 	failed bool
 	err    error
 }
 
-// adopt runs the action on an item, and fails if the item in the backup was changed.
+// adopt runs the action on an item. The test fails if that changes the item in the backup.
 func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) adopted {
 	t.Helper()
 	got, _ := adoptLogged(t, c, item, restore)
@@ -197,7 +197,7 @@ func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *v
 	return got
 }
 
-// adoptLogged is adopt with all of what was logged.
+// adoptLogged is adopt with the whole log.
 func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) (adopted, []*logrus.Entry) {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
@@ -207,7 +207,7 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	out, err := a.Execute(inputFor(item, restore))
 	got := adopted{RestoreItemActionExecuteOutput: out, err: err}
 	if out != nil {
-		// What an operation tells besides is a test's of its own.
+		// Notes have tests of their own.
 		operation := *out
 		id, note := cutNote(out.OperationID)
 		progress := velero.OperationProgress{}

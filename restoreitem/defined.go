@@ -20,10 +20,9 @@ type definedKind struct {
 	kind schema.GroupVersionKind
 }
 
-// awaitKind reports whether an XR or claim has to wait until its kind is served, which Crossplane
-// does after the restore has brought the XRD back: a restore of namespaces brings no CRDs. Each
-// kind is waited for once, for the given time at most, so that a restore into a cluster where
-// Crossplane is down ends.
+// awaitKind reports whether Velero must wait until the kind of an XR or claim is served. A restore
+// of namespaces brings no CRDs: Crossplane creates them once the XRD is back. Each kind is waited
+// for once, for the given time at most, so that a restore ends if Crossplane is down.
 func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.ResourceIdentifier, within time.Duration) bool {
 	if !xp.IsComposite(item) && !xp.IsClaim(item) {
 		return false
@@ -33,7 +32,7 @@ func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.Resour
 			continue
 		}
 		if _, _, err := o.mapper.Resource(item.GroupVersionKind()); !meta.IsNoMatchError(err) {
-			return false // If that can't be found out now, Velero says so when it creates the item.
+			return false // If the lookup fails, Velero reports it when it creates the item.
 		}
 		if _, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true); before {
 			return false
@@ -48,8 +47,8 @@ func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.Resour
 	return false
 }
 
-// AreAdditionalItemsReady reports whether the kinds are served that the XRDs among the items define
-// and that something waits for. It fails if the API server can't be asked.
+// AreAdditionalItemsReady reports whether the awaited kinds of the XRDs among the items are served.
+// It fails if the API server can't be asked.
 func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *velerov1.Restore) (bool, error) {
 	for _, i := range items {
 		if i.GroupResource != xp.ResourceXRD {

@@ -24,16 +24,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// DryRun tells what a restore of a backup would do with each of its items, in the order in which it
-// would come to them. It runs the actions as Velero would (velero pkg/restore/restore.go,
-// restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what
-// the backup has. It fails if the cluster can't be read.
+// DryRun reports what a restore of a backup would do with each item, in Velero's order. It runs the
+// actions as Velero does (velero pkg/restore/restore.go, restoreItem) and writes nothing to the
+// cluster. A nil cluster is an empty one that serves the kinds of the backup. It fails if the
+// cluster can't be read.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	r := &dryRun{
 		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), logged: &record{}, done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
-	if err := r.prepare(r.logged.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
+	if err := r.prepare(r.logged.log()); err != nil { //nolint:contextcheck // Velero gives actions no context.
 		return err
 	}
 	for _, n := range restoreOrder(b.Items) {
@@ -45,7 +45,7 @@ func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, resto
 	return nil
 }
 
-// restoreOrder returns where the items are, in the order in which Velero comes to them.
+// restoreOrder returns the indexes of the items in the order in which Velero restores them.
 func restoreOrder(items []archive.Item) []int {
 	turns := map[schema.GroupResource]int{}
 	order := make([]int, len(items))
@@ -59,29 +59,28 @@ func restoreOrder(items []archive.Item) []int {
 	return order
 }
 
-// dryRun is one run over a backup.
+// dryRun is one dry run of a backup.
 type dryRun struct {
 	backup  *archive.Backup
 	restore *velerov1.Restore
 	cluster *simulatedCluster
-	// registered are all actions, and actions those for a resource, of those that came up.
+	// registered are all actions; actions has those for each resource met so far.
 	registered []registeredAction
 	actions    map[schema.GroupResource][]registeredAction
 	logged     *record
-	// done are the items of the backup that the rehearsal came to.
+	// done has, for each item of the backup, whether the dry run has reached it.
 	done   []bool
 	report func(report.ItemResult)
 }
 
-// A registeredAction is an action with what it is for.
+// A registeredAction is an action with its selector.
 type registeredAction struct {
 	action    riav2.RestoreItemAction
 	resources *collections.IncludesExcludes
 	labels    labels.Selector
 }
 
-// actionsFor returns the actions for a resource, some of which may be for what has some labels
-// only.
+// actionsFor returns the actions for a resource. Some may select by label, too.
 func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 	actions, ok := d.actions[resource]
 	if !ok {
@@ -104,7 +103,7 @@ func (d *dryRun) prepare(log logrus.FieldLogger) error {
 	for _, a := range actions {
 		of, err := a.AppliesTo()
 		if err != nil {
-			return err //nolint:wrapcheck // They are ours, and have none.
+			return err //nolint:wrapcheck // This package's actions return no error.
 		}
 		selector, err := labels.Parse(of.LabelSelector)
 		if err != nil {
@@ -117,27 +116,27 @@ func (d *dryRun) prepare(log logrus.FieldLogger) error {
 	return nil
 }
 
-// An itemRun is an item while the rehearsal is at it.
+// An itemRun is the state of an item in the dry run.
 type itemRun struct {
 	item     xp.Item
 	self     xp.Ref
 	original *unstructured.Unstructured
-	// requester is what has asked for the item, nil if it is its turn.
+	// requester is the item that requested it, nil if none did.
 	requester *xp.Ref
-	// updated is what the actions have made of it so far, left those that are still to come, and
-	// said what those before have said.
+	// updated is the item after the actions so far, left are the actions to come, and logged is
+	// what the others have logged.
 	updated *unstructured.Unstructured
 	left    []registeredAction
 	logged  []*logrus.Entry
-	// first are what the last action has asked for.
+	// first are the additional items of the last action that are still to come.
 	first []velero.ResourceIdentifier
-	// outcome is what becomes of it; nil until that is known.
+	// outcome is the result, nil until it is known.
 	outcome *report.Outcome
 }
 
-// restoreItem does what Velero's function of that name does, with an item and all that it asks for:
-// whoever has made the backup decides how deep that goes, so it does not call itself. It fails only
-// if the cluster can't be read.
+// restoreItem does what Velero's restoreItem does with an item and its additional items. It does
+// not recurse, since an untrusted backup decides how deep that goes. It fails only if the cluster
+// can't be read.
 func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	path := d.push(nil, n, nil)
 	for len(path) > 0 {
@@ -150,7 +149,7 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 			id := v.first[0]
 			v.first = v.first[1:]
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
-			// Velero warns of what is not in the backup.
+			// Velero warns of an item that is not in the backup.
 			if n := d.backup.Index(next); n >= 0 {
 				path = d.push(path, n, &v.self)
 			}
@@ -167,16 +166,16 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	return nil
 }
 
-// push puts an item on the path, unless it was there before.
-func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
+// push puts an item on the path, unless it was on it before.
+func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	if d.done[n] {
 		return path
 	}
 	d.done[n] = true
 	i := d.backup.Items[n]
 	v := &itemRun{item: i.Item, self: i.Ref()}
-	if asker != nil {
-		v.requester = new(*asker)
+	if requester != nil {
+		v.requester = new(*requester)
 	}
 	if why := unrestorable(i); why != "" {
 		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
@@ -187,16 +186,16 @@ func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
 	return append(path, v)
 }
 
-// conclude says what becomes of an item.
+// conclude reports the result for an item.
 func (d *dryRun) conclude(v *itemRun) {
-	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
+	result := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, d.restore); to != v.item.Namespace {
-		fate.Namespace = to
+		result.Namespace = to
 	}
-	d.report(fate)
+	d.report(result)
 }
 
-// step runs the next action on an item, or creates it if there is none.
+// step runs the next action on an item, or creates the item if no action is left.
 func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
 		outcome, err := d.create(ctx, v.item, v.updated, v.logged)
@@ -219,7 +218,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	case err != nil:
 		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()}
 
-		return nil //nolint:nilerr // It is what the restore would say.
+		return nil //nolint:nilerr // The restore would report it.
 	case out.SkipRestore:
 		outcome := leftOutOutcome(v.logged)
 		v.outcome = &outcome
@@ -237,11 +236,11 @@ func (d *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExec
 	d.logged.entries = nil
 	out, err := c.action.Execute(input)
 
-	return out, d.logged.entries, err //nolint:wrapcheck // It is what the restore would say.
+	return out, d.logged.entries, err //nolint:wrapcheck // The restore would report it.
 }
 
-// create says what becomes of an item that the actions have let through.
-func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
+// create returns the outcome of an item that no action has left out or refused.
+func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, logged []*logrus.Entry) (report.Outcome, error) {
 	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
 	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
 		u.SetName(to)
@@ -257,27 +256,27 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	exists, err := d.cluster.exists(ctx, self)
 	switch {
 	case apierrors.IsForbidden(err):
-		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be
-		// allowed to read all of them.
-		o := d.created(u, said)
+		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
+		// right to read some.
+		o := d.created(u, logged)
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
 
 		return o, nil
 	case xp.IsConversion(err):
-		o := d.created(u, said)
+		o := d.created(u, logged)
 		o.Reason = strings.TrimSuffix("whether it is there already can't be read: "+err.Error()+"; "+o.Reason, "; ")
 
 		return o, nil
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:
-		return d.existing(ctx, self, said)
+		return d.existing(ctx, self, logged)
 	default:
-		return d.created(u, said), nil
+		return d.created(u, logged), nil
 	}
 }
 
-// unserved says why what is of a kind that is not served does not come back.
+// unserved returns why an item of an unserved kind can't be restored, and the next step.
 func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
 	if name := d.cluster.inactive(ctx, gvk.GroupKind()); name != "" {
 		return "the cluster does not serve " + gvk.String() + ", since its ManagedResourceDefinition " + name + " is not active; " + xp.HowToActivate(name) +
@@ -287,22 +286,22 @@ func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) stri
 	return "the cluster does not serve " + gvk.String() + ", and its CRD is not in the backup; install its XRD or its provider, then restore again"
 }
 
-// created says how an item comes back that is not live, and has it be there from now on.
-func (d *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
+// created adds an item to the simulated cluster and returns its outcome.
+func (d *dryRun) created(u *unstructured.Unstructured, logged []*logrus.Entry) report.Outcome {
 	d.cluster.add(u)
-	if isCopy(said) {
-		return report.Outcome{Action: report.Clone, Reason: warnings(said)}
+	if isCopy(logged) {
+		return report.Outcome{Action: report.Clone, Reason: warnings(logged)}
 	}
 	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name {
 		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
 	}
 
-	return report.Outcome{Action: report.Create, Reason: warnings(said)}
+	return report.Outcome{Action: report.Create, Reason: warnings(logged)}
 }
 
-// existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment
-// later.
-func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
+// existing returns the outcome of a live item. Velero leaves it as it is, also if it is being
+// deleted.
+func (d *dryRun) existing(ctx context.Context, self xp.Ref, logged []*logrus.Entry) (report.Outcome, error) {
 	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {
 	case err != nil:
@@ -310,6 +309,6 @@ func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry
 	case deleting:
 		return report.Outcome{Action: report.Refuse, Reason: "it exists and is being deleted, and Velero leaves it to that; restore when it is gone"}, nil
 	default:
-		return report.Outcome{Action: report.Exists, Reason: warnings(said)}, nil
+		return report.Outcome{Action: report.Exists, Reason: warnings(logged)}, nil
 	}
 }

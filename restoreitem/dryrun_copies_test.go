@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero gives an action copies, and a rehearsal what it has itself: so an action may change
-// neither what is in the backup nor what is live, and what it is to create only if it returns that.
+// Velero gives actions copies, and a dry run gives them its own objects. So an action must not
+// change an object of the backup or the cluster, and an item only if it returns that.
 func TestActionsChangeWhatTheyReturn(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	returned, zoo := 0, xptest.Zoo()
@@ -36,7 +36,7 @@ func TestActionsChangeWhatTheyReturn(t *testing.T) {
 					t.Fatalf("%s changes %s as it is in the backup: %s", a.Name(), xp.String(before), cmp.Diff(before, original))
 				}
 				if err != nil || out.SkipRestore {
-					continue // Nobody looks at it any more.
+					continue // It is not used again.
 				}
 				if out.UpdatedItem != nil {
 					returned++

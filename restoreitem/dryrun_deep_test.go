@@ -11,9 +11,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever has made a backup decides how long a chain of owners is in it, and must not decide how
-// deep the stack of a rehearsal gets.
-func TestRehearseOfAChain(t *testing.T) {
+// An untrusted backup decides how long a chain of owners is, and must not decide the depth of the
+// stack.
+func TestDryRunOfAChain(t *testing.T) {
 	depth := func(t *testing.T, length int) int {
 		t.Helper()
 		var chain []*unstructured.Unstructured
@@ -23,12 +23,12 @@ func TestRehearseOfAChain(t *testing.T) {
 		}
 		deepest := 0
 		stack := make([]uintptr, 100_000)
-		cluster := &scene{cluster: &cluster{}, resources: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		cluster := &fakeDryRunCluster{cluster: &cluster{}, resources: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 			deepest = max(deepest, runtime.Callers(0, stack))
 
 			return anything(gvk)
 		}}
-		results, err := rehearsed(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
+		results, err := dryRunResults(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

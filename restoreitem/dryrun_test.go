@@ -20,43 +20,43 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A scene is a cluster that a restore is rehearsed before.
-type scene struct {
+// fakeDryRunCluster is a cluster for a dry run.
+type fakeDryRunCluster struct {
 	*cluster
 
-	resources ResourceMapperFn
-	dying     *unstructured.Unstructured
+	resources      ResourceMapperFn
+	terminatingXRD *unstructured.Unstructured
 	// inactive are the ManagedResourceDefinitions of kinds that are not active.
 	inactive map[string]string
 }
 
-func (s *scene) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+func (s *fakeDryRunCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	return s.resources(gvk)
 }
 
-func (s *scene) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+func (s *fakeDryRunCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	return gvk.Kind == xptest.ClaimKind, nil
 }
 
-func (s *scene) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	if s.dying != nil && xp.Defines(s.dying, gk) {
-		return s.dying, nil
+func (s *fakeDryRunCluster) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	if s.terminatingXRD != nil && xp.Defines(s.terminatingXRD, gk) {
+		return s.terminatingXRD, nil
 	}
 
-	return nil, nil //nolint:nilnil // None is an answer.
+	return nil, nil //nolint:nilnil // There is none.
 }
 
-func (s *scene) Deleting(_ context.Context, r xp.Ref) (bool, error) {
+func (s *fakeDryRunCluster) Deleting(_ context.Context, r xp.Ref) (bool, error) {
 	return slices.ContainsFunc(s.objects, func(u *unstructured.Unstructured) bool {
 		return xp.RefTo(u).ID() == r.ID() && u.GetDeletionTimestamp() != nil
 	}), nil
 }
 
-func (s *scene) Inactive() func(context.Context, schema.GroupKind) string {
+func (s *fakeDryRunCluster) Inactive() func(context.Context, schema.GroupKind) string {
 	return func(_ context.Context, gk schema.GroupKind) string { return s.inactive[gk.Kind] }
 }
 
-// anything serves every kind, as a cluster into which all was installed.
+// anything serves every kind, as a cluster with everything installed.
 func anything(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -76,15 +76,15 @@ func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup
 	return b
 }
 
-// rehearsed is what becomes of all items.
-func rehearsed(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore) (results []report.ItemResult, err error) {
+// dryRunResults returns the results for all items.
+func dryRunResults(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore) (results []report.ItemResult, err error) {
 	err = DryRun(ctx, b, cluster, restore, func(f report.ItemResult) { results = append(results, f) })
 
 	return results, err
 }
 
-// told is what a rehearsal says of each item, in its order.
-func told(results []report.ItemResult) []string {
+// resultLines returns a line for each result, in order.
+func resultLines(results []report.ItemResult) []string {
 	var all []string
 	for _, f := range results {
 		s := string(f.Outcome.Action) + " " + f.Item.String()
@@ -115,7 +115,7 @@ func newShop() shop {
 			"compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org"))
 	s.claim = xptest.With(s.claim, xptest.OfXR(s.xr), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b", "secrets/team-a/s"))
 	s.revision, s.composition = xptest.Revision(xptest.RevisionName, s.xr), xptest.Composition(xptest.CompositionName, s.xr)
-	s.xrd = xptest.With(dying(), xptest.Without("metadata", "deletionTimestamp"))
+	s.xrd = xptest.With(terminatingXRD(), xptest.Without("metadata", "deletionTimestamp"))
 	s.crd = xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "buckets.cloud.example.org",
 		xptest.JSON(`{"spec":{"group":"cloud.example.org","scope":"Cluster","names":{"kind":"Bucket","plural":"buckets"},"versions":[{"name":"v1alpha1","served":true}]}}`))
 
@@ -128,10 +128,10 @@ func (s shop) all() []*unstructured.Unstructured {
 	}
 }
 
-func TestRehearse(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	s := newShop()
-	everything := func(live ...*unstructured.Unstructured) *scene {
-		return &scene{cluster: &cluster{objects: live}, resources: anything}
+	everything := func(live ...*unstructured.Unstructured) *fakeDryRunCluster {
+		return &fakeDryRunCluster{cluster: &cluster{objects: live}, resources: anything}
 	}
 	order := []string{
 		"create CustomResourceDefinition buckets.cloud.example.org",
@@ -147,7 +147,7 @@ func TestRehearse(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		backup  []*unstructured.Unstructured
-		scene   *scene
+		cluster *fakeDryRunCluster
 		mapping map[string]string
 		want    []string
 	}{
@@ -155,10 +155,10 @@ func TestRehearse(t *testing.T) {
 			reason: "What must be there first comes first, and what Crossplane would reconcile is held.", backup: s.all(), want: order,
 		},
 		"Empty": {
-			reason: "It is the same in a cluster that has nothing.", backup: s.all(), scene: everything(), want: order,
+			reason: "It is the same in a cluster that has nothing.", backup: s.all(), cluster: everything(), want: order,
 		},
 		"Full": {
-			reason: "What is there is left.", backup: s.all(), scene: everything(s.all()...), want: []string{
+			reason: "What is there is left.", backup: s.all(), cluster: everything(s.all()...), want: []string{
 				"exists CustomResourceDefinition buckets.cloud.example.org",
 				"exists Namespace team-a",
 				"exists CompositionRevision orders-1a2b3c for XOrder x",
@@ -172,23 +172,23 @@ func TestRehearse(t *testing.T) {
 		},
 		"Copy": {
 			reason: "What goes to another namespace while the original is alive is a copy.", backup: []*unstructured.Unstructured{xptest.ModernXR("m")},
-			scene: everything(xptest.ModernXR("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
+			cluster: everything(xptest.ModernXR("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
 		},
 		"Moved": {
 			reason: "What goes to another namespace and is not alive is none.", backup: []*unstructured.Unstructured{xptest.ModernXR("m"), s.all()[0]},
-			scene: everything(), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"create Namespace team-a", "hold Order team-a/m in copy"},
+			cluster: everything(), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"create Namespace team-a", "hold Order team-a/m in copy"},
 		},
 		"Unserved": {
 			reason: "What the cluster does not serve and the backup has no CRD of can't come back; and nobody waits for it.", backup: []*unstructured.Unstructured{s.xr, s.mr, s.crd},
-			scene: &scene{cluster: live(), resources: unserved},
+			cluster: &fakeDryRunCluster{cluster: live(), resources: unserved},
 			want: []string{
 				"refuse CustomResourceDefinition buckets.cloud.example.org", "hold Bucket b", "refuse XOrder x",
 			},
 		},
-		"Doomed": {
+		"TerminatingXRD": {
 			reason: "What an XRD takes with it when it goes is kept from it, with what it composes.", backup: []*unstructured.Unstructured{s.claim, s.xr, s.mr},
-			scene: &scene{cluster: live(), resources: anything, dying: dying()},
-			want:  []string{"refuse Bucket b", "refuse OrderClaim team-a/c", "refuse XOrder x"},
+			cluster: &fakeDryRunCluster{cluster: live(), resources: anything, terminatingXRD: terminatingXRD()},
+			want:    []string{"refuse Bucket b", "refuse OrderClaim team-a/c", "refuse XOrder x"},
 		},
 		"Rebuilt": {
 			reason: "What the control plane makes anew is left out, and what Velero restores never.",
@@ -196,7 +196,7 @@ func TestRehearse(t *testing.T) {
 				xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), xptest.Object("v1", "Event", "team-a", "e"),
 				xptest.Object("v1", "Pod", "team-a", "p", xptest.Field("Succeeded", "status", "phase"), xptest.Labelled(xp.LabelComposite, "x")),
 			},
-			scene: everything(), want: []string{"skip Pod team-a/p", "skip Event team-a/e", "skip Lock lock"},
+			cluster: everything(), want: []string{"skip Pod team-a/p", "skip Event team-a/e", "skip Lock lock"},
 		},
 		"Leftover": {
 			reason: "A Usage that its XR has left behind is not to come back, be the XR live or restored.",
@@ -204,28 +204,28 @@ func TestRehearse(t *testing.T) {
 				xptest.XR("u", xptest.Refs()),
 				xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "left", xptest.ControlledBy(xptest.XR("u"))),
 			},
-			scene: everything(), want: []string{"hold XOrder u for Usage left", "refuse Usage left"},
+			cluster: everything(), want: []string{"hold XOrder u for Usage left", "refuse Usage left"},
 		},
 		"Deleting": {
 			reason: "What is on its way out is not what one wants to have back.", backup: []*unstructured.Unstructured{xptest.MR("b")},
-			scene: everything(xptest.MR("b", xptest.Deleting())), want: []string{"refuse Bucket b"},
+			cluster: everything(xptest.MR("b", xptest.Deleting())), want: []string{"refuse Bucket b"},
 		},
-		"AtWork": {
+		"Reconciled": {
 			reason: "What an XR that is at work does not list any more is not forced upon it.", backup: []*unstructured.Unstructured{s.mr},
-			scene: everything(xptest.XR("x", xptest.Refs())), want: []string{"refuse Bucket b"},
+			cluster: everything(xptest.XR("x", xptest.Refs())), want: []string{"refuse Bucket b"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var scenery DryRunCluster
-			if tc.scene != nil {
-				scenery = tc.scene
+			var cluster DryRunCluster
+			if tc.cluster != nil {
+				cluster = tc.cluster
 			}
-			results, err := rehearsed(t.Context(), packed(t, tc.backup...), scenery, restoreOf(tc.mapping))
+			results, err := dryRunResults(t.Context(), packed(t, tc.backup...), cluster, restoreOf(tc.mapping))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, told(results)); diff != "" {
+			if diff := cmp.Diff(tc.want, resultLines(results)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			for _, f := range results {
@@ -236,15 +236,15 @@ func TestRehearse(t *testing.T) {
 					t.Errorf("%s of %s there is no reason", a, f.Item)
 				}
 			}
-			if tc.scene != nil && slices.ContainsFunc(tc.scene.asked, func(s string) bool { return strings.HasPrefix(s, "outrank") }) {
+			if tc.cluster != nil && slices.ContainsFunc(tc.cluster.asked, func(s string) bool { return strings.HasPrefix(s, "outrank") }) {
 				t.Error("a rehearsal must write nothing")
 			}
 		})
 	}
 }
 
-// Who has the provider installed need not install it, but activate the kind.
-func TestRehearseOfWhatIsNotActive(t *testing.T) {
+// A user who has installed the provider need only activate the kind.
+func TestDryRunOfInactiveKinds(t *testing.T) {
 	const definition = "buckets.cloud.example.org"
 	cases := map[string]struct {
 		reason   string
@@ -263,7 +263,7 @@ func TestRehearseOfWhatIsNotActive(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			results, err := rehearsed(t.Context(), packed(t, xptest.MR("b")), &scene{cluster: live(), resources: unserved, inactive: tc.inactive}, restoreOf(nil))
+			results, err := dryRunResults(t.Context(), packed(t, xptest.MR("b")), &fakeDryRunCluster{cluster: live(), resources: unserved, inactive: tc.inactive}, restoreOf(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -275,9 +275,9 @@ func TestRehearseOfWhatIsNotActive(t *testing.T) {
 	}
 }
 
-func TestRehearseOfWhatMayNotBeRead(t *testing.T) {
+func TestDryRunOfForbiddenKinds(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errAPI)
-	results, err := rehearsed(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &scene{cluster: nobody(refused), resources: anything}, restoreOf(nil))
+	results, err := dryRunResults(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &fakeDryRunCluster{cluster: failingCluster(refused), resources: anything}, restoreOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,36 +287,36 @@ func TestRehearseOfWhatMayNotBeRead(t *testing.T) {
 	}
 }
 
-func TestRehearseFails(t *testing.T) {
+func TestDryRunErrors(t *testing.T) {
 	s := newShop()
-	cases := map[string]*scene{
-		"Cluster":   {cluster: nobody(errAPI), resources: anything},
+	cases := map[string]*fakeDryRunCluster{
+		"Cluster":   {cluster: failingCluster(errAPI), resources: anything},
 		"Discovery": {cluster: live(), resources: failing},
 		"Settings":  {cluster: &cluster{configErr: errAPI}, resources: anything},
 	}
-	for name, scene := range cases {
+	for name, cluster := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := rehearsed(t.Context(), packed(t, s.all()...), scene, restoreOf(nil)); !errors.Is(err, errAPI) {
+			if _, err := dryRunResults(t.Context(), packed(t, s.all()...), cluster, restoreOf(nil)); !errors.Is(err, errAPI) {
 				t.Errorf("A cluster that can't be read must not look as if it refused things; got %v", err)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := rehearsed(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
+	if _, err := dryRunResults(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Who interrupts it is obeyed; got %v", err)
 	}
 }
 
-// An unconverted cluster can't convert MRs, so they can't be listed.
-type unconverted struct{ *scene }
+// An unconverted cluster can't convert MRs, so it can't list them.
+type unconverted struct{ *fakeDryRunCluster }
 
 func (u unconverted) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == xptest.ManagedKind {
 		return false, errDown
 	}
 
-	return u.scene.Exists(ctx, r)
+	return u.cluster.Exists(ctx, r)
 }
 
 func (u unconverted) Named(ctx context.Context, gvk schema.GroupVersionKind, name string) ([]xp.Managing, error) {
@@ -324,13 +324,13 @@ func (u unconverted) Named(ctx context.Context, gvk schema.GroupVersionKind, nam
 		return nil, errDown
 	}
 
-	return u.scene.Named(ctx, gvk, name)
+	return u.cluster.Named(ctx, gvk, name)
 }
 
-func TestRehearseGoesOnWithoutAKind(t *testing.T) {
+func TestDryRunOfUnconvertedKinds(t *testing.T) {
 	s := newShop()
 	b := packed(t, s.all()...)
-	results, err := rehearsed(t.Context(), b, unconverted{&scene{cluster: live(), resources: anything}}, restoreOf(nil))
+	results, err := dryRunResults(t.Context(), b, unconverted{&fakeDryRunCluster{cluster: live(), resources: anything}}, restoreOf(nil))
 	if err != nil {
 		t.Fatalf("One kind that can't be converted says nothing of others: %v", err)
 	}

@@ -21,31 +21,31 @@ var (
 	resourceCRDs       = schema.GroupResource{Group: archive.GroupCRD, Resource: "customresourcedefinitions"}
 )
 
-// high and low are the resources that Velero restores before and after all others, which are
-// restored in the order of the alphabet (velero pkg/cmd/server/config/config.go,
-// defaultRestorePriorities). People can have others, with the server's
-// --restore-resource-priorities.
+// high and low are the resources that Velero restores before and after all others, which come in
+// alphabetical order (velero pkg/cmd/server/config/config.go, defaultRestorePriorities). The
+// server's --restore-resource-priorities changes them.
 var (
-	high = []string{ //nolint:gochecknoglobals // It is a constant list.
+	high = []string{ //nolint:gochecknoglobals // The list is constant.
 		"customresourcedefinitions.apiextensions.k8s.io", "namespaces", "storageclasses.storage.k8s.io", "volumesnapshotclass.snapshot.storage.k8s.io",
 		"volumesnapshotcontents.snapshot.storage.k8s.io", "volumesnapshots.snapshot.storage.k8s.io", "datauploads.velero.io", "persistentvolumes",
 		"persistentvolumeclaims", "clusterroles.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io", "serviceaccounts",
 		"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "secrets", "configmaps", "limitranges",
 		"priorityclasses.scheduling.k8s.io", "pods", "replicasets.apps", "clusterclasses.cluster.x-k8s.io", "endpoints", "services",
 	}
-	low = []string{ //nolint:gochecknoglobals // It is a constant list.
+	low = []string{ //nolint:gochecknoglobals // The list is constant.
 		"clusterbootstraps.run.tanzu.vmware.com", "clusters.cluster.x-k8s.io", "clusterresourcesets.addons.cluster.x-k8s.io", "apps.kappctrl.k14s.io",
 		"packageinstalls.packaging.carvel.dev",
 	}
-	// never are restored, whatever a restore asks for (velero pkg/controller/restore_controller.go,
-	// nonRestorableResources).
-	never = []string{ //nolint:gochecknoglobals // It is a constant list.
+	// never are the resources that Velero does not restore in any restore (velero
+	// pkg/controller/restore_controller.go, nonRestorableResources).
+	never = []string{ //nolint:gochecknoglobals // The list is constant.
 		"nodes", "events", "events.events.k8s.io", "backups.velero.io", "restores.velero.io", "resticrepositories.velero.io", "csinodes.storage.k8s.io",
 		"volumeattachments.storage.k8s.io", "backuprepositories.velero.io",
 	}
 )
 
-// turn is when Velero comes to a resource. Those of one turn are sorted by name already.
+// turn returns the position of an item's resource in Velero's order. Resources of one turn are
+// sorted by name already.
 func turn(i xp.Item) int {
 	name := i.GroupResource.String()
 	if n := slices.Index(high, name); n >= 0 {
@@ -58,7 +58,7 @@ func turn(i xp.Item) int {
 	return len(high)
 }
 
-// unrestorable returns why Velero restores an item under no circumstances, "" if it does.
+// unrestorable returns why Velero restores an item in no case, "" if it may.
 func unrestorable(i archive.Item) string {
 	phase, completed := i.Text("status", "phase"), i.Text("status", "completionTime")
 	switch name := i.GroupResource.String(); {
@@ -71,21 +71,21 @@ func unrestorable(i archive.Item) string {
 	}
 }
 
-// newItemShape is what of an item Velero gives to the first action: all but what the API server
-// writes.
-var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+// newItemShape is the part of an item that Velero gives to the first action: all but what the API
+// server writes.
+var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is constant.
 	Without: []string{"status"},
 	Fields: map[string]*pack.Shape{"metadata": {Without: []string{
 		"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
 	}}},
 }
 
-// A record is what the actions log.
+// A record has what the actions log.
 type record struct {
 	entries []*logrus.Entry
 }
 
-// log returns a log of which nothing remains but the record.
+// log returns a logger that writes only to the record.
 func (r *record) log() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -95,37 +95,37 @@ func (r *record) log() *logrus.Logger {
 	return log
 }
 
-// Levels and Fire make it a hook of logrus.
+// Levels implements logrus.Hook.
 func (*record) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire remembers an entry.
+// Fire implements logrus.Hook. It records an entry.
 func (r *record) Fire(e *logrus.Entry) error {
 	r.entries = append(r.entries, e)
 
 	return nil
 }
 
-// Format makes it a formatter of logrus, so that nothing is formatted that nobody reads.
+// Format implements logrus.Formatter. The output is discarded, so it formats nothing.
 func (*record) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
-// leftOutOutcome is the outcome for an item that an action leaves out: what it warns of is not as
-// one expects.
-func leftOutOutcome(said []*logrus.Entry) report.Outcome {
-	if why := warnings(said); why != "" {
+// leftOutOutcome returns the outcome of an item that an action leaves out. If the action warned,
+// the item is refused.
+func leftOutOutcome(logged []*logrus.Entry) report.Outcome {
+	if why := warnings(logged); why != "" {
 		return report.Outcome{Action: report.Refuse, Reason: why}
 	}
 	why := ""
-	for _, e := range said {
+	for _, e := range logged {
 		why = entryText(e)
 	}
 
 	return report.Outcome{Action: report.Skip, Reason: why}
 }
 
-// warnings are what was warned of.
-func warnings(said []*logrus.Entry) string {
+// warnings returns the texts of all warnings.
+func warnings(logged []*logrus.Entry) string {
 	var all []string
-	for _, e := range said {
+	for _, e := range logged {
 		if e.Level <= logrus.WarnLevel {
 			all = append(all, entryText(e))
 		}
@@ -134,7 +134,7 @@ func warnings(said []*logrus.Entry) string {
 	return strings.Join(all, "; ")
 }
 
-// entryText is what an entry says to a person.
+// entryText returns the text of a log entry for a report.
 func entryText(e *logrus.Entry) string {
 	s := e.Message
 	for _, prefix := range []string{"Not restored: ", "Not restored, like others of its kind: ", "Restored on hold: "} {
@@ -149,8 +149,8 @@ func entryText(e *logrus.Entry) string {
 	return s
 }
 
-// whyHeld says why an item is held; "" for an XR or a claim that waits for no person, since all of
-// these are.
+// whyHeld returns why an item is held. It is "" for an XR or a claim that needs no user's consent,
+// since all of these are held.
 func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 	if _, kept := h.AwaitsConsent(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
 		return ""
@@ -160,7 +160,7 @@ func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 	return strings.TrimSuffix(why, ". The restore's operation lifts the hold")
 }
 
-// isCopy reports whether an item was said to be a copy of something alive.
-func isCopy(said []*logrus.Entry) bool {
-	return slices.ContainsFunc(said, func(e *logrus.Entry) bool { return e.Data[fieldOriginal] != nil })
+// isCopy reports whether an action logged that the item is a copy of a live object.
+func isCopy(logged []*logrus.Entry) bool {
+	return slices.ContainsFunc(logged, func(e *logrus.Entry) bool { return e.Data[fieldOriginal] != nil })
 }

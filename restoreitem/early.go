@@ -9,15 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero restores Secrets, ConfigMaps and some other kinds first. What these ask for comes back
-// before what it may need, so that a provider makes anew what it does not find, and Velero leaves
-// that as it is when it comes to it.
+// Velero restores Secrets, ConfigMaps and some other kinds first. What these request is restored
+// before what it may need itself. Its provider would create what it does not find, and Velero would
+// then leave that as it is.
 
-// An itemName name is that of an item in its group, whatever its kind.
+// An itemName identifies an item in its group, whatever its kind.
 type itemName struct{ group, namespace, name string }
 
-// withoutClaims leaves the claim out of what a connection secret names: a claim asks for its whole
-// tree. The Secret comes back without it, and is made its own again before it is released.
+// withoutClaims removes the claim from what a connection secret requests, since a claim requests
+// its whole tree. The Secret is restored without that owner, and gets it back before the claim is
+// released.
 func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
 	if o.claims == nil || !xp.IsConnectionSecret(item) {
 		return refs
@@ -33,15 +34,15 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 	})
 }
 
-// isClaim reports whether a reference is to a claim. Of a kind that can't be read nothing is known,
-// and asking for it says so.
+// isClaim reports whether a reference is to a claim. It is false if the kind can't be read: the
+// request for the object reports that.
 func (o *Order) isClaim(r xp.Ref) bool {
 	claim, err := o.claims.IsClaimKind(r.GroupVersionKind())
 
 	return err == nil && claim
 }
 
-// claimsOf returns the claims that a connection secret names.
+// claimsOf returns the claims that own a connection secret.
 func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 	if o.claims == nil || !xp.IsConnectionSecret(item) {
 		return nil
@@ -56,8 +57,7 @@ func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 	return items
 }
 
-// addEarly takes note of what an item asks for, if the item comes before the turn of custom
-// resources.
+// addEarly records what an item requests, if Velero restores the item before custom resources.
 func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
 	if len(asked) == 0 || !o.requested.isEarly(item) && !o.isFirst(item) {
 		return
@@ -81,7 +81,7 @@ func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 	return err != nil || turn(xp.Item{GroupResource: gvr.GroupResource()}) < len(high)
 }
 
-// isEarly reports whether an item was asked for before the turn of custom resources.
+// isEarly reports whether an item was requested before Velero came to custom resources.
 func (ri *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
 	if ri == nil {
 		return false
@@ -91,7 +91,7 @@ func (ri *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
 	return ok
 }
 
-// isBeforeClaim reports whether a connection secret comes back before its claim.
+// isBeforeClaim reports whether a connection secret is restored before its claim.
 func (ri *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
 	_, ok := ri.claimed.Load(xp.RefTo(secret).ID())
 

@@ -17,16 +17,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// claimKinds are the kinds of package xptest of which claims are.
+// claimKinds has the kinds of claims of package xptest.
 type claimKinds struct{ err error }
 
 func (c claimKinds) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	return gvk.Kind == xptest.ClaimKind, c.err
 }
 
-// A provider that reconciles before all is back makes anew what it does not find, and Velero leaves
-// that as it is.
-func TestRehearseBringsNothingAhead(t *testing.T) {
+// A provider that reconciles before all is restored creates what it does not find, and Velero
+// leaves that as it is.
+func TestDryRunOfEarlyItems(t *testing.T) {
 	s := newShop()
 	ofClaim := xptest.Labelled(xp.LabelClaimNamespace, xptest.Namespace)
 	s.mr = xptest.With(s.mr, ofClaim)
@@ -84,27 +84,27 @@ func TestRehearseBringsNothingAhead(t *testing.T) {
 			})
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
-			results, err := rehearsed(t.Context(), packed(t, backup...), &scene{cluster: live(), resources: anything}, restore)
+			results, err := dryRunResults(t.Context(), packed(t, backup...), &fakeDryRunCluster{cluster: live(), resources: anything}, restore)
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := told(results)
-			at := slices.Index(said, "create ConfigMap team-a/zz")
+			lines := resultLines(results)
+			at := slices.Index(lines, "create ConfigMap team-a/zz")
 			if at < 0 {
-				t.Fatalf("it is not restored: %v", said)
+				t.Fatalf("it is not restored: %v", lines)
 			}
 			for _, f := range results[:at] {
 				if kind := f.Item.Kind; kind == xptest.ManagedKind && f.Outcome.Action != "hold" {
-					t.Errorf("%s\n%s is not held and comes before a ConfigMap: %v", tc.reason, f.Item, said)
+					t.Errorf("%s\n%s is not held and comes before a ConfigMap: %v", tc.reason, f.Item, lines)
 				}
 			}
 		})
 	}
 }
 
-// A claim is made the controller of its secret before it is released, and other publishers come
-// back before theirs.
-func TestOrderSparesClaims(t *testing.T) {
+// A claim becomes the controller of its Secret before it is released. Other publishers come before
+// their Secrets.
+func TestOrderRequestsNoClaims(t *testing.T) {
 	xr := xptest.XR("x")
 	claim := xptest.Claim("o", xptest.OfXR(xr))
 	cases := map[string]struct {
@@ -141,15 +141,15 @@ func TestOrderSparesClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := &unstructured.Unstructured{Object: adopted.UpdatedItem.UnstructuredContent()}
-			if said := hook.LastEntry(); said.Message != tc.info || len(got.GetOwnerReferences()) > 0 {
-				t.Errorf("%s\nsaid %q, and it has the owners %v", tc.reason, said.Message, got.GetOwnerReferences())
+			if entry := hook.LastEntry(); entry.Message != tc.info || len(got.GetOwnerReferences()) > 0 {
+				t.Errorf("%s\nsaid %q, and it has the owners %v", tc.reason, entry.Message, got.GetOwnerReferences())
 			}
 		})
 	}
 }
 
-// Velero restores what was not asked for in the order of the alphabet, and filters can leave out
-// the claim of a secret.
+// Velero restores unrequested items in alphabetical order, and filters can exclude a Secret's
+// claim.
 func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	restore := restoreOf(nil)
@@ -178,21 +178,21 @@ func TestHeldWhileEarly(t *testing.T) {
 		return anything(gvk)
 	}
 	cases := map[string]struct {
-		reason string
-		asker  *unstructured.Unstructured
-		want   string
+		reason    string
+		requester *unstructured.Unstructured
+		want      string
 	}{
-		"Secret":     {reason: "Velero restores Secrets first.", asker: xptest.Secret("s", xptest.ControlledBy(mr)), want: adoption.ReasonEarly},
-		"ConfigMap":  {reason: "ConfigMaps come early too.", asker: composed("v1", "ConfigMap"), want: adoption.ReasonEarly},
-		"Deployment": {reason: "By then it is the turn of all.", asker: composed("apps/v1", "Deployment")},
-		"Unread":     {reason: "What can't be read may come early.", asker: composed("coordination.k8s.io/v1", "Lease"), want: adoption.ReasonEarly},
-		"Custom":     {reason: "An MR comes after what owns it.", asker: xptest.MR("c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))},
+		"Secret":     {reason: "Velero restores Secrets first.", requester: xptest.Secret("s", xptest.ControlledBy(mr)), want: adoption.ReasonEarly},
+		"ConfigMap":  {reason: "ConfigMaps come early too.", requester: composed("v1", "ConfigMap"), want: adoption.ReasonEarly},
+		"Deployment": {reason: "By then it is the turn of all.", requester: composed("apps/v1", "Deployment")},
+		"Unread":     {reason: "What can't be read may come early.", requester: composed("coordination.k8s.io/v1", "Lease"), want: adoption.ReasonEarly},
+		"Custom":     {reason: "An MR comes after what owns it.", requester: xptest.MR("c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested := &RequestedItems{}
-			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), requested, log).Execute(inputFor(tc.asker, restoreOf(nil))); err != nil {
+			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), requested, log).Execute(inputFor(tc.requester, restoreOf(nil))); err != nil {
 				t.Fatal(err)
 			}
 			out, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(inputFor(mr, restoreOf(nil)))
@@ -214,19 +214,19 @@ func TestHeldWhileEarly(t *testing.T) {
 	}
 }
 
-// Without a cluster the CRDs of the backup say of which kinds claims are.
-func TestRehearseSparesClaimsOffline(t *testing.T) {
+// Without a cluster, the backup's CRDs identify the kinds of claims.
+func TestDryRunOfClaimsWithoutACluster(t *testing.T) {
 	s := newShop()
 	claim := xptest.With(s.claim, xptest.PublishesTo(xptest.Namespace, "c"))
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "orderclaims.example.org", xptest.JSON(
 		`{"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"OrderClaim","plural":"orderclaims","categories":["claim"]},
 		"versions":[{"name":"v1alpha1","served":true}]}}`))
-	results, err := rehearsed(t.Context(), packed(t, crd, claim, s.xr, s.mr, s.secret, xptest.Secret("c", xptest.ControlledBy(claim))), nil, restoreOf(nil))
+	results, err := dryRunResults(t.Context(), packed(t, crd, claim, s.xr, s.mr, s.secret, xptest.Secret("c", xptest.ControlledBy(claim))), nil, restoreOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := told(results)
-	if secret, held := slices.Index(said, "create Secret team-a/c"), slices.Index(said, "hold OrderClaim team-a/c"); secret < 0 || held < secret {
-		t.Errorf("The claim comes at its own turn: %v", said)
+	lines := resultLines(results)
+	if secret, held := slices.Index(lines, "create Secret team-a/c"), slices.Index(lines, "hold OrderClaim team-a/c"); secret < 0 || held < secret {
+		t.Errorf("The claim comes at its own turn: %v", lines)
 	}
 }

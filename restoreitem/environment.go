@@ -7,7 +7,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// requires returns what the CompositionRevision of an XR requires, if the restore has come to that.
+// requires returns what the XR's CompositionRevision requires, nil if the restore has not reached
+// it.
 func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 	if ri == nil {
 		return nil
@@ -18,9 +19,9 @@ func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 	return required
 }
 
-// addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names, and tells
-// what else its functions read that the restore may not bring, "" if there is nothing: a restore of
-// all brings all that the backup has.
+// unrestoredInputs records the EnvironmentConfigs that a CompositionRevision names. It returns a
+// warning of other inputs of its functions that the restore may not bring, "" if there are none. A
+// full restore brings all that the backup has.
 func (o *Order) unrestoredInputs(item *unstructured.Unstructured, restore *velerov1.Restore) (left string) {
 	if !xp.IsRevision(item) {
 		return ""

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// In a restore of namespaces nothing comes because a list says so that somebody may have written:
-// an EnvironmentConfig only if a CompositionRevision names it, which comes only if it is for the
+// In a restore of namespaces a list that another writer may have forged must not bring anything. An
+// EnvironmentConfig comes only if a CompositionRevision names it, which comes only if it is for the
 // XR.
 func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	const listed = "environmentconfigs.apiextensions.crossplane.io//e"
@@ -33,17 +33,17 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		reason string
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
-		// leftOutOutcome says that the EnvironmentConfig is left out, and told is what the restore
-		// tells.
-		left bool
-		told string
+		// left means that the EnvironmentConfig is left out, and reported is what the restore
+		// reports.
+		left     bool
+		reported string
 	}{
 		"All":     {reason: "It comes by itself.", items: []*unstructured.Unstructured{environment}},
 		"Named":   {reason: "Its XR comes back with what its functions read.", items: []*unstructured.Unstructured{xr, named, environment}, spec: ofTeam},
-		"Unnamed": {reason: "Nothing says that the XR runs on it.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, told: "may not bring"},
+		"Unnamed": {reason: "Nothing says that the XR runs on it.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, reported: "may not bring"},
 		"Foreign": {
 			reason: "A revision for another kind of XR does not come, and says nothing.", items: []*unstructured.Unstructured{xr, other, environment}, spec: ofTeam, left: true,
-			told: "is for none of the XRs that have named it",
+			reported: "is for none of the XRs that have named it",
 		},
 		"SelectedOfAll": {reason: "All come back.", items: []*unstructured.Unstructured{xr, selecting}},
 	}
@@ -52,7 +52,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), restoreOf(nil)
 			restore.Spec = tc.spec
-			var told []string
+			var reported []string
 			left := false
 			for _, item := range tc.items {
 				out, err := o.Execute(inputFor(item, restore))
@@ -61,11 +61,11 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 				}
 				left = out.SkipRestore && item == environment
 				if progress := (velero.OperationProgress{}); noteText(out.OperationID, &progress) {
-					told = append(told, progress.Description)
+					reported = append(reported, progress.Description)
 				}
 			}
-			if all := strings.Join(told, "; "); left != tc.left || !strings.Contains(all, tc.told) || all != "" && tc.told == "" {
-				t.Errorf("%s\nleft out: %v, told %q, want %q", tc.reason, left, all, tc.told)
+			if all := strings.Join(reported, "; "); left != tc.left || !strings.Contains(all, tc.reported) || all != "" && tc.reported == "" {
+				t.Errorf("%s\nleft out: %v, told %q, want %q", tc.reason, left, all, tc.reported)
 			}
 		})
 	}

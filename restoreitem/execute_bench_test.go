@@ -13,14 +13,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A plainMapper says what resources are called without a server.
+// A plainMapper maps kinds without a server.
 type plainMapper struct{}
 
 func (plainMapper) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	return gvk.GroupVersion().WithResource(gvk.Kind + "s"), false, nil
 }
 
-// BenchmarkExecute is what an action does of an item, without what Velero does to call it.
+// BenchmarkExecute measures an action on an item, without Velero's part of the call.
 func BenchmarkExecute(b *testing.B) {
 	log, _ := logtest.NewNullLogger()
 	log.SetLevel(logrus.InfoLevel)

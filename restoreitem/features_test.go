@@ -18,9 +18,8 @@ func enabled(features ...string) *VeleroFeatures {
 	return NewVeleroFeatures(func() []string { return features })
 }
 
-// What Velero links itself has no owner yet when it is created, and is in all else what it would
-// have been.
-func TestStandDown(t *testing.T) {
+// An item that Velero links has no owner yet when it is created. It does not differ otherwise.
+func TestVeleroFeatures(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(old))
 	publisher := xptest.MR("p", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
@@ -31,50 +30,50 @@ func TestStandDown(t *testing.T) {
 	modern := xptest.ModernXR("x", xptest.UID("new"), xptest.Refs(namespaced))
 	type want struct {
 		Owners, Held, Operation, Skip bool
-		// Old says that an owner's old UID is left anywhere.
+		// Old means that an owner's old UID is left anywhere.
 		Old bool
-		// Told is how often the log says that owners are left to Velero, and Doubted how often that
-		// they may be others.
-		Told, Doubted int
+		// Logged is how often the log has that Velero writes owners, and Doubted that they may
+		// differ.
+		Logged, Doubted int
 	}
 	cases := map[string]struct {
-		reason    string
-		standDown *VeleroFeatures
-		live      *cluster
-		item      *unstructured.Unstructured
-		want      want
+		reason   string
+		features *VeleroFeatures
+		live     *cluster
+		item     *unstructured.Unstructured
+		want     want
 	}{
-		"Off":          {reason: "By default Velero links nothing.", standDown: enabled(), live: live(x), item: mr, want: want{Owners: true}},
+		"Off":          {reason: "By default Velero links nothing.", features: enabled(), live: live(x), item: mr, want: want{Owners: true}},
 		"None":         {reason: "A rehearsal knows of no Velero.", live: live(x), item: mr, want: want{Owners: true}},
-		"Another":      {reason: "Other features are nothing to us.", standDown: enabled("EnableCSI"), live: live(x), item: mr, want: want{Owners: true}},
-		"MR":           {reason: "It is Velero's to link.", standDown: enabled("EnableCSI", FeatureRelink), live: live(x), item: mr, want: want{Told: 1}},
-		"NamespacedMR": {reason: "The same for Crossplane v2.", standDown: enabled(FeatureRelink), live: live(modern), item: namespaced, want: want{Told: 1}},
+		"Another":      {reason: "Other features are nothing to us.", features: enabled("EnableCSI"), live: live(x), item: mr, want: want{Owners: true}},
+		"MR":           {reason: "It is Velero's to link.", features: enabled("EnableCSI", FeatureRelink), live: live(x), item: mr, want: want{Logged: 1}},
+		"NamespacedMR": {reason: "The same for Crossplane v2.", features: enabled(FeatureRelink), live: live(modern), item: namespaced, want: want{Logged: 1}},
 		"Secret": {
-			reason: "A connection secret too.", standDown: enabled(FeatureRelink), live: live(xptest.With(publisher, xptest.UID("new"))),
-			item: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publisher)), want: want{Told: 1},
+			reason: "A connection secret too.", features: enabled(FeatureRelink), live: live(xptest.With(publisher, xptest.UID("new"))),
+			item: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publisher)), want: want{Logged: 1},
 		},
 		"Publisher": {
-			reason: "An MR is held as ever, and its XR's operation is still the MR's.", standDown: enabled(FeatureRelink), live: live(x), item: publisher,
-			want: want{Held: true, Told: 1},
+			reason: "An MR is held as ever, and its XR's operation is still the MR's.", features: enabled(FeatureRelink), live: live(x), item: publisher,
+			want: want{Held: true, Logged: 1},
 		},
 		"ComposedXR": {
-			reason: "A composed XR is held and has an operation.", standDown: enabled(FeatureRelink), live: live(x), item: child,
-			want: want{Held: true, Operation: true, Told: 1},
+			reason: "A composed XR is held and has an operation.", features: enabled(FeatureRelink), live: live(x), item: child,
+			want: want{Held: true, Operation: true, Logged: 1},
 		},
-		"XR": {reason: "What has no owner is nobody's to link.", standDown: enabled(FeatureRelink), live: live(), item: old, want: want{Held: true, Operation: true}},
+		"XR": {reason: "What has no owner is nobody's to link.", features: enabled(FeatureRelink), live: live(), item: old, want: want{Held: true, Operation: true}},
 		"NotItsOwn": {
-			reason: "Velero goes by UIDs and does not ask an XR what it composes: that is said.", standDown: enabled(FeatureRelink),
-			live: live(heldWith(xptest.XR("x", xptest.UID("new")))), item: mr, want: want{Told: 1, Doubted: 1},
+			reason: "Velero goes by UIDs and does not ask an XR what it composes: that is said.", features: enabled(FeatureRelink),
+			live: live(heldWith(xptest.XR("x", xptest.UID("new")))), item: mr, want: want{Logged: 1, Doubted: 1},
 		},
-		"AtWork": {
-			reason: "What its XR is at work without is still not restored.", standDown: enabled(FeatureRelink), live: live(xptest.XR("x", xptest.UID("new"))), item: mr,
-			want: want{Skip: true, Told: 1},
+		"Reconciled": {
+			reason: "What its XR is at work without is still not restored.", features: enabled(FeatureRelink), live: live(xptest.XR("x", xptest.UID("new"))), item: mr,
+			want: want{Skip: true, Logged: 1},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			out, err := NewAdopt(Crossplane(), tc.live, nil, log, WithVeleroFeatures(tc.standDown)).Execute(inputFor(tc.item, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log, WithVeleroFeatures(tc.features)).Execute(inputFor(tc.item, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +91,7 @@ func TestStandDown(t *testing.T) {
 			}
 			for _, e := range hook.AllEntries() {
 				if strings.Contains(e.Message, "owner references are left to it") {
-					got.Told++
+					got.Logged++
 				}
 				if strings.Contains(e.Message, "may give it an owner") {
 					got.Doubted++
@@ -105,15 +104,15 @@ func TestStandDown(t *testing.T) {
 	}
 }
 
-// A restore has thousands of items and several actions in one process. Each poll is a process of
-// its own, and writes no owners.
-func TestStandDownIsToldOnce(t *testing.T) {
+// A restore has thousands of items and several actions in one process. Each poll is another
+// process, and writes no owners.
+func TestVeleroFeaturesLogOnce(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(old))
 	log, hook := logtest.NewNullLogger()
-	standDown := enabled(FeatureRelink)
+	features := enabled(FeatureRelink)
 	for range 2 {
-		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log, WithVeleroFeatures(standDown))
+		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log, WithVeleroFeatures(features))
 		for range 2 {
 			if _, err := a.Execute(inputFor(mr, restoreOf(nil))); err != nil {
 				t.Fatal(err)

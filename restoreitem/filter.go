@@ -8,9 +8,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unrequested returns what an item is to come back with and does not ask for, if the filters could
-// leave it out by resource: what an XR composes, without which it is held, the Secret that an item
-// publishes in, in whose place its provider makes another, and the claim of a Secret.
+// unrequested returns items that must come back with an item that does not request them, if the
+// restore filters by resource. These are an XR's composed resources, without which it stays held;
+// the Secret that an item publishes in, which its provider would create again; and the claim of a
+// Secret.
 func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
 	if len(restore.Spec.IncludedResources) == 0 && len(restore.Spec.ExcludedResources) == 0 {
 		return nil
@@ -32,7 +33,7 @@ func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.R
 	for _, r := range composed {
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
 		if err != nil {
-			continue // The adoption says so.
+			continue // Adoption reports it.
 		}
 		if !namespaced {
 			r.Namespace = ""
@@ -43,7 +44,7 @@ func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.R
 	return items
 }
 
-// inScope reports whether a restore takes what is in an item's namespace, or in none.
+// inScope reports whether a restore includes an item's namespace, or cluster-scoped items.
 func inScope(i xp.Item, restore *velerov1.Restore) bool {
 	if i.Namespace == "" {
 		return ptr.Deref(restore.Spec.IncludeClusterResources, true)
@@ -52,7 +53,7 @@ func inScope(i xp.Item, restore *velerov1.Restore) bool {
 	return included(restore, i.Namespace)
 }
 
-// isFiltered reports whether a restore's filters by resource leave an item out.
+// isFiltered reports whether a restore's resource filters exclude an item.
 func isFiltered(i xp.Item, restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
 

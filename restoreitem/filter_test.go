@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What the restore's own filters by resource leave out an XR would be held for without a word.
-func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
+// Without a warning, an XR would stay held for what the resource filters exclude.
+func TestOrderWarnsOfExcludedResources(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l")
 	gone := xptest.MR("gone")
@@ -29,7 +29,7 @@ func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
 		reason string
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
-		// want are the objects that the restore tells of with what is left out of theirs.
+		// want are the objects with a warning, and what is left out of theirs.
 		want []string
 	}{
 		"Nothing":  {reason: "No filter leaves out nothing.", items: []*unstructured.Unstructured{claim, xr, mr}},
@@ -83,8 +83,8 @@ func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// A resource policy leaves out single objects, and nothing that an action asks for: an XR that it
-// lets in is held for all that it composes.
+// A resource policy excludes single objects, and nothing that an action requests. So an XR that it
+// includes gets all that it composes.
 func TestOrderBringsTreesBesideAResourcePolicy(t *testing.T) {
 	mr := xptest.MR("b")
 	log, _ := logtest.NewNullLogger()

@@ -18,13 +18,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// hostileSeeds adds what somebody may try with each object of the zoo.
+// hostileSeeds adds hostile changes to each object of the zoo.
 func hostileSeeds(f *testing.F) {
 	f.Helper()
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch, animal) })
 }
 
-// hostileRestore is one of some Restores.
+// hostileRestore returns one of several Restores.
 func hostileRestore(n uint8) *velerov1.Restore {
 	r := restoreOf(nil)
 	switch n % 5 {
@@ -48,8 +48,8 @@ func hostileRestore(n uint8) *velerov1.Restore {
 	return r
 }
 
-// FuzzOrder asks what comes before an object in which anything can be, as it is and with a list on
-// it that whoever writes to the bucket has made.
+// FuzzOrder runs Order on any object, as it is and with a list that a user with access to the
+// bucket wrote.
 func FuzzOrder(f *testing.F) {
 	hostileSeeds(f)
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
@@ -99,7 +99,7 @@ func checkOrder(t *testing.T, u *unstructured.Unstructured, restore *velerov1.Re
 	}
 }
 
-// FuzzAdopt brings back an object in which anything can be, with and without what it belongs to.
+// FuzzAdopt restores any object, with and without what belongs to it.
 func FuzzAdopt(f *testing.F) {
 	hostileSeeds(f)
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
@@ -142,9 +142,8 @@ func FuzzAdopt(f *testing.F) {
 	})
 }
 
-// FuzzAdoptForged brings back the zoo beside one live object on which a tenant has written
-// anything, with a mark that the plugin has not signed. All must come back as if there were no
-// mark.
+// FuzzAdoptForged restores the zoo beside one live object that a tenant has changed in any way,
+// with a mark that the plugin did not sign. The mark must have no effect.
 func FuzzAdoptForged(f *testing.F) {
 	hostileSeeds(f)
 	for n := range xptest.Zoo() {
@@ -159,7 +158,7 @@ func FuzzAdoptForged(f *testing.F) {
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
 		forged, ok := xptest.Patched(animal, patch)
 		if !ok || xp.CheckMetadata(forged) != nil {
-			return // No API server has such.
+			return // No API server has such an object.
 		}
 		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
 		forged.SetGroupVersionKind(was.GroupVersionKind())
@@ -167,8 +166,8 @@ func FuzzAdoptForged(f *testing.F) {
 		forged.SetName(was.GetName())
 		unmarked := xptest.With(forged, xptest.Without("metadata", "annotations", adoption.AnnotationHold))
 		for _, item := range xptest.Zoo() {
-			want, wrote := besides(t, unmarked, item, hostileRestore(restore))
-			got, written := besides(t, forged, item, hostileRestore(restore))
+			want, wrote := adoptBeside(t, unmarked, item, hostileRestore(restore))
+			got, written := adoptBeside(t, forged, item, hostileRestore(restore))
 			if diff := cmp.Diff(want.RestoreItemActionExecuteOutput, got.RestoreItemActionExecuteOutput); diff != "" {
 				t.Errorf("%s comes back otherwise beside %s, which has a forged mark\n-without, +with it:\n%s", xp.String(item), xp.String(forged), diff)
 			}
@@ -182,9 +181,9 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// besides brings back an item of which the owner and all else is live, with one live object as
-// given, and returns also what was written of status.
-func besides(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
+// adoptBeside restores an item whose owners are live, beside the given live object. It also returns
+// the status that was written.
+func adoptBeside(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
 	t.Helper()
 	c := live()
 	c.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
@@ -200,7 +199,7 @@ func besides(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Res
 	return adopt(t, c, item, r), c.returned
 }
 
-// checkNames fails if an error does not say which object it is about.
+// checkNames fails if an error does not name its object.
 func checkNames(t *testing.T, err error, u *unstructured.Unstructured) {
 	t.Helper()
 	if !strings.Contains(err.Error(), u.GetKind()) || !strings.Contains(err.Error(), u.GetName()) || !strings.Contains(err.Error(), u.GetNamespace()) {
@@ -208,8 +207,7 @@ func checkNames(t *testing.T, err error, u *unstructured.Unstructured) {
 	}
 }
 
-// checkKept fails if an object that comes back has lost anything, or got anything, that this plugin
-// has no business with.
+// checkKept fails if a restored object has lost or gained anything that is not this plugin's.
 func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool) {
 	t.Helper()
 	own := func(u *unstructured.Unstructured) map[string]any {
@@ -232,7 +230,7 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 		} {
 			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)
 		}
-		if mapped { // A copy can be made to compose anew, and be deleted.
+		if mapped { // A copy can compose its own resources, and be deleted.
 			for _, path := range [][]string{
 				{"spec", "resourceRefs"},
 				{"spec", "crossplane", "resourceRefs"},

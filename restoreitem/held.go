@@ -11,23 +11,22 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A rememberedHolds has the holds that this process has put on items and not lifted. Velero asks
-// after the operations of a restore first in the process that has restored it: then what has come
-// back without its hold can be told from what had none. Most holds are alike, so tens of thousands
-// take a few megabytes.
+// A rememberedHolds has the holds that this process has put on items and not released. Velero first
+// polls operations in the process that ran the restore, so that can distinguish an item that has
+// lost its hold from one that had none. Most holds are equal, so tens of thousands take a few MB.
 type rememberedHolds struct {
 	mu   sync.Mutex
 	by   map[uint64]*adoption.Hold
 	same map[string]*adoption.Hold
 }
 
-var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is a constant of the process.
+var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is constant in a process.
 
-// add remembers a hold as it was asked for, and as it is. Of that of an XR or claim the rest is in
-// what it says itself.
+// add remembers a hold. Of an XR or claim only Quarantine and ByHand are needed, since its own
+// fields have the rest.
 func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
 	if of.Clone != "" {
-		return // It has no operation.
+		return // No operation releases a copy.
 	}
 	kept := &adoption.Hold{Quarantine: of.Quarantine, ByHand: of.ByHand}
 	if managed {
@@ -37,7 +36,7 @@ func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adopt
 	kept.Restore, kept.Since = "", ""
 	b, err := json.Marshal(kept)
 	if err != nil {
-		return // It is one of this plugin's, and all can be.
+		return // A hold of this plugin can always be marshaled.
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,14 +59,14 @@ func (m *rememberedHolds) get(id xp.ID) *adoption.Hold {
 	return m.by[maphash.Comparable(holdSeed, id)]
 }
 
-// drop forgets the hold of what it was lifted from.
+// drop forgets the hold of an object that was released.
 func (m *rememberedHolds) drop(u *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.by, maphash.Comparable(holdSeed, xp.RefTo(u).ID()))
 }
 
-// Lifted is told of each step that an adoption has taken in this process.
+// Lifted is called after each step of an adoption in this process.
 func (ri *RequestedItems) Lifted(c adoption.Change) {
 	if c.Target != nil && c.Lifts() {
 		ri.held.drop(c.Target)

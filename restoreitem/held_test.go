@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestMemory(t *testing.T) {
+func TestRememberedHolds(t *testing.T) {
 	requested := &RequestedItems{}
 	mr, xr := xptest.MR("b"), xptest.XR("x")
 	requested.held.add(xp.RefTo(mr), true, adoption.Hold{Observes: true, Restore: "velero/monday"}, &adoption.Hold{Policies: []string{"*"}})
@@ -41,8 +41,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// There can be tens of thousands, and they are alike.
-func TestMemoryIsSmall(t *testing.T) {
+// There can be tens of thousands of equal holds.
+func TestRememberedHoldsAreSmall(t *testing.T) {
 	m := &rememberedHolds{}
 	for n := range 1000 {
 		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &adoption.Hold{})

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// putHold puts a hold on the item.
+// putHold puts a hold on the item and signs its mark.
 func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	key, err := a.key(i)
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	return nil
 }
 
-// key returns what signs the marks of holds.
+// key returns the key that signs marks.
 func (a *Adopt) key(i *item) (adoption.Key, error) {
 	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
 	if err != nil {
@@ -46,8 +46,8 @@ func (a *Adopt) key(i *item) (adoption.Key, error) {
 	return key, nil
 }
 
-// liveHold returns the hold that is on a live object, nil if there is none, or none that this
-// plugin has put on.
+// liveHold returns the hold on a live object. It is nil if there is none, or this plugin did not
+// write its mark.
 func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
 	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
 		return nil, nil //nolint:nilnil // No hold is no error.
@@ -60,15 +60,15 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	if err != nil {
 		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Nothing is done on the word of a mark that this plugin did not write")
 
-		return nil, nil //nolint:nilnil,nilerr // It is none of this plugin's.
+		return nil, nil //nolint:nilnil,nilerr // This plugin did not write it.
 	}
 
 	return h, nil
 }
 
-// hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's
-// hold is lifted by its XR's operation; it isLive one of its own only if its XR did not come back
-// held, or belongs to another claim.
+// hold puts a hold on an XR or a claim and returns the ID of the operation that releases it. The
+// XR's operation releases its claim, too. A claim has its own only if its XR is not held or belongs
+// to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,

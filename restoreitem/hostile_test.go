@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero looks for what an action asks for by a path that it makes of the name, and creates what it
-// finds there in the namespace that was asked for.
-func TestOrderAsksForNoPaths(t *testing.T) {
+// Velero looks for a requested item by a path made of its name, and creates what is there in the
+// requested namespace.
+func TestOrderRequestsNoPaths(t *testing.T) {
 	const elsewhere = "../team-b/password"
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: elsewhere, UID: "u", Controller: ptr.To(true)}
 	target := func(name string) map[string]any {
@@ -67,9 +67,9 @@ func TestOrderAsksForNoPaths(t *testing.T) {
 	}
 }
 
-// An XR whose refs can't be read is in a backup as it was. Without knowing what it composes nobody
-// could tell when it may be reconciled.
-func TestUnreadableRefsDoNotComeBack(t *testing.T) {
+// An XR with unreadable references is in the backup as it was. Without its references, it is
+// unknown when it may be reconciled.
+func TestUnreadableRefsAreNotRestored(t *testing.T) {
 	young := xptest.Without("metadata", "finalizers")
 	xrs := map[string]*unstructured.Unstructured{
 		"Legacy": xptest.XR("x"), "Young": xptest.XR("x", young), "Modern": xptest.ModernXR("m"), "YoungModern": xptest.ModernXR("m", young),
@@ -108,7 +108,7 @@ func TestUnreadableRefsDoNotComeBack(t *testing.T) {
 	}
 }
 
-// What this plugin can't read it must not write: the rest of it would be gone.
+// This plugin must not write what it can't read: the rest of the field would be lost.
 func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
 	cases := map[string]struct {
 		item *unstructured.Unstructured

@@ -11,11 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// findInputs finds the Secrets that an MR has its provider read and that are not there. The MR is
-// held for those that there were when it was backed up, and the others are named, unless the backup
-// says that there were none. What its person has paused is not held: its provider does not look.
-// Velero restores Secrets before custom resources, but for those that something among the Secrets
-// has asked for.
+// findInputs finds the missing Secrets that an MR's provider reads. The MR is held for those that
+// existed at backup time. A note names the others, unless the backup records that they did not
+// exist. An MR that its user has paused is not held, since its provider does not read them. Velero
+// restores Secrets before custom resources, except for custom resources that a Secret requests.
 func (a *Adopt) findInputs(i *item) {
 	if !i.isManaged() {
 		return
@@ -38,8 +37,8 @@ func (a *Adopt) findInputs(i *item) {
 	}
 }
 
-// inputTarget is the Secret that the provider of the restored MR reads, which is r in the backup.
-// Nothing changes in which namespace a Release says that its release is.
+// inputTarget returns the Secret that the restored MR's provider reads and that is r in the backup.
+// Namespace mappings don't apply to the namespace that a Helm Release names in its spec.
 func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	if !xp.IsReleaseSecret(r.Name) || !xp.NamesReleaseNamespace(i.original) {
 		r.Namespace = targetNamespace(r.Namespace, i.restore)
@@ -48,7 +47,8 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	return r
 }
 
-// missingInput is what a hold says of a Secret that a provider reads, which is r in the backup.
+// missingInput returns the entry in a hold for a Secret that a provider reads and that is r in the
+// backup.
 func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
 	elsewhere := to.Namespace != targetNamespace(r.Namespace, i.restore)
@@ -59,24 +59,23 @@ func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	return in
 }
 
-// awaitsRelease reports whether the item is a Release that is to be held for what Helm keeps of it,
-// of which its status says the revision.
+// awaitsRelease reports whether the item is a Helm Release that is held for Helm's Secret of the
+// revision in its status.
 func (i *item) awaitsRelease() bool {
 	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
-// waitedFor reports whether an earlier hold, which the item brings along, waits for a Secret that
-// its provider reads.
+// wasAwaited reports whether the item had a hold at backup time that waits for the Secret r.
 func wasAwaited(i *item, r xp.Ref) bool {
 	h, err := adoption.HoldOf(i.original)
 
 	return err == nil && h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
 }
 
-// warnOfInput names a Secret that an MR has its provider read and that is not there, or why nobody
-// knows.
+// warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides
+// whether it exists.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
-	if _, told := a.missingSecrets.LoadOrStore(r.ID(), true); told {
+	if _, reported := a.missingSecrets.LoadOrStore(r.ID(), true); reported {
 		return
 	}
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
+func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	password := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("v1", "Secret", namespace, "password", xptest.Field("Opaque", "type"))
@@ -37,7 +37,7 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 		return u
 	}
 	ofTeamA := velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}}
-	const told = "Bucket db has its provider read Secret infra/password, which is neither in the cluster nor was restored before it"
+	const reported = "Bucket db has its provider read Secret infra/password, which is neither in the cluster nor was restored before it"
 	cases := map[string]struct {
 		reason  string
 		live    *cluster
@@ -49,7 +49,7 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 		// held is what it is held for.
 		held []adoption.Input
 	}{
-		"Missing":  {reason: "Its provider may make another password.", live: live(), item: mr, want: told},
+		"Missing":  {reason: "Its provider may make another password.", live: live(), item: mr, want: reported},
 		"Live":     {reason: "It is there.", live: live(password("infra")), item: mr},
 		"Restored": {reason: "The restore has brought it since it has looked.", live: live(), came: password("infra"), item: mr, held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}}},
 		"Mapped": {
@@ -70,9 +70,9 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 		"NowhereToBring":  {reason: "No restore brings what is in no backup.", live: live(), item: noted(true, false), spec: ofTeamA, held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
 		"NotedAndLive":    {reason: "It is there.", live: live(password("infra")), item: noted(true, true)},
 		"NeverThere":      {reason: "An optional Secret that the source did not have must not hold it for ever, nor need a person know.", live: live(), item: noted(false, false)},
-		"NotedAndUnknown": {reason: "What nobody could look for is waited for.", live: nobody(errAPI), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
+		"NotedAndUnknown": {reason: "What nobody could look for is waited for.", live: failingCluster(errAPI), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
 		"Paused": {
-			reason: "Nothing reads it.", live: live(), item: xptest.With(noted(true, false), xptest.Annotated(xp.AnnotationPaused, "true")), want: told,
+			reason: "Nothing reads it.", live: live(), item: xptest.With(noted(true, false), xptest.Annotated(xp.AnnotationPaused, "true")), want: reported,
 		},
 		"HeldBefore": {
 			reason: "The source was waiting for it.", live: live(), item: heldBefore(noted(false, false)), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
@@ -85,9 +85,9 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 			reason: "The note counts for what the MR names itself.", live: live(password("infra")),
 			item: xptest.With(mr, xptest.Field([]any{map[string]any{"namespace": "velero", "name": "other", "exists": true}}, "metadata", xp.FieldInputs)),
 		},
-		"Elsewhere": {reason: "One of that name elsewhere is another.", live: live(password("team-a")), item: mr, want: told},
-		"Unknown":   {reason: "That nobody knows is told too.", live: nobody(errAPI), item: mr, want: "Cannot find out whether Secret infra/password is there, which the provider of Bucket db reads"},
-		"None":      {reason: "Most MRs read none.", live: nobody(errAPI), item: xptest.MR("db")},
+		"Elsewhere": {reason: "One of that name elsewhere is another.", live: live(password("team-a")), item: mr, want: reported},
+		"Unknown":   {reason: "That nobody knows is told too.", live: failingCluster(errAPI), item: mr, want: "Cannot find out whether Secret infra/password is there, which the provider of Bucket db reads"},
+		"None":      {reason: "Most MRs read none.", live: failingCluster(errAPI), item: xptest.MR("db")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 			if diff := cmp.Diff(tc.held, inputs); diff != "" {
 				t.Errorf("%s\n-want, +held for:\n%s", tc.reason, diff)
 			}
-			a.findInputs(i) // The next that reads the same.
+			a.findInputs(i) // Another MR reads the same Secret.
 			got := strings.Join(i.notes, "; ")
 			if !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") || len(i.notes) > 1 {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
@@ -121,8 +121,8 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 	}
 }
 
-// provider-helm installs a chart again if it does not find the release, which is where the Release
-// says, also if that is in another namespace in the backup.
+// provider-helm installs a chart again if it does not find the release. It looks in the namespace
+// that the Release names, also if that is another one in the backup.
 func TestAdoptHoldsReleases(t *testing.T) {
 	secret := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("v1", "Secret", namespace, "sh.helm.release.v1.shop.v2")
@@ -142,12 +142,12 @@ func TestAdoptHoldsReleases(t *testing.T) {
 	const name = "sh.helm.release.v1.shop.v2"
 	bring := "velero restore create --from-backup nightly --include-namespaces team-a --include-resources secrets"
 	cases := map[string]struct {
-		reason string
-		live   *cluster
-		item   *unstructured.Unstructured
-		spec   velerov1.RestoreSpec
-		held   []adoption.Input
-		told   string
+		reason   string
+		live     *cluster
+		item     *unstructured.Unstructured
+		spec     velerov1.RestoreSpec
+		held     []adoption.Input
+		reported string
 	}{
 		"LeftOut": {
 			reason: "It would be installed a second time.", live: live(), item: noted(release(), "team-a", true), spec: velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}},
@@ -166,7 +166,7 @@ func TestAdoptHoldsReleases(t *testing.T) {
 		},
 		"OldBackup": {
 			reason: "Nobody has noted whether it was in the cluster.", live: live(), item: release(),
-			told: "Secret team-a/" + name + ", in which Helm keeps the release of Release team-a/shop, is neither in the cluster nor was restored before it",
+			reported: "Secret team-a/" + name + ", in which Helm keeps the release of Release team-a/shop, is neither in the cluster nor was restored before it",
 		},
 		"Never": {reason: "It was never installed.", live: live(), item: release(xptest.Without("status"))},
 	}
@@ -189,15 +189,15 @@ func TestAdoptHoldsReleases(t *testing.T) {
 			if (len(inputs) > 0) != slices.Contains(status, "atProvider") {
 				t.Errorf("A later backup must know the revision that it waits for; what comes back of the status is %q", status)
 			}
-			if got := strings.Join(i.notes, "; "); !strings.HasPrefix(got, tc.told) || (got == "") != (tc.told == "") {
-				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.told)
+			if got := strings.Join(i.notes, "; "); !strings.HasPrefix(got, tc.reported) || (got == "") != (tc.reported == "") {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.reported)
 			}
 		})
 	}
 }
 
-// An MR that nothing else holds is held from the moment that it exists, says why, and has an
-// operation of its own that waits.
+// An MR with no other reason for a hold is held from its creation on, names the reason, and has an
+// operation that waits.
 func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	secret := xptest.Object("v1", "Secret", "infra", "password")
@@ -218,8 +218,8 @@ func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	}
 }
 
-// inspect says it before anything is restored, and counts what the backup brings.
-func TestRehearseHoldsWhatLacksItsInput(t *testing.T) {
+// inspect reports it before a restore, and counts what the backup brings.
+func TestDryRunHoldsWhatLacksItsInput(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	secret := xptest.Object("v1", "Secret", "infra", "password")
 	xp.SetInputs(mr, []xp.Input{{Ref: xp.RefTo(secret), Exists: true}})
@@ -230,7 +230,7 @@ func TestRehearseHoldsWhatLacksItsInput(t *testing.T) {
 		"It is missing.":        {items: []*unstructured.Unstructured{mr}, want: report.Keep},
 		"The backup brings it.": {items: []*unstructured.Unstructured{mr, secret}, want: report.Create},
 	} {
-		results, err := rehearsed(t.Context(), packed(t, tc.items...), nil, restoreOf(nil))
+		results, err := dryRunResults(t.Context(), packed(t, tc.items...), nil, restoreOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,44 +13,43 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An item is an object on its way back.
+// An item is an object that is being restored.
 type item struct {
-	// What Velero is about to create. Its namespace is still that of the backup.
+	// The object that Velero is about to create. Its namespace is still that of the backup.
 	*unstructured.Unstructured
 
-	// original is the object as it is in the backup.
+	// original is the object in the backup.
 	original *unstructured.Unstructured
-	// namespace is where it is restored to.
+	// namespace is the target namespace.
 	namespace string
 	restore   *velerov1.Restore
 	settings  setting.Settings
-	// owners are those that it is to have, as they are now, whoever writes them.
+	// owners are its owner references with current UIDs, whether this plugin or Velero writes them.
 	owners []metav1.OwnerReference
-	// copied says that it is a copy that is held whether its owners look after it or not.
+	// copied means that it is a copy, which is held whether its owners are live or not.
 	copied bool
-	// early says that it comes back before others that it may need, since something that Velero
-	// restores first has asked for it.
+	// early means that it is restored before objects that it may need, since something that Velero
+	// restores first requested it.
 	early bool
-	// recovered says that it got its external-name from its status.
+	// recovered means that its external-name comes from its status.
 	recovered bool
-	// inputs are the Secrets that its provider reads and that it must be held for.
+	// inputs are the missing Secrets of its provider that it is held for.
 	inputs []adoption.Input
-	// ownerless is the XR that its controller was, and that it comes back without, since that is at
-	// work.
+	// ownerless is the XR that was its controller and that Crossplane reconciles without it. The
+	// item is restored without that owner.
 	ownerless *xp.Ref
-	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and
-	// that they do: nobody had when it was backed up.
+	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
+	// none had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
-	// notes are what a person has to know of it, and failed says that it did not come back and
-	// should have.
+	// notes are messages for the user. failed means that it was not restored and should have been.
 	notes  []string
 	failed bool
-	// unreadable says that among the notes is that nobody can read the settings.
+	// unreadable means that one of the notes is about unreadable settings.
 	unreadable bool
 }
 
-// self is what the item is called once it is restored.
+// self returns the reference to the item once it is restored.
 func (i *item) self() xp.Ref {
 	r := xp.RefTo(i.Unstructured)
 	r.Namespace = i.namespace
@@ -58,13 +57,13 @@ func (i *item) self() xp.Ref {
 	return r
 }
 
-// isHeld reports whether Crossplane must not reconcile the item before it is adopted.
+// isHeld reports whether Crossplane must not reconcile the item before its adoption.
 func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i.original) }
 
-// isQuarantined reports whether nothing may reconcile the item until a person says so.
+// isQuarantined reports whether no controller may reconcile the item until a user allows it.
 func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll }
 
-// controller returns the one of its owners that is its controller.
+// controller returns the owner reference of its controller.
 func (i *item) controller() (metav1.OwnerReference, bool) {
 	for _, o := range i.owners {
 		if isController(o) {
@@ -75,10 +74,10 @@ func (i *item) controller() (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// keepGenerateName gives the item back what its name was made from, which Velero takes away and
-// leaves in managedFields. Crossplane applies what an XR composes with it, so each object would be
-// written anew in the XR's first reconcile, and the XR reconciled again for that. The API server
-// wants it to be what a name can begin with, and nothing says that nobody has changed it since.
+// keepGenerateName restores generateName, which Velero removes but keeps in managedFields.
+// Crossplane applies composed resources with it. Without it the XR's first reconcile would update
+// each, which requeues the XR. The API server accepts only a valid prefix of a name, and the backup
+// may have been changed.
 func (i *item) keepGenerateName() {
 	prefix := i.original.GetGenerateName()
 	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") {
@@ -86,19 +85,19 @@ func (i *item) keepGenerateName() {
 	}
 }
 
-// restoreName names the Restore as holds do.
+// restoreName returns the Restore as marks name it: namespace/name.
 func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.restore.Name }
 
-// isOwned reports whether the item's owners matter to Crossplane.
+// isOwned reports whether Crossplane relies on the item's owner references.
 func (i *item) isOwned() bool {
 	return xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original) || xp.IsRevision(i.original) || xp.IsPackageRevision(i.original) ||
 		xp.IsUsage(i.original)
 }
 
-// isReplaceable reports whether the item can be written over what is live, if a person wants that
-// (--existing-resource-policy=update): what is installed, and how it works. Nothing in it says
-// which external resource something manages, or what an XR composes. What is cluster-scoped is
-// everybody's, and no restore of namespaces writes over it.
+// isReplaceable reports whether Velero may write the item over a live object
+// (--existing-resource-policy=update). That is so for packages and configuration, which name no
+// external resource and no composed ones. All namespaces share what is cluster-scoped, so a restore
+// of namespaces leaves that.
 func (i *item) isReplaceable() bool {
 	if i.GetNamespace() == "" && ofNamespaces(i.restore) {
 		return false
@@ -109,14 +108,14 @@ func (i *item) isReplaceable() bool {
 		gvk.Group == xp.GroupAPIExtensions && gvk.Kind == "EnvironmentConfig" || xp.IsActivationPolicy(i.original)
 }
 
-// isOfCrossplane reports whether the item is something that Crossplane or a provider works with.
+// isOfCrossplane reports whether Crossplane or a provider uses the item.
 func (i *item) isOfCrossplane() bool {
 	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group) ||
 		xp.IsStored(i.original)
 }
 
-// isUnchanged reports whether nothing of the item is to be changed, if it is not to be held. To say
-// so saves Velero from reading it again.
+// isUnchanged reports whether the item needs no change but a hold. Velero then need not read it
+// again.
 func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is known of the kinds of a provider names an MR of a backup that was taken without the
-// plugin, unless somebody or another MR speaks against it.
+// The rule of a kind names an MR of a backup without the plugin, unless a setting or another MR
+// contradicts it.
 func TestAdoptKnowsKinds(t *testing.T) {
 	vpc := xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC"}`)
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)
@@ -59,15 +59,15 @@ func TestAdoptKnowsKinds(t *testing.T) {
 			reason: "What another account has is another.", item: unnamed(vpc, id),
 			live: []*unstructured.Unstructured{other(xptest.JSON(`{"spec":{"providerConfigRef":{"name":"another"}}}`))}, want: named,
 		},
-		"InFlight": {
+		"CreatePending": {
 			reason: "An id of earlier is not it.", item: unnamed(vpc, id, xptest.Annotated(xp.AnnotationCreatePending, created)),
 			want: returned{Op: "VPC.v1beta1.ec2.aws.upbound.io//b", Identity: xp.CreatePending, Paused: true, Logged: []string{"warning"}},
 		},
 	})
 }
 
-// A person reads where an external-name is from, and why one was not taken.
-func TestAdoptSaysWhatItKnows(t *testing.T) {
+// A note has the source of an external-name, and why one was not taken.
+func TestAdoptNamesTheSourceOfAName(t *testing.T) {
 	item := unnamed(xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC","status":{"atProvider":{"id":"vpc-1"}}}`))
 	out := adopt(t, live(), item, restoreOf(nil))
 	if len(out.logged) != 1 || !strings.Contains(out.logged[0], "as its external-name, as is known of its kind from provider-upjet-aws v1.0.0 to v") {
@@ -80,7 +80,7 @@ func TestAdoptSaysWhatItKnows(t *testing.T) {
 	}
 }
 
-// A copy of what is alive is one too if both have lost their names.
+// A copy of a live MR is one too if both have lost their names.
 func TestAdoptKnowsCopies(t *testing.T) {
 	item := xptest.NamespacedMR("b", xptest.Without("metadata", "annotations"), xptest.JSON(`{"apiVersion":"ec2.aws.m.upbound.io/v1beta1","kind":"VPC",`+
 		`"status":{"atProvider":{"id":"vpc-1"}}}`))

@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Why what an item names, or the list on its stored copy has, is not asked for.
+// Reasons why a reference of an item, or an entry of the list on its stored copy, is not requested.
 const (
 	namedCluster  = ", which is of no namespace; to restore it, add --include-cluster-resources=true"
 	namedXRs      = ", which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true"
@@ -24,8 +24,8 @@ const (
 	listedConfig  = ", and a managed resource comes only after the ProviderConfig that it names itself; find out who has written to the backup"
 )
 
-// isXR and isClaim tell whether an item is one that can have been backed up as such: a Secret can
-// have the finalizer of an XR.
+// isXR and isClaim report whether the backup can have an item as such: a Secret can have an XR's
+// finalizer.
 func isXR(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsComposite(item) }
 
 func isClaim(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsClaim(item) }
@@ -36,15 +36,15 @@ func isInstance(item *unstructured.Unstructured) bool {
 	return xp.IsCustomGroup(group) && !xp.IsCrossplaneGroup(group)
 }
 
-// listed returns what the backup has noted on its copy of an item to come before it; ok is false if
-// there is no note of this plugin's. No tenant can write one, but whoever can write to the bucket
-// can. So in a restore of namespaces it says no more than the item itself might: what is
-// cluster-scoped must say whose it is when it comes, and what no action of this plugin would see is
-// not asked for.
+// listed returns what the list on the item's stored copy names to come before it; ok is false if
+// there is no list of this plugin's. A tenant can't write a list, but a user with access to the
+// bucket can. So in a restore of namespaces it grants no more than the item itself could. A
+// cluster-scoped item must show whose it is when it comes, and what no action of this plugin checks
+// is not requested.
 func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restore) (items []xp.Item, ok bool) {
 	list, ok, err := xp.RestoreFirst(item)
 	if err != nil {
-		// A backup that this plugin took part in has one that can be read.
+		// This plugin writes only lists that can be read.
 		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
 	}
 	if !ok {
@@ -58,7 +58,7 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 	}
 	refused := map[string][]string{}
 	for _, i := range list {
-		asked, why := o.believes(item, i, restore)
+		asked, why := o.accepts(item, i, restore)
 		if why != "" {
 			refused[why] = append(refused[why], strconv.Quote(i.String()))
 		}
@@ -73,7 +73,7 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 	return items, true
 }
 
-// warnOfListed names the first few of the entries of a list that are not asked for.
+// warnOfListed warns of entries of a list that are not requested, and names the first few.
 func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, why string) {
 	const few = 5
 	if len(entries) == 0 {
@@ -86,25 +86,25 @@ func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, 
 	o.log.WithField("object", xp.String(item)).Warn("Not restored first: the stored copy of " + xp.String(item) + " lists " + named + why)
 }
 
-// believes reports whether an entry of the list on an item is asked for, and if not so, why not, ""
-// if that is nothing to name.
-func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
+// accepts reports whether an entry of the item's list is requested, and why not, "" if that needs
+// no warning.
+func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !xp.IsValidName(i.Namespace, i.Name):
-		return true, "" // It is named with the others that can't exist.
+		return true, "" // inFilters warns of it.
 	case !isXR(item) && !isClaim(item):
-		return believesOfManaged(item, i, restore)
+		return acceptsForManaged(item, i, restore)
 	case !ofNamespaces(restore):
-		return true, "" // Everything can come by itself, or by a label, which whoever writes to the bucket can write too.
+		return true, "" // Any item can come without a request, or by a label, which a user with access to the bucket can write.
 	case isActivation(i):
-		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has
-		// chosen. If it is missing, the hold says so.
+		// All tenants share what it activates, and one of them chose what the XR needs. If it is
+		// missing, the hold reports that.
 		return false, ""
 	case isPlatform(i), isStoreConfig(i):
-		return o.believesOfXR(item, i)
+		return o.acceptsForXR(item, i)
 	case i.Namespace != "":
-		// What is in another namespace of the restore comes with that, unless only some labels do.
-		// A connection Secret may have to come first.
+		// What is in another included namespace comes with that, unless the restore selects by
+		// label. A connection Secret may have to come first.
 		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || isSelective(restore) || !included(restore, i.Namespace), ""
 	case !isComposable(i):
 		return false, listedCluster
@@ -115,9 +115,8 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	}
 }
 
-// believesOfXR is believes for what only XRs bring: what they run on, and where Crossplane
-// publishes for them.
-func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
+// acceptsForXR is accepts for what only XRs request: what they run on, and StoreConfigs.
+func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
 	if isStoreConfig(i) {
 		return isStoreOf(item, i), ""
 	}
@@ -125,13 +124,13 @@ func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked 
 		return false, listedXRs
 	}
 
-	return o.asksFor(item, i), ""
+	return o.requestPlatform(item, i), ""
 }
 
-// believesOfManaged is believes for the list on an MR, which has its ProviderConfig and its
-// StoreConfig and nothing else. One that is cluster-scoped is the platform's: nothing in it says
-// whose it is, so what is in a namespace does not bring it.
-func believesOfManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
+// acceptsForManaged is accepts for an MR, which has only its ProviderConfig and its StoreConfig on
+// its list. A cluster-scoped one is the platform's and does not show whose it is, so a namespaced
+// MR does not request it.
+func acceptsForManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !isConfigOf(mr, i):
 		return false, listedConfig
@@ -146,30 +145,30 @@ func isPlatform(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceXRD || i.GroupResource == xp.ResourceComposition || i.GroupResource == xp.ResourceRevision
 }
 
-// isActivation reports whether an item has kinds served.
+// isActivation reports whether an item activates kinds.
 func isActivation(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
 }
 
-// isStoreConfig reports whether an item says where Crossplane publishes connection details.
+// isStoreConfig reports whether an item configures where Crossplane publishes connection details.
 func isStoreConfig(i xp.Item) bool {
 	return i.Group == xp.GroupSecrets && i.Resource == resourceOf(xp.KindStoreConfig)
 }
 
-// isStoreOf reports whether an XR itself names the StoreConfig. It is the platform's, as the
-// ProviderConfig of a cluster-scoped MR, and so is what an XR that is cluster-scoped too publishes
-// with: its Composition says that, and no claim.
+// isStoreOf reports whether a cluster-scoped XR itself names the StoreConfig. Both are the
+// platform's, as is the ProviderConfig of a cluster-scoped MR: the XR's Composition names it, and
+// no claim.
 func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
 	_, store, publishes := xp.StoreSecret(xr)
 
 	return publishes && isXR(xr) && xr.GetNamespace() == "" && i.Namespace == "" && i.Name == store
 }
 
-// resourceOf is what the resource of a kind of configs is called.
+// resourceOf returns the resource of a kind of config.
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// isConfigOf reports whether an entry is the ProviderConfig or the StoreConfig that an MR names,
-// which is of the MR's group or of one above that.
+// isConfigOf reports whether an entry is the ProviderConfig or StoreConfig that an MR names. Its
+// group is the MR's or a parent of that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
@@ -182,9 +181,8 @@ func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 		(i.Namespace == "" || i.Namespace == mr.GetNamespace())
 }
 
-// isComposable reports whether what is cluster-scoped can be an XR's own, and this plugin is asked
-// about it when it comes. Of Kubernetes' own kinds it is not isRequested about what has no labels
-// of Crossplane's.
+// isComposable reports whether an XR can compose a cluster-scoped item, and this plugin's actions
+// see it when it comes. They see those of Kubernetes' kinds only with Crossplane's labels.
 func isComposable(i xp.Item) bool {
 	switch {
 	case !xp.IsCustomGroup(i.Group):
@@ -196,8 +194,8 @@ func isComposable(i xp.Item) bool {
 	}
 }
 
-// runsOn reports whether an XR itself says that it needs an XRD, Composition or revision. That of
-// an XRD's name which is not its group is known only from what serves the kind.
+// runsOn reports whether an XR itself names an XRD, Composition or revision. Of an XRD's name it
+// compares the group only: the plural is known only if the kind is served.
 func runsOn(xr xp.Composite, i xp.Item) bool {
 	switch i.GroupResource {
 	case xp.ResourceRevision:
@@ -209,9 +207,9 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 	}
 }
 
-// asksFor takes note that an XR asks for something that it runs on. It reports whether that makes
-// sense: Velero comes to an item only once.
-func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
+// requestPlatform records that an XR requests something that it runs on. It is false if Velero has
+// left that out before: Velero comes to an item only once.
+func (o *Order) requestPlatform(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
 	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
 		o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}).Warn("Not restored first: " + xp.String(xr) + " runs on " +
@@ -225,7 +223,7 @@ func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
 	return true
 }
 
-// unlisted is what is best known to come before an item without the plugin at backup time.
+// unlisted returns what an item itself names to come before it, for a backup without the plugin.
 func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
 	switch {
 	case isXR(item):
@@ -237,19 +235,18 @@ func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Rest
 	}
 }
 
-// composite returns the XR that a claim names. Only a custom resource of the claim's own group can
-// be one.
+// composite returns the XR that a claim names, if it is of the claim's group.
 func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
 	ref, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
 		return nil, nil // An XRD has one group for both.
 	}
 
-	return o.ask(claim, []xp.Ref{ref}, restore)
+	return o.itemsFor(claim, []xp.Ref{ref}, restore)
 }
 
-// prerequisites returns what an XR says that it runs on. It can name a Composition of another kind,
-// which is asked of that when it comes.
+// prerequisites returns what an XR names to run on. That can be a Composition of another kind,
+// which foreign refuses when it comes.
 func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.Item, error) {
 	var items []xp.Item
 	if name := c.Revision(); name != "" {
@@ -270,6 +267,6 @@ func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.I
 	}
 
 	return slices.DeleteFunc(items, func(i xp.Item) bool {
-		return xp.IsValidName(i.Namespace, i.Name) && !o.asksFor(c.Unstructured, i)
+		return xp.IsValidName(i.Namespace, i.Name) && !o.requestPlatform(c.Unstructured, i)
 	}), nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // With --existing-resource-policy=update Velero would write the backup's resourceRefs into a live
-// XR, which may compose something else by now.
+// XR, which may compose other resources now.
 func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	xr, claim, mr := xptest.XR("x"), xptest.Claim("o"), xptest.MR("b")
 	composition := xptest.Composition("c", xr)
@@ -42,7 +42,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		item    *unstructured.Unstructured
 		live    *cluster
 		mapping map[string]string
-		// namespaces are those that are restored, all if there are none.
+		// namespaces are the included ones, all if there are none.
 		namespaces []string
 		want       want
 	}{
@@ -73,10 +73,10 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			reason: "A restore of one namespace must not change the Composition of all.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},
 		},
-		"Config":            {reason: "What is to be installed, and how it works, is a person's to update.", policy: update, item: config, live: nobody(errAPI)},
-		"Provider":          {reason: "The same.", policy: update, item: provider, live: nobody(errAPI)},
-		"EnvironmentConfig": {reason: "The same.", policy: update, item: environment, live: nobody(errAPI)},
-		"ActivationPolicy":  {reason: "The same.", policy: update, item: activation, live: nobody(errAPI)},
+		"Config":            {reason: "What is to be installed, and how it works, is a person's to update.", policy: update, item: config, live: failingCluster(errAPI)},
+		"Provider":          {reason: "The same.", policy: update, item: provider, live: failingCluster(errAPI)},
+		"EnvironmentConfig": {reason: "The same.", policy: update, item: environment, live: failingCluster(errAPI)},
+		"ActivationPolicy":  {reason: "The same.", policy: update, item: activation, live: failingCluster(errAPI)},
 		"ActivationOfOne": {
 			reason: "A restore of one namespace must not activate kinds for all.", policy: update, item: activation, live: live(activation),
 			namespaces: []string{"team-a"}, want: want{Skip: true},
@@ -97,10 +97,10 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
 		"Absent": {reason: "What is not there comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
-		"Other":  {reason: "What is not Crossplane's is the person's to update.", policy: update, item: thing, live: nobody(errAPI)},
-		"None":   {reason: "Without the policy Velero leaves it by itself, and nobody needs to be asked.", item: xr, live: nobody(errAPI), want: want{Op: operation}},
-		"NoneOf": {reason: "The same.", policy: velerov1.PolicyTypeNone, item: xr, live: nobody(errAPI), want: want{Op: operation}},
-		"API":    {reason: "Without an answer nothing is written.", policy: update, item: xr, live: nobody(errAPI), want: want{Err: errAPI}},
+		"Other":  {reason: "What is not Crossplane's is the person's to update.", policy: update, item: thing, live: failingCluster(errAPI)},
+		"None":   {reason: "Without the policy Velero leaves it by itself, and nobody needs to be asked.", item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
+		"NoneOf": {reason: "The same.", policy: velerov1.PolicyTypeNone, item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
+		"API":    {reason: "Without an answer nothing is written.", policy: update, item: xr, live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAdoptLeavesAlone(t *testing.T) {
 		"ControlPlane":   xptest.Object("spaces.upbound.io/v1beta1", "ControlPlane", "team-a", "c", xptest.JSON(`{"spec":{"crossplane":{"version":"1.20"}}}`)),
 		"Owned":          xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.ControlledBy(xptest.Claim("o"))),
 	} {
-		c := nobody(errAPI)
+		c := failingCluster(errAPI)
 		c.rankErr = errAPI
 		out := adopt(t, c, item, restoreOf(nil))
 		if out.err != nil || out.UpdatedItem != nil || out.OperationID != "" || out.SkipRestore || out.AdditionalItems != nil || len(out.logged) > 0 {
@@ -145,8 +145,8 @@ func TestAdoptLeavesAlone(t *testing.T) {
 	}
 }
 
-// Per restored item the API server is asked once for each owner, and nothing else.
-func TestAdoptAsksForLittle(t *testing.T) {
+// Each restored item costs one request per owner, and no other.
+func TestAdoptCosts(t *testing.T) {
 	x := xptest.XR("x", xptest.Refs(xptest.MR("b")))
 	log, _ := logtest.NewNullLogger()
 	c := live(x)
@@ -165,7 +165,7 @@ func TestAdoptAsksForLittle(t *testing.T) {
 	}
 }
 
-// A note that reaches a restore where it has no meaning is taken off all the same.
+// A note from the backup is removed, also in a restore that does not use it.
 func TestAdoptTakesNotesOff(t *testing.T) {
 	for name, note := range map[string]xptest.Option{"MustInclude": xp.SetMustInclude, "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.Tree("a.b//c"), "Dangling": xptest.Dangling()} {
 		out := adopt(t, live(), xptest.MR("b", note), restoreOf(nil))
@@ -175,24 +175,24 @@ func TestAdoptTakesNotesOff(t *testing.T) {
 	}
 }
 
-// What is not understood in the settings must not look as if it were.
+// Invalid settings must not look as if they counted.
 func TestAdoptSettings(t *testing.T) {
 	restore := restoreOf(nil)
 	restore.Annotations = map[string]string{"velero.crossplane.io/clone": "maybe"}
 	for name, tc := range map[string]struct {
 		live    *cluster
 		restore *velerov1.Restore
-		// told is what an operation fails with, while all is held; else err is the item's.
-		told, err string
+		// reported is the failure of an operation while all is held, err that of the item.
+		reported, err string
 	}{
 		"Annotation": {
-			live: live(), restore: restore, told: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so no setting is heard`,
+			live: live(), restore: restore, reported: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so no setting is heard`,
 		},
 		"ConfigMap": {
-			live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), told: `cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`,
+			live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), reported: `cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`,
 		},
 		"Several": {
-			live: &cluster{configErr: setting.InvalidError{Err: errAPI}}, restore: restoreOf(nil), told: errAPI.Error(),
+			live: &cluster{configErr: setting.InvalidError{Err: errAPI}}, restore: restoreOf(nil), reported: errAPI.Error(),
 		},
 		"API": {live: &cluster{configErr: errAPI}, restore: restoreOf(nil), err: "cannot restore XOrder x: " + errAPI.Error()},
 	} {
@@ -200,10 +200,10 @@ func TestAdoptSettings(t *testing.T) {
 		if tc.err != "" && (out.err == nil || out.err.Error() != tc.err) {
 			t.Errorf("%s: got error %v, want %s", name, out.err, tc.err)
 		}
-		if tc.told != "" {
+		if tc.reported != "" {
 			h, err := adoption.HoldOf(out.object)
-			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.told) || !strings.HasSuffix(out.note, "release --restore velero/monday") {
-				t.Errorf("%s: all is held, and an operation fails with %q; got %+v, %q, %v, %v", name, tc.told, h, out.note, out.err, err)
+			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.reported) || !strings.HasSuffix(out.note, "release --restore velero/monday") {
+				t.Errorf("%s: all is held, and an operation fails with %q; got %+v, %q, %v, %v", name, tc.reported, h, out.note, out.err, err)
 			}
 		}
 		if out := adopt(t, tc.live, xptest.Object("example.org/v1", "Thing", "team-a", "t"), tc.restore); out.err != nil {
@@ -213,23 +213,23 @@ func TestAdoptSettings(t *testing.T) {
 }
 
 // A restore has thousands of items.
-func TestAdoptTellsOnceThatSettingsAreMisread(t *testing.T) {
+func TestAdoptNotesUnreadableSettingsOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	c := live()
 	c.config = map[string]string{"hold": "al"}
 	a := NewAdopt(Crossplane(), c, nil, log)
-	told := 0
+	reported := 0
 	for _, name := range []string{"a", "b", "c"} {
 		out, err := a.Execute(inputFor(xptest.MR(name), restoreOf(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, note := cutNote(out.OperationID); note != "" {
-			told++
+			reported++
 		}
 	}
-	if told != 1 {
-		t.Errorf("it is told %d times", told)
+	if reported != 1 {
+		t.Errorf("it is told %d times", reported)
 	}
 }
 

@@ -11,15 +11,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Nothing that this restore has brought back on hold is released before it has brought back all, so
-// an XR that does without the item has lost its hold.
+// A restore releases nothing before it has restored all, so an XR that is reconciled without the
+// item has lost its hold.
 func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))
 	lost := xptest.XR("x", xptest.UID("new"), xptest.Labelled(xp.LabelRestore, "monday"))
 	cases := map[string]struct {
 		reason string
 		live   *cluster
-		// err is how the error begins; "" if the item is left out with a warning or comes back.
+		// err is how the error begins, "" if the item is left out with a warning or restored.
 		err  string
 		skip bool
 	}{

@@ -14,15 +14,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// fieldIdentity is in what is logged of an MR: what is known of its external resource.
+// fieldIdentity is the log field with what is known of an MR's external resource.
 const fieldIdentity = "identity"
 
-// isManaged reports whether the item is an MR, and nothing that Crossplane reconciles too.
+// isManaged reports whether the item is an MR, and neither an XR nor a claim.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
 
-// recoverName names an MR of whose kind a setting or the table of known kinds says how the
-// external-name follows from what its provider called it. The table is not enough if another
-// manages that, in the backup or in the cluster: then a person must say which of them does.
+// recoverName sets an MR's external-name to what a setting or the table of known kinds derives from
+// the ID in its status. The table does not count if another MR in the backup or the cluster manages
+// that: a user must then decide which of them does.
 func (a *Adopt) recoverName(i *item) error {
 	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable {
 		return nil
@@ -42,12 +42,12 @@ func (a *Adopt) recoverName(i *item) error {
 	return nil
 }
 
-// managerOf returns a live MR that manages what an item was to be named by what is known of its
-// kind; nil if none does. A name that is only a part of the id does not say that. In a restore to
-// other namespaces that makes the item a copy.
+// managerOf returns a live MR that manages the external resource of that ID, nil if there is none.
+// A name that is only a part of the ID does not identify it. In a restore to other namespaces such
+// an item is a copy.
 func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, error) {
 	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
-		return nil, nil //nolint:nilnil // Nobody is looked for.
+		return nil, nil //nolint:nilnil // No check is needed.
 	}
 	named, err := a.cluster.Named(context.Background(), i.GroupVersionKind(), id)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, 
 	account := i.providerConfig()
 	n := slices.IndexFunc(named, func(m xp.Managing) bool { return m.ID() != i.self().ID() && m.Account == account && !m.Observes })
 	if n < 0 {
-		return nil, nil //nolint:nilnil // Nobody does.
+		return nil, nil //nolint:nilnil // No MR does.
 	}
 	i.warn(nil, "The external-name of "+xp.String(i.original)+" would be "+id+", as "+name.By+", but "+named[n].String()+" has it already, so it is held. "+
 		"Set the annotation "+xp.AnnotationExternalName+" of the one that manages it, and delete the other")
@@ -64,7 +64,7 @@ func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, 
 	return &named[n].Ref, nil
 }
 
-// identity of an MR, as it is restored.
+// identity returns the identity of the restored MR.
 func (i *item) identity() xp.Identity {
 	identity := xp.IdentityOf(i.original)
 	nameless := (identity == xp.Recoverable || identity == xp.Unknown) && slices.Contains(i.settings.Unnamed, i.GroupVersionKind().GroupKind())
@@ -75,18 +75,18 @@ func (i *item) identity() xp.Identity {
 	return identity
 }
 
-// withoutHold is the item as it was before an earlier hold that it brings along.
+// withoutHold returns the item without the hold that it had at backup time.
 func (i *item) withoutHold() *unstructured.Unstructured {
 	if h, err := adoption.HoldOf(i.original); h == nil || err != nil {
 		return i.original
 	}
 	own := i.original.DeepCopy()
-	_ = adoption.RemoveBackedUpHold(own) // It fails for XRs and claims only, whose fields can be anything.
+	_ = adoption.RemoveBackedUpHold(own) // It fails only for XRs and claims, whose fields can be anything.
 
 	return own
 }
 
-// holdOf returns the hold that an MR must come back with; nil if it needs none.
+// holdOf returns the hold that an MR needs, nil if it needs none.
 func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	if i.fresh {
 		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: s.ByHand}
@@ -106,15 +106,14 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 		return nil
 	}
 	if (h.Identity == xp.Recoverable || i.awaitsRelease()) && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
-		// A later backup must find it there too.
+		// A later backup needs it, too.
 		h.Status = append(h.Status, "atProvider")
 	}
 
 	return h
 }
 
-// reasonOf returns why an MR must come back with a hold; "" if nothing but a quarantine has it
-// held.
+// reasonOf returns why an MR needs a hold, "" if only a quarantine requires it.
 func (i *item) reasonOf(h *adoption.Hold) string {
 	switch {
 	case h.Identity != "":
@@ -138,7 +137,8 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 	}
 }
 
-// holdOwnerless returns the hold that an MR must come back with if it comes without its controller.
+// holdOwnerless returns h with the XR of an MR that is restored without its controller. h may be
+// nil.
 func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	if i.ownerless == nil {
 		return h
@@ -151,8 +151,8 @@ func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	return h
 }
 
-// unsafeIdentity returns the identity of an MR that could make a second external resource; "" if it
-// can't.
+// unsafeIdentity returns the identity of an MR that could create a second external resource, "" if
+// it can't.
 func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 	switch identity := i.identity(); {
 	case identity == xp.Known, identity == xp.NeverCreated, xp.IsPaused(own), !xp.MayCreate(own):
@@ -162,7 +162,7 @@ func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 	}
 }
 
-// mustObserve reports whether an MR is to be observed before it may do anything else.
+// mustObserve reports whether an MR must observe before it does anything else.
 func (i *item) mustObserve(s setting.Settings) bool {
 	switch s.ObserveFirst {
 	case setting.ObserveAll:
@@ -176,13 +176,13 @@ func (i *item) mustObserve(s setting.Settings) bool {
 	return false
 }
 
-// canObserve reports whether an MR does more than to observe, and there is something to observe.
+// canObserve reports whether an MR does more than observe, and has something to observe.
 func (i *item) canObserve(own *unstructured.Unstructured) bool {
 	return i.identity() != xp.NeverCreated && !xp.IsPaused(own) && xp.MayWrite(own) && !xp.OnlyObserves(i.Unstructured)
 }
 
-// holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of
-// its XR does.
+// holdManaged puts a hold on an MR and returns the ID of the operation that releases it, "" if its
+// XR's does.
 func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	if err := a.putHold(i, h); err != nil {
 		return "", err
@@ -198,8 +198,8 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	return operationID(i.self()), nil
 }
 
-// warnOfIdentity names an MR that comes back without an identity and that is not held because of
-// that: it creates nothing as it is, or nobody wants it to be held.
+// warnOfIdentity warns of an MR that is restored without an identity and not held for that. Either
+// it creates nothing as it is, or a setting turns the hold off.
 func (i *item) warnOfIdentity() {
 	if !i.isManaged() {
 		return

@@ -25,16 +25,15 @@ func policies(p string) xptest.Option {
 	return xptest.JSON(`{"spec":{"managementPolicies":` + p + `}}`)
 }
 
-// A returned is what an MR comes back with.
+// returned is how an MR is restored.
 type returned struct {
 	Op       string
 	Identity xp.Identity
 	Observes bool
-	// Own are the policies that the hold gives back, and Policies those that the MR comes back
-	// with.
+	// Own are the policies in the hold, and Policies those of the restored MR.
 	Own, Policies []string
 	Status        []string
-	// RequestedItems says that Velero is asked for its status.
+	// Asks means that Velero is to restore its status.
 	Asks, Paused bool
 	Name         string
 	Logged       []string
@@ -91,7 +90,7 @@ func runReturns(t *testing.T, cases map[string]returnCase) {
 
 const bucketOp = "Bucket.v1alpha1.cloud.example.org//b"
 
-// What could be made a second time comes back on hold, and with the name that is known.
+// An MR that could create a second external resource is held, and has its known name.
 func TestAdoptHoldsUnsafe(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
 	composed := xptest.ControlledBy(xptest.XR("x", xptest.UID("old")))
@@ -114,13 +113,13 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		"NamedOtherwise": {
 			reason: "To the letter.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "prod/Other Name:7")), want: returned{Name: "prod/Other Name:7"},
 		},
-		"Unborn":        {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
-		"UnbornAgain":   {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
-		"Unknown":       {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
-		"InFlight":      {reason: "The same.", item: unnamed(pending), want: held(xp.CreatePending)},
-		"InFlightNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
-		"Recoverable":   {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
-		"Composed":      {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
+		"NeverCreated":       {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
+		"NeverCreatedAgain":  {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
+		"Unknown":            {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
+		"CreatePending":      {reason: "The same.", item: unnamed(pending), want: held(xp.CreatePending)},
+		"CreatePendingNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
+		"Recoverable":        {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
+		"Composed":           {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
 		"ComposedByUnheld": {
 			reason: "An XR that is not held has no operation.", item: unnamed(composed), live: []*unstructured.Unstructured{x}, want: held(xp.Unknown),
 		},
@@ -130,21 +129,21 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		"SettingOfAnother": {
 			reason: "And not this.", item: unnamed(id), config: map[string]string{"external-name-from-id": "Bucket.example.org"}, want: heldWithStatus,
 		},
-		"Unnamed":          {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
-		"UnnamedID":        {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
-		"UnnamedInFlight":  {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
-		"UnnamedOfAnother": {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
-		"UnnamedPaused":    {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
+		"Unnamed":              {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
+		"UnnamedID":            {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
+		"UnnamedCreatePending": {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
+		"UnnamedOfAnother":     {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
+		"UnnamedPaused":        {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
 		"UnnamedInTheBackup": {
 			reason: "The settings of the source said so.", item: unnamed(xptest.Field(true, "metadata", xp.FieldUnnamed)), want: returned{},
 		},
-		"SettingUnknown":  {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
-		"SettingInFlight": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
-		"SettingNamed":    {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
+		"SettingUnknown":       {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
+		"SettingCreatePending": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
+		"SettingNamed":         {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
 		"OwnPause": {
 			reason: "It does nothing, and a person must know before they let it.", item: unnamed(pause), want: returned{Paused: true, Logged: []string{"warning"}},
 		},
-		"OwnPauseInFlight": {reason: "Its provider will refuse to go on by itself.", item: unnamed(pause, pending), want: returned{Paused: true}},
+		"OwnPauseCreatePending": {reason: "Its provider will refuse to go on by itself.", item: unnamed(pause, pending), want: returned{Paused: true}},
 		"Observes": {
 			reason: "It makes nothing.", item: unnamed(policies(`["Observe"]`)), want: returned{Policies: []string{"Observe"}, Logged: []string{"warning"}},
 		},
@@ -166,8 +165,8 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 	})
 }
 
-// The reason that a person reads names what to do.
-func TestAdoptSaysWhyItHolds(t *testing.T) {
+// The reason in the mark has the next step.
+func TestAdoptReasonsOfHolds(t *testing.T) {
 	item := unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
 	out := adopt(t, live(), item, restoreOf(nil))
 	h, err := adoption.HoldOf(out.object)
@@ -179,7 +178,7 @@ func TestAdoptSaysWhyItHolds(t *testing.T) {
 	}
 }
 
-// Observe-first changes what could change something, and keeps what was.
+// Observe-first changes only policies that allow writes, and keeps the others.
 func TestAdoptObservesFirst(t *testing.T) {
 	first := map[string]string{"observe-first": "true"}
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
@@ -222,7 +221,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 		"OwnPause": {
 			reason: "Nor does that.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), config: first, want: returned{Name: "b", Paused: true},
 		},
-		"Unborn": {
+		"NeverCreated": {
 			reason: "There is nothing to look at.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: first, want: returned{},
 		},
 		"Again":    {reason: "One that was backed up while it only observed has its own still.", item: before, config: first, want: own},
@@ -235,8 +234,8 @@ func TestAdoptObservesFirst(t *testing.T) {
 	})
 }
 
-// Status comes back where nobody else writes what functions read.
-func TestAdoptAsksForStatus(t *testing.T) {
+// Velero restores status that functions read and no controller writes again.
+func TestAdoptRequestsStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
 	composed := xptest.ControlledBy(xptest.XR("x"))
 	failing := xptest.JSON(`{"status":{"atProvider":{"id":"b"},"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False"}]}}`)
@@ -252,7 +251,7 @@ func TestAdoptAsksForStatus(t *testing.T) {
 			want: returned{Status: both, Asks: true, Paused: true, Name: "b"},
 		},
 		"FailingAlone": {reason: "No function looks at it.", item: xptest.MR("b", failing), want: returned{Name: "b"}},
-		"Well": {
+		"Conditions": {
 			reason: "Its provider writes it anew.", item: xptest.MR("b", composed, xptest.Reconciled()), live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Name: "b"},
 		},
 		"OwnPause": {
@@ -262,8 +261,8 @@ func TestAdoptAsksForStatus(t *testing.T) {
 	})
 }
 
-// What the backup noted of how well things were is in the mark, and not on the live object.
-func TestAdoptKeepsWellness(t *testing.T) {
+// The conditions in the backup are in the mark, and not on the live object.
+func TestAdoptKeepsConditions(t *testing.T) {
 	mr := xptest.MR("b", xptest.Reconciled())
 	x := xptest.XR("x", xptest.Refs(mr))
 	xp.SetSavedConditions(x, []*unstructured.Unstructured{mr})
@@ -274,11 +273,10 @@ func TestAdoptKeepsWellness(t *testing.T) {
 	}
 }
 
-// A copy is never let do more than its clone setting says, whatever hold it was backed up with.
+// A copy may do no more than its clone setting allows, whatever hold it had at backup time.
 func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`)
-	// lost is alive, and has lost its name since; stored is the copy of it in the backup, which has
-	// it.
+	// lost is live and has lost its name; stored is its copy in the backup, which has the name.
 	lost := unnamed(xptest.In(xptest.Namespace), id)
 	stored := xptest.With(lost, xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
 	observing := xptest.With(stored, policies(`["*"]`))
@@ -342,7 +340,7 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	}
 }
 
-// What is live is left as it is, and what an earlier restore holds goes on.
+// A live MR is left as it is, and an earlier restore's hold on it continues.
 func TestAdoptLeavesLiveMRs(t *testing.T) {
 	update := restoreOf(nil)
 	update.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate

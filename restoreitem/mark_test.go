@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What comes back held is signed for where it comes back, with the key of Velero's namespace,
-// whatever mark it brings along.
+// The mark of a restored object is signed for its namespace, with the key of Velero's namespace,
+// whatever mark the backup has.
 func TestAdoptSignsMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	for name, item := range map[string]*unstructured.Unstructured{
@@ -49,9 +49,9 @@ func TestAdoptSignsMarks(t *testing.T) {
 	}
 }
 
-// A live object's mark counts only if it is signed: otherwise a tenant has an MR come back without
-// an operation of its own, or a status written.
-func TestAdoptBelievesNoForgedMark(t *testing.T) {
+// A live object's mark counts only if it is signed. Otherwise a tenant could take an MR's operation
+// away, or have a status written.
+func TestAdoptIgnoresForgedMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged"}`
 	xr := xptest.ModernXR("x", xptest.UID("live"), xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
@@ -70,7 +70,7 @@ func TestAdoptBelievesNoForgedMark(t *testing.T) {
 	}
 }
 
-// Velero takes the status off an item before it asks what is to be created.
+// Velero removes the status from an item before it calls the actions.
 func TestAdoptNotesHowAnXRFails(t *testing.T) {
 	xr := xptest.XR("x", xptest.Synced("False", "ReconcileError", "no function"))
 	out := adopt(t, live(), xr, restoreOf(nil))

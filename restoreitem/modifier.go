@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A modifierRule is one of Velero's resource modifiers, as far as it matters here (velero
+// A modifierRule has what matters here of a rule of Velero's resource modifiers (velero
 // internal/resourcemodifiers, resource_modifiers.go).
 type modifierRule struct {
 	Conditions struct {
@@ -39,15 +39,13 @@ type modifierPatch struct {
 	PatchData string `json:"patchData"`
 }
 
-// DefaultModifiers is the flag of the Velero server with the name of the ConfigMap whose resource
-// modifiers are for each Restore that names none (velero PR
-// #10098, which no release has yet).
+// DefaultModifiers is the flag of the Velero server with the ConfigMap of resource modifiers for
+// each Restore that names none (velero PR #10098, in no release yet).
 const DefaultModifiers = "default-resource-modifier-configmap"
 
-// checkModifiers fails if a resource modifier of the Restore, or one that is for all Restores,
-// takes off what holds the item. Velero applies them after all actions, just before it creates the
-// item, so nothing would keep Crossplane from composing it anew, or a provider from creating
-// another external resource, before the rest is back.
+// checkModifiers fails if a resource modifier of the Restore or the server removes the item's hold.
+// Velero applies modifiers after all actions, just before it creates the item. Without the hold
+// Crossplane would compose, or a provider create, other resources before the rest is restored.
 func (a *Adopt) checkModifiers(i *item) error {
 	if !xp.HasAnnotation(i.Unstructured, adoption.AnnotationHold) {
 		return nil
@@ -68,7 +66,7 @@ func (a *Adopt) checkModifiers(i *item) error {
 	return nil
 }
 
-// isHeldAs reports whether an object has what holds it as before.
+// isHeldAs reports whether two objects have the same annotations of a hold.
 func isHeldAs(before, after *unstructured.Unstructured) bool {
 	for _, name := range []string{adoption.AnnotationHold, xp.AnnotationPaused} {
 		if xp.Annotation(before, name) != xp.Annotation(after, name) {
@@ -79,8 +77,7 @@ func isHeldAs(before, after *unstructured.Unstructured) bool {
 	return true
 }
 
-// modifiers returns the rules that are for the Restore, which it reads once, and the name of their
-// ConfigMap.
+// modifiers returns the rules for the Restore and the name of their ConfigMap. It reads them once.
 func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modifierRule, err error) {
 	a.modifying.Lock()
 	defer a.modifying.Unlock()
@@ -122,14 +119,14 @@ func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifi
 
 var errNotModifiers = errors.New("they are no resource modifiers")
 
-// defaultModifiers returns the rules that are for each Restore, none if this one wants none. Velero
-// goes on without those that it can't read.
+// defaultModifiers returns the server's rules, none if the Restore skips them. Velero ignores rules
+// that it can't read.
 func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modifierRule, error) {
 	live, err := a.cluster.Restore(context.Background(), restore.Namespace, restore.Name)
 	if err != nil {
 		return nil, err
 	}
-	// The API of Velero that this plugin is built with may not have the field yet.
+	// The Velero API that this plugin is built with may lack the field.
 	if skips, _, _ := unstructured.NestedBool(live.Object, "spec", "skipDefaultResourceModifier"); skips {
 		return []modifierRule{}, nil
 	}
@@ -141,9 +138,9 @@ func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modi
 	return rules, err
 }
 
-// apply returns what a rule makes of an object; ok is false if it is not about objects of its kind,
-// or can't be applied, of which Velero makes an error. What else it is conditioned on is left to
-// whoever reads the error: a rule that would take off a hold does so of the next object.
+// apply returns the object after the rule. ok is false if the rule is for another kind or can't be
+// applied, which Velero reports. It ignores the rule's other conditions: a rule that would remove
+// this hold removes the next one's.
 func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.Unstructured, ok bool) {
 	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	of, err := glob.Compile(r.Conditions.GroupResource, '.')
@@ -158,7 +155,7 @@ func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.U
 	case len(r.Patches) > 0:
 		b, err = r.applyPatches(b)
 	default:
-		// Velero knows no strategy for custom resources.
+		// Velero has no merge strategy for custom resources.
 		for _, p := range append(r.MergePatches, r.StrategicPatches...) {
 			if b, err = mergeInto(b, p.PatchData); err != nil {
 				break
@@ -173,7 +170,7 @@ func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.U
 	return after, true
 }
 
-// applyPatches applies the JSON patches of a rule, which are one.
+// applyPatches applies the JSON patches of a rule as one.
 func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 	var operations []map[string]any
 	for _, p := range r.Patches {
@@ -181,7 +178,8 @@ func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 		if p.From != "" {
 			operation["from"] = p.From
 		}
-		// What reads like JSON is that (velero internal/resourcemodifiers, json_patch.go).
+		// A value that is valid JSON counts as JSON (velero internal/resourcemodifiers,
+		// json_patch.go).
 		if operation["value"] = p.Value; json.Valid([]byte(p.Value)) && !strings.HasPrefix(p.Value, `"`) {
 			operation["value"] = json.RawMessage(p.Value)
 		}
@@ -189,25 +187,25 @@ func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 	}
 	b, err := json.Marshal(operations)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Nobody is told.
+		return nil, err //nolint:wrapcheck // The caller drops it.
 	}
 	patch, err := jsonpatch.DecodePatch(b)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Nobody is told.
+		return nil, err //nolint:wrapcheck // The caller drops it.
 	}
 	after, err := patch.Apply(object)
 	if errors.Is(err, jsonpatch.ErrTestFailed) {
 		return object, nil
 	}
 
-	return after, err //nolint:wrapcheck // Nobody is told.
+	return after, err //nolint:wrapcheck // The caller drops it.
 }
 
 func mergeInto(object []byte, data string) ([]byte, error) {
 	patch, err := yaml.YAMLToJSON([]byte(data))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Nobody is told.
+		return nil, err //nolint:wrapcheck // The caller drops it.
 	}
 
-	return jsonpatch.MergePatch(object, patch) //nolint:wrapcheck // Nobody is told.
+	return jsonpatch.MergePatch(object, patch) //nolint:wrapcheck // The caller drops it.
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero applies resource modifiers behind all actions. One that takes a hold off is found before
-// the item is created.
+// Velero applies resource modifiers after all actions. One that removes a hold is found before the
+// item is created.
 func TestAdoptChecksModifiers(t *testing.T) {
 	rule := func(group, what string) string {
 		return "version: v1\nresourceModifierRules:\n- conditions:\n    groupResource: \"" + group + "\"\n  " + what + "\n"
@@ -77,7 +77,7 @@ func TestAdoptChecksModifiers(t *testing.T) {
 	}
 }
 
-// Velero is about to have resource modifiers that no Restore names.
+// Velero will have resource modifiers that no Restore names.
 func TestAdoptChecksDefaultModifiers(t *testing.T) {
 	const strips = "version: v1\nresourceModifierRules:\n- conditions: {groupResource: \"*.example.org\"}\n  patches: [{operation: remove, path: /metadata/annotations}]\n"
 	absent := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "cni")
@@ -95,7 +95,7 @@ func TestAdoptChecksDefaultModifiers(t *testing.T) {
 		"NotSkipped":    {reason: "It says that it wants them.", of: "cni", rules: strips, skips: false, refused: true},
 		"Named":         {reason: "Of a Restore that names some only these count.", of: "cni", rules: "version: v1", named: true},
 		"Absent":        {reason: "Velero goes on without.", of: "cni", err: absent},
-		"Misread":       {reason: "Velero goes on without what it can't read.", of: "cni", rules: "?"},
+		"Unreadable":    {reason: "Velero goes on without what it can't read.", of: "cni", rules: "?"},
 		"Unknown":       {reason: "Nobody knows what they do.", of: "cni", err: errors.New("not now"), refused: true},
 		"UnreadRestore": {reason: "Nobody knows whether it wants them.", of: "cni", rules: strips, restoreErr: errors.New("not now"), refused: true},
 	}

@@ -12,31 +12,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero counts what plugins warn of in the log of a backup, and not in that of a restore (velero
-// pkg/controller/restore_controller.go, runValidatedRestore). What a person has to know of a
-// restore is an operation, which its status counts and "velero restore describe --details"
-// describes. The ID has all that is to be told, since the process that is asked about an operation
-// is another than the one that has started it.
+// Velero counts the warnings of plugins in a backup's log, and not in a restore's (velero
+// pkg/controller/restore_controller.go, runValidatedRestore). So a message for the user is an
+// operation, which the Restore's status counts and "velero restore describe --details" prints. Its
+// ID has the message, since another process polls an operation than the one that starts it.
 const (
 	noteDone   = "note: "
 	noteFailed = "failed: "
-	// noteAfter comes between the ID of an operation that goes on with something, and such a note.
+	// noteAfter separates the ID of another operation from the note after it.
 	noteAfter = "; "
 )
 
-// warn logs what a person has to know of the item, and has the restore tell it.
+// warn logs a message for the user and adds it to the item's notes.
 func (i *item) warn(fields logrus.Fields, message string) {
 	i.log.WithFields(fields).Warn(message)
 	i.notes = append(i.notes, withFields(fields, message))
 }
 
-// fail is warn for what the restore has failed to bring back.
+// fail is warn for an item that the restore failed to bring back.
 func (i *item) fail(fields logrus.Fields, message string) {
 	i.warn(fields, message)
 	i.failed = true
 }
 
-// withFields is a message with its fields.
+// withFields returns the message with its fields.
 func withFields(fields logrus.Fields, message string) string {
 	var more []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -49,7 +48,7 @@ func withFields(fields logrus.Fields, message string) string {
 	return message
 }
 
-// note has an operation tell what a person has to know of the item.
+// note adds the item's notes to the operation ID.
 func (i *item) note(out *velero.RestoreItemActionExecuteOutput) {
 	if len(i.notes) == 0 {
 		return
@@ -61,7 +60,7 @@ func (i *item) note(out *velero.RestoreItemActionExecuteOutput) {
 	out.OperationID += note
 }
 
-// noteID is the ID of an operation that only tells something of an object.
+// noteID returns the ID of an operation that only reports a message about r.
 func noteID(r xp.Ref, text string, failed bool) string {
 	prefix := noteDone
 	if failed {
@@ -71,28 +70,27 @@ func noteID(r xp.Ref, text string, failed bool) string {
 	return prefix + r.String() + ": " + text
 }
 
-// cutNote takes a note off the ID of an operation that goes on with something.
+// cutNote splits an ID into that of an operation and its note.
 func cutNote(id string) (operation, note string) {
 	operation, note, _ = strings.Cut(id, noteAfter)
 
 	return operation, note
 }
 
-// addNote adds what a note tells to what is said of an operation. One that fails has it fail when
-// it is over.
+// addNote adds a note to the progress of an operation. A note of a failure fails the operation once
+// that completes.
 func addNote(note string, progress *velero.OperationProgress) {
-	told := velero.OperationProgress{}
-	if !noteText(note, &told) {
+	noted := velero.OperationProgress{}
+	if !noteText(note, &noted) {
 		return
 	}
-	progress.Description = strings.TrimPrefix(progress.Description+"; "+told.Description, "; ")
+	progress.Description = strings.TrimPrefix(progress.Description+"; "+noted.Description, "; ")
 	if progress.Completed {
-		progress.Err = strings.TrimPrefix(strings.TrimSuffix(progress.Err+"; "+told.Err, "; "), "; ")
+		progress.Err = strings.TrimPrefix(strings.TrimSuffix(progress.Err+"; "+noted.Err, "; "), "; ")
 	}
 }
 
-// noteText is the end of an operation that only tells something; ok is false if the ID is of
-// another.
+// noteText completes an operation that only reports a message; ok is false for other IDs.
 func noteText(id string, progress *velero.OperationProgress) (ok bool) {
 	if text, failed := strings.CutPrefix(id, noteFailed); failed {
 		progress.Completed, progress.Err, progress.Description = true, text, text

@@ -15,9 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero counts no warnings of plugins in a restore. So what a person has to know is in the
-// restore's operations.
-func TestAdoptTells(t *testing.T) {
+// Velero does not count plugin warnings in a restore. So messages for the user are operations.
+func TestAdoptNotes(t *testing.T) {
 	created := func(day int) xptest.Option {
 		return func(u *unstructured.Unstructured) {
 			u.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)))
@@ -34,32 +33,32 @@ func TestAdoptTells(t *testing.T) {
 		live     *cluster
 		settings map[string]string
 		restore  *velerov1.Restore
-		// told are parts of what is told, nothing if there is none; failed says that the operation
+		// reported are parts of the note, none if there is no note; failed means that the operation
 		// fails.
-		told   []string
-		failed bool
+		reported []string
+		failed   bool
 	}{
 		"Dropped": {
 			reason: "A composed resource that its XR does not list does not come back.", item: mr, live: live(xptest.With(atWork, created(5), restored)),
-			told: []string{"Bucket b: Not restored: its XR exists and does not list it any more", "reason: "},
+			reported: []string{"Bucket b: Not restored: its XR exists and does not list it any more", "reason: "},
 		},
-		"MadeAnew": {
+		"Recreated": {
 			reason: "What an XR of somebody else's has replaced is lost.", item: mr, live: live(xptest.With(atWork, created(5))),
-			told: []string{"Bucket b: Not restored: its XR was made anew in this cluster"}, failed: true,
+			reported: []string{"Bucket b: Not restored: its XR was made anew in this cluster"}, failed: true,
 		},
 		"OlderXR": {
-			reason: "An XR that was there has dropped it itself.", item: mr, live: live(xptest.With(atWork, created(1))), told: []string{"does not list it any more"},
+			reason: "An XR that was there has dropped it itself.", item: mr, live: live(xptest.With(atWork, created(1))), reported: []string{"does not list it any more"},
 		},
 		"WithoutOwner": {
-			reason: "Nothing may look after it.", item: mr, live: live(), told: []string{"Bucket b: Restored without an owner that it had", "owner: XOrder x", "next: "},
+			reason: "Nothing may look after it.", item: mr, live: live(), reported: []string{"Bucket b: Restored without an owner that it had", "owner: XOrder x", "next: "},
 		},
 		"Schedule": {
 			reason: "It waits for a person.", item: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly"), live: live(),
-			told: []string{"CronOperation nightly: Restored paused", "release nightly"},
+			reported: []string{"CronOperation nightly: Restored paused", "release nightly"},
 		},
 		"Observed": {
 			reason: "It is not as in the backup.", item: xptest.With(free, policies(`["*"]`)), live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
-			told: []string{"Bucket copy/b: Restored to observe only: Bucket team-a/b manages the same external resource"},
+			reported: []string{"Bucket copy/b: Restored to observe only: Bucket team-a/b manages the same external resource"},
 		},
 		"Held": {reason: "The operation of what is held says more.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},
 		"Adopted": {
@@ -77,10 +76,10 @@ func TestAdoptTells(t *testing.T) {
 			if out.err != nil {
 				t.Fatal(out.err)
 			}
-			if (out.note != "") != (len(tc.told) > 0) || out.failed != tc.failed {
+			if (out.note != "") != (len(tc.reported) > 0) || out.failed != tc.failed {
 				t.Errorf("%s\ngot %q, failed %t", tc.reason, out.note, out.failed)
 			}
-			for _, part := range tc.told {
+			for _, part := range tc.reported {
 				if !strings.Contains(out.note, part) {
 					t.Errorf("%s\n%q is not in %q", tc.reason, part, out.note)
 				}
@@ -89,8 +88,8 @@ func TestAdoptTells(t *testing.T) {
 	}
 }
 
-// What exists is left as it is, which may be thousands: it is told of each kind.
-func TestAdoptTellsOfEachKindWhatItLeaves(t *testing.T) {
+// Thousands of live objects can be left as they are, so there is one note for each kind.
+func TestAdoptNotesEachLiveKindOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	update := restoreOf(nil)
 	update.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate

@@ -19,31 +19,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Adopter carries the XR that ref names, for which the given Restore has an operation, and with
-// it all that the selector finds of its kinds, as far towards adoption as they go now, and says
-// where each is. Marks count if they were signed with the key. A failure of the API server is an
-// error; it is worth another try.
+// An Adopter takes the XR ref of the given Restore, and all objects of its kinds that the selector
+// selects, as far towards adoption as is possible now. It returns a plan for each. Marks count if
+// the key signed them. An error of the API server is worth a retry.
 type Adopter interface {
 	Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
-	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event,
-	// with the next step.
+	// GiveUp leaves the hold on ref. It writes the reason and the next step into the mark and an
+	// Event.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
 
-// Velero polls all operations of a restore one after the other in one process, and the next time in
-// another. What one poll has found out serves the rest of the same, however many they are: it is
-// over when none was asked for a while.
-const pollLasts = 5 * time.Second
+// resultsTTL is how long results last after their last use. Velero polls all operations of a
+// restore one after the other in one process, and the next round in another. So one observation
+// serves a round.
+const resultsTTL = 5 * time.Second
 
-// results are what the last adoption found, for the operations that are polled right after.
+// results are the plans of the last adoption, for the operations that are polled next.
 type results struct {
 	mu    sync.Mutex
 	plans map[xp.ID]adoption.Plan
-	// used is when they were last asked for.
+	// used is when they were last used.
 	used time.Time
 }
 
-// operationID names an object: Kind.version.group/namespace/name.
+// operationID returns the ID of the operation of an object: Kind.version.group/namespace/name.
 func operationID(r xp.Ref) string {
 	gvk := r.GroupVersionKind()
 
@@ -67,8 +66,8 @@ func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
-// Progress carries the adoption on and says how far it is. A Go error would fail the operation for
-// good, so one that may pass is a description.
+// Progress continues the adoption and returns its progress. A Go error would fail the operation for
+// good, so a temporary one is in the description.
 func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.OperationProgress, err error) {
 	progress = velero.OperationProgress{OperationUnits: "composed resources", Updated: a.now()}
 	if restore.Status.StartTimestamp != nil {
@@ -92,7 +91,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	}
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed, describe(plan)
-	// A restore does not wait for a quarantine to end, nor for a person to let go what is ready.
+	// A restore does not wait for the end of a quarantine, nor for a user to release what is ready.
 	if plan.Failed != "" || plan.Ready || plan.Quarantine != "" && !plan.Moving && plan.Patch == nil {
 		progress.Completed = true
 	}
@@ -107,11 +106,11 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	a.results.mu.Lock()
 	defer a.results.mu.Unlock()
 	defer func() {
-		if cause := recover(); cause != nil { // Velero would take it for the end of the operation.
+		if cause := recover(); cause != nil { // Velero would end the operation.
 			err = fmt.Errorf("cannot look at %s, because of a defect of this plugin (%v); report this", ref, cause)
 		}
 	}()
-	if a.now().Sub(a.results.used) >= pollLasts {
+	if a.now().Sub(a.results.used) >= resultsTTL {
 		a.results.plans = nil
 	}
 	if plan, ok := a.results.plans[ref.ID()]; ok && !plan.Unproven {
@@ -135,7 +134,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if err != nil {
 		return adoption.Plan{}, err
 	}
-	// Several kinds without a link between them are observed one after the other.
+	// Kinds without a link between them are observed one after the other.
 	if a.results.plans == nil {
 		a.results.plans = map[xp.ID]adoption.Plan{}
 	}
@@ -149,7 +148,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	return plans[ref.ID()], nil
 }
 
-// describe says in one line where an XR is. Only the first few reasons are told; the log has all.
+// describe returns the state of an XR in one line, with the first few reasons. The log has all.
 func describe(p adoption.Plan) string {
 	if p.Quarantine != "" && len(p.Waiting) == 0 {
 		return p.Quarantine
@@ -168,7 +167,7 @@ func describe(p adoption.Plan) string {
 	return s + "waiting for " + adoption.FirstReasons(p.Waiting) + remarks(p)
 }
 
-// remarks are put after what is said of a Plan.
+// remarks returns the remarks of a Plan, to append to its description.
 func remarks(p adoption.Plan) string {
 	if len(p.Remarks) == 0 {
 		return ""
@@ -177,8 +176,7 @@ func remarks(p adoption.Plan) string {
 	return "; " + strings.Join(p.Remarks, "; ")
 }
 
-// Cancel is called when the operation has timed out. The hold stays on, since lifting it now is
-// what it was put on against.
+// Cancel is called when the operation times out. The hold stays: a release now is what it prevents.
 func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if noteText(id, &velero.OperationProgress{}) {
 		return nil
@@ -188,7 +186,7 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if err != nil {
 		return err
 	}
-	// Only what is known already: to look again would be to take steps again.
+	// It uses known results only: another observation would also take steps.
 	a.results.mu.Lock()
 	plan, ok := a.results.plans[ref.ID()]
 	a.results.mu.Unlock()

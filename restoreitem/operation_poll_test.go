@@ -11,10 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// One poll finds out for all operations that follow it at once; the next poll asks again.
-func TestProgressAsksOncePerPoll(t *testing.T) {
+// One observation serves all operations of a round; the next round observes again.
+func TestProgressObservesOncePerRound(t *testing.T) {
 	x, y, z := xptest.XR("x"), xptest.XR("y"), xptest.XR("z")
-	w := &world{plans: map[xp.ID]adoption.Plan{
+	w := &fakeAdopter{plans: map[xp.ID]adoption.Plan{
 		xp.RefTo(x).ID(): {Total: 1}, xp.RefTo(y).ID(): {Total: 2, Adopted: 1},
 	}}
 	a := pollWith(w)
@@ -49,10 +49,9 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 	}
 }
 
-// What somebody else may have taken the hold off is asked for by itself, since only who asks has it
-// looked at.
-func TestProgressAsksForWhatIsUnproven(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
+// An object whose hold another writer may have removed is observed for its own operation only.
+func TestProgressObservesUnproven(t *testing.T) {
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
 	a := pollWith(w)
 	progress := func() velero.OperationProgress {
 		t.Helper()
@@ -79,10 +78,9 @@ func TestProgressAsksForWhatIsUnproven(t *testing.T) {
 	}
 }
 
-// There can be so many operations that asking for all of them takes longer than what is found out
-// lasts.
-func TestProgressAsksOnceForManyOperations(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Total: 1})}
+// A round of many operations can take longer than results last.
+func TestProgressObservesOnceForManyOperations(t *testing.T) {
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Total: 1})}
 	a := pollWith(w)
 	for n := range 20 {
 		a.now = at(n)
@@ -96,7 +94,7 @@ func TestProgressAsksOnceForManyOperations(t *testing.T) {
 }
 
 func TestProgressDoesNotRememberAFailure(t *testing.T) {
-	w := &world{err: errAPI}
+	w := &fakeAdopter{err: errAPI}
 	a := pollWith(w)
 	_, _ = a.Progress(operation, restoreOf(nil))
 	w.err, w.plans = nil, planFor(adoption.Plan{Done: true})

@@ -18,24 +18,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A world answers for the cluster: with plans or an error, the same until a test changes them.
-type world struct {
+// fakeAdopter is an Adopter that returns the same plans or error until a test changes them.
+type fakeAdopter struct {
 	plans map[xp.ID]adoption.Plan
-	// Errors of what is asked of it; GiveUp has both.
+	// Errors of the calls; GiveUp returns both.
 	err, giveUpErr error
 
-	// isRequested are the selector and XR of each call of Adopt, and gaveUp the XR and reason of
-	// each of GiveUp.
+	// asked are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each
+	// call of GiveUp.
 	asked, gaveUp []string
 }
 
-func (w *world) Adopt(_ context.Context, _ adoption.Key, _ adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (w *fakeAdopter) Adopt(_ context.Context, _ adoption.Key, _ adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	w.asked = append(w.asked, selector+" "+ref.String())
 
 	return w.plans, w.err
 }
 
-func (w *world) GiveUp(_ context.Context, _ adoption.Key, ref xp.Ref, reason string) error {
+func (w *fakeAdopter) GiveUp(_ context.Context, _ adoption.Key, ref xp.Ref, reason string) error {
 	w.gaveUp = append(w.gaveUp, ref.String()+": "+reason)
 
 	return errors.Join(w.giveUpErr, w.err)
@@ -47,9 +47,9 @@ func planFor(p adoption.Plan) map[xp.ID]adoption.Plan {
 	return map[xp.ID]adoption.Plan{xp.RefTo(xptest.XR("x")).ID(): p}
 }
 
-func pollWith(w *world) *Adopt { return pollIn(live(), w) }
+func pollWith(w *fakeAdopter) *Adopt { return pollIn(live(), w) }
 
-func pollIn(c *cluster, w *world) *Adopt {
+func pollIn(c *cluster, w *fakeAdopter) *Adopt {
 	log, _ := logtest.NewNullLogger()
 	a := NewAdopt(Crossplane(), c, w, log)
 	a.now = at(30)
@@ -71,67 +71,67 @@ func TestProgress(t *testing.T) {
 		Err      string
 	}
 	cases := map[string]struct {
-		reason string
-		id     string
-		world  *world
-		want   want
+		reason  string
+		id      string
+		adopter *fakeAdopter
+		want    want
 	}{
 		"Waiting": {
 			reason: "What it waits for is what a person sees.", id: operation,
-			world: &world{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NCompleted, p.NTotal, p.Description = 1, 2, "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
 			})},
 		},
 		"Done": {
-			reason: "Nothing is left to do.", id: operation, world: &world{plans: planFor(adoption.Plan{Done: true, Adopted: 2, Total: 2})},
+			reason: "Nothing is left to do.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Adopted: 2, Total: 2})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 2, 2, "2 of 2 composed resources adopted"
 			})},
 		},
 		"Failed": {
-			reason: "What can't be mended by waiting is over, with the reason.",
-			id:     operation,
-			world:  &world{plans: planFor(adoption.Plan{Failed: "it was not restored"})},
+			reason:  "What can't be mended by waiting is over, with the reason.",
+			id:      operation,
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Failed: "it was not restored"})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.Err, p.Description = true, "it was not restored", "0 of 0 composed resources adopted"
 			})},
 		},
 		"Quarantine": {
-			reason: "A restore must not wait for what a person does some day.", id: operation, world: &world{plans: planFor(adoption.Plan{Total: 2, Quarantine: "in quarantine"})},
+			reason: "A restore must not wait for what a person does some day.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "in quarantine"})},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Completed, p.NTotal, p.Description = true, 2, "in quarantine" })},
 		},
 		"QuarantineOfAPart": {
 			reason: "Nor for what waits for that.", id: operation,
-			world: &world{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 2, "1 of 2 composed resources adopted; waiting for b is in quarantine"
 			})},
 		},
 		"QuarantineMoving": {
 			reason: "But for what comes by itself besides.", id: operation,
-			world: &world{plans: planFor(adoption.Plan{Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine", "c"}, Moving: true})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine", "c"}, Moving: true})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NTotal, p.Description = 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"
 			})},
 		},
 		"Ready": {
 			reason: "A person lets it go.", id: operation,
-			world: &world{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []string{"XOrder x: it is ready"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []string{"XOrder x: it is ready"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"
 			})},
 		},
 		"Passing": {
-			reason: "A Go error would fail the operation for good, so one that may pass is a description.", id: operation, world: &world{err: errAPI},
+			reason: "A Go error would fail the operation for good, so one that may pass is a description.", id: operation, adopter: &fakeAdopter{err: errAPI},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "trying again: " + errAPI.Error() })},
 		},
 		"Unknown": {
-			reason: "An XR without a plan is not done.", id: operation, world: &world{},
+			reason: "An XR without a plan is not done.", id: operation, adopter: &fakeAdopter{},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "0 of 0 composed resources adopted" })},
 		},
 		"BadID": {
-			reason: "An ID that can't be read never will be.", id: "x", world: &world{},
+			reason: "An ID that can't be read never will be.", id: "x", adopter: &fakeAdopter{},
 			want: want{Progress: base, Err: `cannot read the operation ID "x" as "Kind.version.group/namespace/name"`},
 		},
 	}
@@ -139,7 +139,7 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			restore := restoreOf(nil)
 			restore.Status.StartTimestamp = &began
-			p, err := pollWith(tc.world).Progress(tc.id, restore)
+			p, err := pollWith(tc.adopter).Progress(tc.id, restore)
 			got := want{Progress: p}
 			if err != nil {
 				got.Err = err.Error()
@@ -152,14 +152,14 @@ func TestProgress(t *testing.T) {
 }
 
 func TestProgressOfARestoreThatHasNotBegun(t *testing.T) {
-	p, err := pollWith(&world{}).Progress(operation, restoreOf(nil))
+	p, err := pollWith(&fakeAdopter{}).Progress(operation, restoreOf(nil))
 	if err != nil || !p.Started.IsZero() {
 		t.Errorf("Velero sets the start of a restore after it has made it; got %v, %v", p.Started, err)
 	}
 }
 
 func TestProgressSelectsByALabelThatLabelsCanHave(t *testing.T) {
-	w := &world{}
+	w := &fakeAdopter{}
 	restore := restoreOf(nil)
 	restore.Name = strings.Repeat("r", 80)
 	if _, err := pollWith(w).Progress(operation, restore); err != nil {
@@ -214,29 +214,29 @@ func TestCancel(t *testing.T) {
 		Err    error
 	}
 	cases := map[string]struct {
-		reason string
-		world  *world
-		want   want
+		reason  string
+		adopter *fakeAdopter
+		want    want
 	}{
 		"Waiting": {
-			reason: "The reason says what the poll right before has found, and no step is taken.",
-			world:  &world{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
-			want:   want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
+			reason:  "The reason says what the poll right before has found, and no step is taken.",
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
+			want:    want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
 		},
 		"API": {
-			reason: "Without an answer the hold is explained as far as it can be.", world: &world{err: errAPI},
+			reason: "Without an answer the hold is explained as far as it can be.", adopter: &fakeAdopter{err: errAPI},
 			want: want{GaveUp: []string{stopped + "the API server did not answer"}, Asked: 1, Err: errAPI},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := pollWith(tc.world)
+			a := pollWith(tc.adopter)
 			if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
 				t.Fatal(err)
 			}
 			err := a.Cancel(operation, restoreOf(nil))
-			got := want{Asked: len(tc.world.asked), Err: err}
-			for _, g := range tc.world.gaveUp {
+			got := want{Asked: len(tc.adopter.asked), Err: err}
+			for _, g := range tc.adopter.gaveUp {
 				got.GaveUp = append(got.GaveUp, g[:min(len(g), strings.Index(g+",", ","))])
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
@@ -244,14 +244,14 @@ func TestCancel(t *testing.T) {
 			}
 		})
 	}
-	if err := pollWith(&world{}).Cancel("?", restoreOf(nil)); err == nil {
+	if err := pollWith(&fakeAdopter{}).Cancel("?", restoreOf(nil)); err == nil {
 		t.Error("An ID that can't be read is an error.")
 	}
 }
 
-// Right after a poll Cancel says what the poll has found, and takes no further step.
+// After a poll, Cancel reports what the poll has found, and takes no further step.
 func TestCancelTakesNoStepAfterAPoll(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Total: 1})}
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Total: 1})}
 	a := pollWith(w)
 	if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestCancelTakesNoStepAfterAPoll(t *testing.T) {
 }
 
 func TestAdoptIsNotAskedForItems(t *testing.T) {
-	if ready, err := pollWith(&world{}).AreAdditionalItemsReady(nil, nil); !ready || err != nil {
+	if ready, err := pollWith(&fakeAdopter{}).AreAdditionalItemsReady(nil, nil); !ready || err != nil {
 		t.Errorf("the action returns no additional items; got %v, %v", ready, err)
 	}
 }
@@ -299,7 +299,7 @@ func TestOperationID(t *testing.T) {
 	}
 }
 
-// What an operation names is what is found again, and no ID makes it panic.
+// An ID identifies its object, and no ID makes the parser panic.
 func FuzzOperationID(f *testing.F) {
 	for _, s := range []string{operation, "X.v1.//a", "X.v1.g/n/a", "..//a", "X/n/a", ""} {
 		f.Add(s)
@@ -314,7 +314,7 @@ func FuzzOperationID(f *testing.F) {
 		}
 		again, err := parseOperationID(operationID(ref))
 		if strings.Contains(ref.GroupVersionKind().Group, "/") || ref.GroupVersionKind().Version == "" {
-			return // It can't have come from us.
+			return // This plugin does not write such an ID.
 		}
 		if diff := cmp.Diff(ref, again); err != nil || diff != "" {
 			t.Errorf("%q: error %v, -read, +read again:\n%s", id, err, diff)

@@ -1,18 +1,18 @@
 package restoreitem
 
 // An Option gives an action something that the actions of one restore share. Without it the action
-// leaves out what it is for.
+// lacks that feature.
 type Option func(s *shared)
 
-// shared is what Order and Adopt can be given.
+// shared is what Options give to Order and Adopt.
 type shared struct {
 	xrds      *XRDCheck
 	requested *RequestedItems
 	claims    ClaimKinds
 	ready     *Readiness
 	velero    *VeleroFeatures
-	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores; ""
-	// if there is none.
+	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores;
+	// "" if there is none.
 	modifiersName func() string
 }
 
@@ -25,24 +25,24 @@ func sharedBy(options []Option) shared {
 	return s
 }
 
-// WithXRDCheck has Order and Adopt refuse XRs and claims whose XRD is being deleted.
+// WithXRDCheck makes Order and Adopt refuse XRs and claims whose XRD is being deleted.
 func WithXRDCheck(c *XRDCheck) Option { return func(s *shared) { s.xrds = c } }
 
-// WithRequestedItems has Adopt hold MRs until the connection secrets are back that the restore
-// brings, as Order has noted them in the same items.
+// WithRequestedItems makes Adopt hold MRs until the connection secrets are back that Order has
+// recorded in the items.
 func WithRequestedItems(items *RequestedItems) Option {
 	return func(s *shared) { s.requested = items }
 }
 
-// WithClaimKinds has Order request no claim before its connection secret is restored.
+// WithClaimKinds makes Order restore connection secrets before their claims.
 func WithClaimKinds(kinds ClaimKinds) Option { return func(s *shared) { s.claims = kinds } }
 
-// WithReadiness has Order wait until what it restores can be converted.
+// WithReadiness makes Order wait until its items can be converted.
 func WithReadiness(r *Readiness) Option { return func(s *shared) { s.ready = r } }
 
-// WithVeleroFeatures has Adopt leave to Velero what Velero does itself.
+// WithVeleroFeatures makes Adopt leave to Velero what Velero does.
 func WithVeleroFeatures(f *VeleroFeatures) Option { return func(s *shared) { s.velero = f } }
 
-// WithModifiers has Adopt read the resource modifiers of all Restores from the ConfigMap that the
-// function names; "" if there is none.
+// WithModifiers makes Adopt read the resource modifiers of all Restores from the ConfigMap that
+// name returns, "" if there is none.
 func WithModifiers(name func() string) Option { return func(s *shared) { s.modifiersName = name } }

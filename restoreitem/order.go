@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A ResourceMapper says which resource a kind is and whether it is namespaced. It returns an error
-// that meta.IsNoMatchError knows if the kind is not served.
+// A ResourceMapper returns the resource of a kind and whether it is namespaced. If the kind is not
+// served, meta.IsNoMatchError is true of the error.
 type ResourceMapper interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 }
@@ -32,32 +32,30 @@ func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return fn(gvk)
 }
 
-// ClaimKinds know of which kinds claims are.
+// ClaimKinds know which kinds are claims.
 type ClaimKinds interface {
-	// IsClaimKind reports whether claims are of a kind, as the API server says; of none that it
-	// does not serve.
+	// IsClaimKind reports whether claims are of a kind, false if the API server does not serve it.
 	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
 }
 
-// Order asks Velero to restore first what must be there before an item: a composed resource's XR
-// and other owners, an XR's CompositionRevision, Composition and XRD, a claim's whole tree, what
-// publishes in a connection secret, but no claim, the package of a package revision, and what a
-// Usage uses.
+// Order requests what must be restored before an item: a composed resource's XR and other owners;
+// an XR's CompositionRevision, Composition and XRD; a claim's whole tree; the publisher of a
+// connection secret, but no claim; the package of a package revision; what a Usage uses.
 type Order struct {
 	shared
 
 	selector velero.ResourceSelector
 	mapper   ResourceMapper
 	log      logrus.FieldLogger
-	awaited  sync.Map // Of definedKind.
-	// told are the items of which an operation says that the filters by resource leave them out.
-	told sync.Map
+	awaited  sync.Map // Keys are definedKinds.
+	// reported has the items that notes name as excluded by the resource filters.
+	reported sync.Map
 }
 
 var _ riav2.RestoreItemAction = &Order{}
 
-// NewOrder returns the action for what the selector selects. Velero uses it for one restore; all
-// actions of a restore have the same RequestedItems.
+// NewOrder returns the action for what the selector selects. It serves one restore, whose actions
+// share the RequestedItems.
 func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger, options ...Option) *Order {
 	o := &Order{shared: sharedBy(options), selector: selector, mapper: mapper, log: log}
 	o.requested = requested
@@ -68,11 +66,11 @@ func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested
 // Name is not called by Velero.
 func (o *Order) Name() string { return "1-order" }
 
-// AppliesTo selects what the action was made for.
+// AppliesTo returns the action's selector.
 func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector, nil }
 
-// Execute returns the item as it is, with what must be restored before it. It fails if the backup's
-// list of it can't be read.
+// Execute returns the item unchanged, with what must be restored before it. It fails if XRDCheck or
+// Readiness refuses the item, or if an XR's list of composed resources can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
 	out := &velero.RestoreItemActionExecuteOutput{}
@@ -97,7 +95,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		return out, nil
 	}
 	if err := o.xrds.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
-		return nil, err // Before anything is asked for.
+		return nil, err // Before it requests anything.
 	}
 	if err := o.ready.check(item, input.Restore, o.log); err != nil {
 		return nil, err
@@ -107,7 +105,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		return nil, err
 	}
 	if xp.HasAnnotation(item, xp.AnnotationMustRestore) {
-		// Whoever wrote it has no say in what the filters leave out.
+		// The writer of the annotation must not override the restore's filters.
 		u := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationMustRestore)
 		out = velero.NewRestoreItemActionExecuteOutput(u)
@@ -130,8 +128,8 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, nil
 }
 
-// refuses says why a restore must not take an item, "" if it may; forged is true if somebody has
-// tampered with the backup.
+// refuses returns why a restore must not take an item, "" if it may. forged means that the backup
+// was tampered with.
 func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why string, forged bool) {
 	log := o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})
 	if o.isForged(item, restore) {
@@ -162,9 +160,9 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 	return withFields(fields, why), false
 }
 
-// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and
-// names it; left is "" if they leave nothing out. What they conclude out by resource is asked for
-// all the same: short names are known to Velero alone.
+// inFilters returns the items that pass the restore's filters, since Velero drops others silently.
+// left is a warning that names the others, "" if there are none. Items that the resource filters
+// exclude are requested all the same: only Velero knows short names.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {
@@ -191,13 +189,13 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		if !isFiltered(i, restore) {
 			continue
 		}
-		// Thousands can run on the same, a claim lists what its XR does, and each MR can publish in
-		// a Secret.
+		// Thousands of XRs can run on the same item, a claim lists what its XR does, and each MR
+		// can publish in a Secret.
 		key, named := i, i.String()
 		if i.GroupResource == resourceSecrets {
 			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
 		}
-		if _, told := o.told.LoadOrStore(key, true); !told {
+		if _, reported := o.reported.LoadOrStore(key, true); !reported {
 			out = append(out, named)
 		}
 	}
@@ -216,14 +214,14 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
-// isReachedLater reports whether an entry of the list on an item is a connection secret that what
-// publishes in it brings, or waits for.
+// isReachedLater reports whether an entry of the item's list is a connection secret that its
+// publisher requests or waits for.
 func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) bool {
 	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && includesSecretsOf(restore, i.Namespace)
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.ask(item, o.withoutClaims(item, o.named(item)), restore)
+	first, err := o.itemsFor(item, o.withoutClaims(item, o.named(item)), restore)
 	if err != nil {
 		return nil, err
 	}
@@ -237,19 +235,19 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	if !isXR(item) || !restoresComposed(xp.CompositeFrom(item), listed, restore) {
 		return first, nil
 	}
-	// They come back before the XR then, without it as their owner. It is paused from the moment it
-	// exists, and takes them over when it is not.
+	// They come before the XR then, without it as their owner. It is paused from its creation on,
+	// and takes them over later.
 	composed, err := xp.CompositeFrom(item).SavedRefs()
 	if err != nil {
 		return nil, err
 	}
-	more, err = o.ask(item, composed, restore)
+	more, err = o.itemsFor(item, composed, restore)
 
 	return append(first, more...), err
 }
 
 // publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they
-// may have none of. They come back before their controller then, which takes them over.
+// may lack. They come before their controller, which takes them over.
 func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
 	if !isSelective(restore) {
 		return nil
@@ -277,7 +275,7 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}
 }
 
-// namedModifiers returns the owners of an item and what it uses.
+// named returns the owners of an item and what it uses.
 func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	var refs []xp.Ref
 	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
@@ -289,26 +287,25 @@ func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	published, publishes := xp.SecretRef(item)
 
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
-		return publishes && r.ID() == published.ID() // The Secret comes after what publishes in it: else it would be without its controller.
+		return publishes && r.ID() == published.ID() // The Secret must come after its publisher, or it has no controller.
 	})
 }
 
-// restoresComposed reports whether nothing else asks for what an XR composes: in a restore by
-// labels what it composes may have none of them, and without the list on the stored copy of a claim
-// that is restored by its namespace, nobody asks for what is cluster-scoped.
+// restoresComposed reports whether nothing but the XR requests what it composes. In a restore by
+// labels its resources may lack the labels. If a claim comes by its namespace and has no list on
+// its stored copy, nothing else requests cluster-scoped ones.
 func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) bool {
 	_, claimed := xr.ClaimRef()
 
 	return isSelective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
 }
 
-// ask returns what an item names as Velero names it. Which resource a kind is that is not served
-// can't be known. What a namespaced item names is asked for only in its own namespace, and where
-// foreign is asked of it: a tenant can write any name. Of what each of many items names, as those
-// that an XR composes do, Velero is told until it is live: before Velero sees that it has restored
-// an item already, it reads it from the backup again, and asks the API server for its namespace
-// (velero pkg/restore/restore.go, restoreItem), which is one request in four.
-func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
+// itemsFor returns the items that the references of an item mean. The resource of an unserved kind
+// is unknown. A namespaced item requests only items in its namespace and those that foreign checks,
+// since a tenant can write any name. An item that is live is not requested again. Velero would read
+// it from the backup and ask the API server for its namespace before it skips it (velero
+// pkg/restore/restore.go, restoreItem), which is one request in four.
+func (o *Order) itemsFor(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
 	var items []xp.Item
 	for _, r := range refs {
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
@@ -320,7 +317,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 			continue
 		}
 		if err != nil && xp.IsConnectionSecret(item) {
-			// What is in it may be nowhere else.
+			// Its data may be nowhere else, so it is restored all the same.
 			log.WithError(err).Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", and its kind can't be looked up; have the API server " +
 				"answer for " + r.GroupVersionKind().GroupKind().String())
 
@@ -337,7 +334,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 
 			continue
 		}
-		if ofNamespaces(restore) && !namespaced && !o.asksAlone(item, r, log) {
+		if ofNamespaces(restore) && !namespaced && !o.requestClusterScoped(item, r, log) {
 			continue
 		}
 		target := r
@@ -351,19 +348,19 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 	return items, nil
 }
 
-// asksAlone reports whether an item's word is enough to ask for something cluster-scoped in a
-// restore of namespaces, and takes note of it.
-func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
+// requestClusterScoped reports whether in a restore of namespaces an item may request something
+// cluster-scoped, and records the request.
+func (o *Order) requestClusterScoped(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
 	gvk := r.GroupVersionKind()
 	switch {
 	case xp.IsPlatformKind(gvk):
-		// As foreign would refuse it, and Velero comes to an item only once, the XRs that run on it
-		// would be without it.
+		// foreign would refuse it. Velero comes to an item only once, so the XRs that run on it
+		// would lack it.
 		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedXRs)
 
 		return false
 	case !xp.IsCustomGroup(gvk.Group):
-		// This plugin is not asked about it when it comes.
+		// This plugin's actions don't see it when it comes.
 		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedCluster)
 
 		return false
@@ -371,15 +368,15 @@ func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.
 		o.requested.add(item, gvk.Group, r.Name)
 	}
 
-	return true // Only what is cluster-scoped itself can have asked for a ProviderConfig.
+	return true // Only a cluster-scoped item can have requested a ProviderConfig.
 }
 
-// isShared reports whether cluster-scoped objects of a kind are never of one namespace only.
+// isShared reports whether cluster-scoped objects of a kind never belong to one namespace only.
 func isShared(group, kind string) bool {
 	return !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) || xp.IsProviderConfigKind(kind)
 }
 
-// Progress tells what the ID does: the action starts no other operations.
+// Progress reports the note in the ID. The action starts no other operations.
 func (o *Order) Progress(id string, _ *velerov1.Restore) (velero.OperationProgress, error) {
 	progress := velero.OperationProgress{}
 	if !noteText(id, &progress) {

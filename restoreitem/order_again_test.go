@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestOrderAsksUntilLive(t *testing.T) {
+func TestOrderRequestsUntilLive(t *testing.T) {
 	xr := xptest.ModernXR("orders", xptest.UID("old"), xptest.Refs(xptest.NamespacedMR("a"), xptest.NamespacedMR("b")))
 	a, b := xptest.NamespacedMR("a", xptest.ControlledBy(xr)), xptest.NamespacedMR("b", xptest.ControlledBy(xr))
 	mapped := velerov1.RestoreSpec{NamespaceMapping: map[string]string{xptest.Namespace: "team-b"}}

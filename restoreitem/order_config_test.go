@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// How a provider authenticates is the platform's, and of no namespace if it is cluster-scoped.
+// A provider's credentials are the platform's, and in no namespace if the config is cluster-scoped.
 func TestOrderOfProviderConfigs(t *testing.T) {
 	const group, modern = "cloud.example.org", "m.example.org"
 	config := func(group, kind, namespace string) *unstructured.Unstructured {
@@ -74,7 +74,7 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 	})
 }
 
-// What a tenant wrote there would have Velero take what the restore's filters leave out.
+// A tenant's annotation would make Velero ignore the restore's filters.
 func TestOrderTakesMustRestoreOff(t *testing.T) {
 	x := xptest.XR("x")
 	kept := xptest.Annotated("theirs", "kept")
@@ -84,7 +84,7 @@ func TestOrderTakesMustRestoreOff(t *testing.T) {
 	}
 	xr := []velero.ResourceIdentifier{xorder("x")}
 	type want struct {
-		// Updated is what Velero goes on with; nil if that is the item as it was.
+		// Updated is the returned item, nil if the action did not change it.
 		Updated map[string]any
 		First   []velero.ResourceIdentifier
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An ordering is what becomes of the order of an item.
+// An ordering is the result of Order for an item.
 type ordering struct {
 	First   []velero.ResourceIdentifier
 	Skipped bool
@@ -29,7 +29,7 @@ type ordering struct {
 type orderCase struct {
 	reason string
 	item   *unstructured.Unstructured
-	// isRequested are what was asked for before the item, as by an item of the same restore.
+	// asked are earlier items of the same restore, which have requested others.
 	asked []*unstructured.Unstructured
 	spec  velerov1.RestoreSpec
 	want  ordering
@@ -75,7 +75,7 @@ func xorder(name string) velero.ResourceIdentifier { return id("example.org", "x
 
 func bucketB() velero.ResourceIdentifier { return id("cloud.example.org", "buckets", "", "b") }
 
-// platform is what an XR of the legacy kind comes after.
+// platform returns what an XR of the legacy kind comes after.
 func platform(more ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
 	return append([]velero.ResourceIdentifier{
 		id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", "orders"),
@@ -87,8 +87,8 @@ func teamA() velerov1.RestoreSpec {
 	return velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
 }
 
-// What something in a namespace has asked for must say itself that it is of that namespace, since
-// whoever may write there can name anything.
+// A cluster-scoped item must itself show which namespace it is of, since a user of a namespace can
+// request anything.
 func TestOrderRefusesForeignItems(t *testing.T) {
 	mine, theirs := xptest.Claim("o"), xptest.Claim("o", xptest.In("team-b"))
 	labelled := func(namespace string) xptest.Option { return xptest.Labelled(xp.LabelClaimNamespace, namespace) }
@@ -102,16 +102,16 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
-		"MR":      {reason: "Crossplane labels all of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
-		"TheirXR": {reason: "A claim can name any XR.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
-		"TheirMR": {reason: "An XR that was let in can name any MR.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
+		"MR":               {reason: "Crossplane labels all of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
+		"AnotherTenantsXR": {reason: "A claim can name any XR.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
+		"AnotherTenantsMR": {reason: "An XR that was let in can name any MR.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
 		"CopiedLabel": {
 			reason: "The claimRef of an XR is Crossplane's word, its labels may not be.",
 			item:   xptest.XR("x", xptest.ClaimedBy(theirs), labelled("team-a")), spec: teamA(), want: refused(anothers),
 		},
-		"NobodysXR": {reason: "An XR without a claim is the platform's.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
-		"NobodysMR": {reason: "So is such an MR.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
-		"NobodysPackage": {
+		"UnclaimedXR": {reason: "An XR without a claim is the platform's.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
+		"UnclaimedMR": {reason: "So is such an MR.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
+		"UnrelatedPackage": {
 			reason: "So is a package.", item: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"), spec: teamA(), want: refused(nobodys),
 		},
 		"Namespaced":  {reason: "What is in a namespace is filtered by Velero.", item: xptest.NamespacedMR("b"), spec: teamA()},
@@ -151,8 +151,9 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 	runOrders(t, unasked)
 }
 
-// One action asks, and another is asked: all actions of a restore share what was asked for.
-func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
+// One action requests an item and another restores it, so the actions of a restore share the
+// requests.
+func TestOrderSharesRequests(t *testing.T) {
 	theirs := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))
 	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
@@ -182,8 +183,8 @@ func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// What a tenant writes into an object of their own asks for nothing that is not theirs.
-func TestOrderAsksForNothingOutside(t *testing.T) {
+// A tenant's object must not request another's.
+func TestOrderRequestsNothingOutside(t *testing.T) {
 	x := xptest.XR("x")
 	usage := func(namespace, of string) *unstructured.Unstructured {
 		return xptest.Object("protection.crossplane.io/v1beta1", "Usage", namespace, "u", xptest.JSON(`{"spec":{"of":`+of+`}}`))
@@ -252,8 +253,8 @@ func TestOrderAsksForNothingOutside(t *testing.T) {
 	})
 }
 
-// What XRs run on would be refused if anything but these asked for it, and Velero does not come to
-// it again when they do.
+// Only XRs can request what they run on. If others could, it would be refused, and Velero does not
+// come to it again.
 func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 	composition := metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "orders"}
 	owned := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(composition))

@@ -23,9 +23,9 @@ const (
 	config   = "providerconfigs.cloud.example.org//default"
 )
 
-// Whoever can write to the bucket can write the list of what comes first onto any stored copy. A
-// restore of one namespace must not become one of others by it.
-func TestOrderBelievesNoForgedList(t *testing.T) {
+// A user with access to the bucket can write a list onto any stored copy. A restore of one
+// namespace must not restore others because of it.
+func TestOrderIgnoresForgedLists(t *testing.T) {
 	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
 		"compositions.apiextensions.crossplane.io//another", "compositionrevisions.apiextensions.crossplane.io//another-1",
 		"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org", "buckets.cloud.example.org//theirs", config)
@@ -131,8 +131,8 @@ func TestOrderBelievesNoForgedList(t *testing.T) {
 	})
 }
 
-// A bucket is what Velero finds in a backup: it restores what an action asks for before it goes on,
-// and comes to each item once (velero pkg/restore/restore.go, restoreItem).
+// A bucket is what Velero finds in a backup. It restores requested items before it goes on, and
+// comes to each item once (velero pkg/restore/restore.go, restoreItem).
 type bucket struct {
 	order  *Order
 	spec   velerov1.RestoreSpec
@@ -170,7 +170,7 @@ func (b *bucket) restore(t *testing.T, i velero.ResourceIdentifier) {
 	b.kept = append(b.kept, xp.String(u))
 }
 
-func (b *bucket) said(parts ...string) bool {
+func (b *bucket) logged(parts ...string) bool {
 	for _, e := range b.warned.AllEntries() {
 		line, _ := e.String()
 		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
@@ -181,7 +181,7 @@ func (b *bucket) said(parts ...string) bool {
 	return false
 }
 
-// An XR can name any Composition, revision or XRD; they come only if they are for its kind.
+// An XR can name any Composition, revision or XRD. They come only if they are for its kind.
 func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 	legacy, modern := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o"))), xptest.ModernXR("m")
 	first, then := id("example.org", "xorders", "", "x"), id("example.org", "orders", "team-a", "m")
@@ -201,8 +201,8 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		spec   velerov1.RestoreSpec
 		order  []velero.ResourceIdentifier
 		want   []string
-		// logged are what the log has to name together.
-		said [][]string
+		// logged are the parts that a log line must have together.
+		logged [][]string
 	}{
 		"OfItsKind": {
 			reason: "An XR brings what it runs on.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first},
@@ -210,14 +210,14 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		},
 		"OfAnother": {
 			reason: "One that names what another kind runs on does not.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
-			said: [][]string{
+			logged: [][]string{
 				{"Composition orders is for none of the XRs that have named it", "XOrder.example.org", "Order team-a/m", "--include-cluster-resources=true"},
 				{"CompositionRevision orders-1a2b3c is for none of the XRs"},
 			},
 		},
 		"ListedOfAnother": {
 			reason: "The same for its list.", files: others, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
-			said: [][]string{{"Composition orders is for none of the XRs"}, {"CompositeResourceDefinition xorders.example.org is for none of the XRs"}},
+			logged: [][]string{{"Composition orders is for none of the XRs"}, {"CompositeResourceDefinition xorders.example.org is for none of the XRs"}},
 		},
 		"FirstOfItsKind": {
 			reason: "What has come for one XR is there, whoever names it next.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first, then},
@@ -227,7 +227,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 			reason: "Velero comes to an item only once, so the XR that runs on it is without it, and that is named.", files: files, spec: teamA(),
 			order: []velero.ResourceIdentifier{then, first},
 			want:  []string{"Order team-a/m", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
-			said: [][]string{
+			logged: [][]string{
 				{"XOrder x runs on", "compositions.apiextensions.crossplane.io//orders", "Order team-a/m", "--include-cluster-resources=true"},
 				{"XOrder x runs on", "compositionrevisions.apiextensions.crossplane.io//orders-1a2b3c", "Order team-a/m"},
 			},
@@ -246,17 +246,17 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 			if diff := cmp.Diff(tc.want, b.kept); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			for _, said := range tc.said {
-				if !b.said(said...) {
-					t.Errorf("%s\nThe log names no %q: %v", tc.reason, said, b.warned.AllEntries())
+			for _, logged := range tc.logged {
+				if !b.logged(logged...) {
+					t.Errorf("%s\nThe log names no %q: %v", tc.reason, logged, b.warned.AllEntries())
 				}
 			}
 		})
 	}
 }
 
-// What a forged list names is asked whose it is, as what the claim names itself is.
-func TestOrderAsksWhoseTheListedAre(t *testing.T) {
+// What a forged list names must show whose it is, as what the claim itself names.
+func TestOrderChecksListedItems(t *testing.T) {
 	claim := id("example.org", "orderclaims", "team-a", "o")
 	bucketOf := func(name string, o ...xptest.Option) (velero.ResourceIdentifier, *unstructured.Unstructured) {
 		return id("cloud.example.org", "buckets", "", name), xptest.MR(name, o...)
@@ -276,7 +276,7 @@ func TestOrderAsksWhoseTheListedAre(t *testing.T) {
 	if diff := cmp.Diff([]string{"Bucket mine", "OrderClaim team-a/o"}, b.kept); diff != "" {
 		t.Errorf("A restore of a namespace has brought what is of others: -want, +got:\n%s", diff)
 	}
-	if !b.said("ClusterRoleBinding admin is in a file that is called like one of another kind") {
+	if !b.logged("ClusterRoleBinding admin is in a file that is called like one of another kind") {
 		t.Errorf("What was left out must be named: %v", b.warned.AllEntries())
 	}
 }

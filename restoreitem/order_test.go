@@ -20,7 +20,7 @@ import (
 
 var errAPI = errors.New("the API server is on holiday")
 
-// served maps the kinds of package xptest, as a cluster does in which all are installed.
+// served maps the kinds of package xptest, as a cluster with all of them.
 func served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	kinds := map[string]struct {
 		resource   string
@@ -52,7 +52,7 @@ func id(group, resource, namespace, name string) velero.ResourceIdentifier {
 	return velero.ResourceIdentifier{GroupResource: schema.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
 }
 
-// stripped is a backed-up item as Velero gives it to an action: without its identity, owners and
+// stripped returns a backed-up item as Velero gives it to an action: without UID, owners and
 // status.
 func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, xptest.Without("metadata", "uid"), xptest.Without("metadata", "ownerReferences"), xptest.Without("metadata", "resourceVersion"),

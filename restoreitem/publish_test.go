@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// marked is u as a backup has it that was made while u was on hold.
+// marked returns u as a backup has it that was taken while u was held.
 func marked(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/sunday", Reason: adoption.ReasonSecret}); err != nil {
@@ -27,8 +27,8 @@ func marked(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// A provider must not publish before the Secret of the backup is back, which Velero would leave out
-// then.
+// A provider must not publish before the backup's Secret is restored: Velero would then leave that
+// out.
 func TestAdoptHoldsWhatPublishes(t *testing.T) {
 	publishes, locally := xptest.PublishesTo("infra", "s"), xptest.PublishesTo("", "s")
 	free := xptest.MR("b", publishes)
@@ -42,7 +42,7 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 	const op, localOp = "Bucket.v1alpha1.cloud.example.org//b", "Bucket.v1alpha1.cloud.example.org/team-a/b"
 	type want struct {
 		Op string
-		// Paused is the person's own setting, as the hold has it.
+		// Paused is the user's own setting in the hold.
 		Paused *string
 	}
 	cases := map[string]struct {
@@ -141,8 +141,8 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 	}
 }
 
-// A Secret that the restore has come to may still fail, and must be back before its MR is let go.
-// One that no item is waits for nothing.
+// A Secret that the restore has reached may still fail, and must exist before its MR is released.
+// If no item is one, nothing waits.
 func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 	free, local := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
 	for name, tc := range map[string]struct {
@@ -182,7 +182,7 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 	}
 }
 
-// copiedXR is a held copy of an XR.
+// copiedXR returns a held copy of an XR.
 func copiedXR(x *unstructured.Unstructured) *unstructured.Unstructured {
 	x = x.DeepCopy()
 	if _, err := adoption.Put(x, adoption.Hold{Restore: "velero/monday", Clone: "XOrder z", Reason: "a copy"}); err != nil {
@@ -192,8 +192,8 @@ func copiedXR(x *unstructured.Unstructured) *unstructured.Unstructured {
 	return x
 }
 
-// A copy that observes publishes too. Its XR is held as a copy and has no operation, so it has one
-// of its own.
+// A copy that observes publishes, too. Its XR is held as a copy and has no operation, so the MR has
+// one.
 func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 	locally := xptest.PublishesTo("", "s")
 	xr := xptest.ModernXR("x")
@@ -237,12 +237,13 @@ func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 
 func TestAdoptHoldsWhatPublishesErrors(t *testing.T) {
 	item := xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.ControlledBy(xptest.XR("x")))
-	if out := adopt(t, nobody(errAPI), item, restoreOf(nil)); out.err == nil {
+	if out := adopt(t, failingCluster(errAPI), item, restoreOf(nil)); out.err == nil {
 		t.Errorf("A failure that passes must not decide whether it has an operation; got %+v", out)
 	}
 }
 
-// What a namespaced XR composes is in its namespace, which the list of what dangles does not say.
+// A namespaced XR composes resources in its namespace, which the list of unresolved references
+// lacks.
 func TestAdoptMapsDanglingRefs(t *testing.T) {
 	gone, there := xptest.NamespacedMR("gone"), xptest.NamespacedMR("b")
 	out := adopt(t, live(), xptest.ModernXR("x", xptest.Refs(there, gone), xptest.Dangling(gone)), restoreOf(toCopy()))
@@ -258,7 +259,7 @@ func TestAdoptMapsDanglingRefs(t *testing.T) {
 	}
 }
 
-// A copy of a claim without an XR has nothing of a claim left but its mark when it is created.
+// A copy of a claim without an XR is a claim only by its mark when it is created.
 func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	claim := xptest.Claim("o")
 	out := adopt(t, live(claim), claim, restoreOf(toCopy()))
@@ -270,7 +271,7 @@ func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	}
 }
 
-// Velero allows a mapping of anything.
+// Velero allows an empty mapping.
 func TestAdoptIgnoresAnEmptyMapping(t *testing.T) {
 	for name, item := range map[string]*unstructured.Unstructured{
 		"XR": xptest.XR("x"), "Unlabelled": xptest.MR("b", xptest.Without("metadata", "labels"), xptest.PublishesTo("infra", "s")),

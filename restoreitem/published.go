@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// awaitSecret has the hold of an XR or MR wait for its connection secret, if the backup has that:
-// what publishes in it makes another if there is none.
+// awaitSecret makes the hold of an XR or MR wait for its connection secret, if the backup has that.
+// Without it the publisher would create another.
 func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	r, ok := xp.SecretRef(i.original)
 	if !ok {
@@ -30,18 +30,17 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	}
 }
 
-// A publisher is what publishes in a connection secret, as it is in the backup.
+// A publisher is the object of the backup that publishes in a connection secret.
 type publisher struct {
 	xp.Ref
 
 	uid types.UID
 }
 
-// requestSecrets has Velero bring the connection secrets of a held XR or MR from a namespace that
-// the restore does not take, as a backup takes them from there: some passwords are nowhere else.
-// Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore. Of what is in such a
-// namespace nothing else comes by this, and no namespace: Velero would make one of which the
-// restore is told nothing.
+// requestSecrets makes Velero restore the connection secrets of a held XR or MR from a namespace
+// that the restore does not include, as a backup has them: some passwords are nowhere else. Nothing
+// else of that namespace is restored. It must exist, since Velero would create it without a report.
+// Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore.
 func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
 	if a.requested == nil || xp.IsClaim(i.original) {
 		return
@@ -54,7 +53,7 @@ func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutp
 	}
 }
 
-// requestSecret is reach for one Secret, which the backup is noted to have or not.
+// requestSecret requests one Secret. noted means that the item records it as published.
 func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
 	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
 		return
@@ -76,12 +75,11 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 }
 
-// includesSecretsOf reports whether a restore takes connection secrets from a namespace that is not
-// among those it includes: whoever chooses resources chooses what is leftOutOutcome out, and so
-// does whoever excludes the namespace.
+// includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
+// does not include. It doesn't if its user chooses resources or excludes the namespace.
 func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	s := restore.Spec
-	// Velero adds those that it never restores to those that are excluded (velero
+	// Velero adds to the excluded resources those that it never restores (velero
 	// pkg/controller/restore_controller.go, validateAndComplete).
 	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
 	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
@@ -89,8 +87,8 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// publisherOf returns what a Secret was reached for, and reports whether it was reached at all and
-// whether it is that one's: the backup may have been written to.
+// publisherOf returns what a Secret was requested for. reached means that it was, and owned that
+// the Secret is that publisher's: the backup may have been tampered with.
 func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
 	v, reached := ri.reached.Load(xp.RefTo(secret).ID())
 	if !reached {
@@ -104,13 +102,13 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 	return by, true, owned
 }
 
-// excludesSecret reports whether the filters of a restore leave a Secret out, or may do so.
+// excludesSecret reports whether a restore's filters exclude a Secret, or may do so.
 func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
 	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore) || restore.Spec.ResourcePolicy != nil
 }
 
-// restoreSecretCommand is the command that restores a Secret, which a restore leaves out, from the
-// same backup, to the given namespace.
+// restoreSecretCommand returns the command that restores a Secret from the same backup to the given
+// namespace.
 func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) xp.Command {
 	c := xp.NewCommand("velero", "restore", "create").With("--from-backup", restore.Spec.BackupName)
 	if restore.Spec.BackupName == "" {

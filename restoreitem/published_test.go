@@ -19,9 +19,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What the filters of a restore leave out is lost as well as what has failed, if its publisher is
-// let go: what publishes in a connection secret that the backup has is held until that is back, and
-// says which restore brings it.
+// A publisher that is released before its Secret is restored creates another, whether the Secret
+// failed or the filters exclude it. So it is held until the Secret is back, and names the restore
+// that brings it.
 func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	claim := xptest.Claim("o")
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
@@ -39,12 +39,12 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 		return s
 	}
 	ofTeamA := spec(func(s *velerov1.RestoreSpec) {
-		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, never // Velero adds these by itself.
+		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, never // Velero adds these.
 	})
 	type want struct {
 		Secret bool
 		By     string
-		// First is what Velero is asked for, also from a namespace that is not restored.
+		// First is what Velero is to restore first, also from a namespace that is not included.
 		First []velero.ResourceIdentifier
 	}
 	cases := map[string]struct {
@@ -169,9 +169,9 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	}
 }
 
-// What has come from a namespace that is not restored must be what was asked for, whatever is in
-// the backup.
-func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
+// A Secret from a namespace that is not included must be the requested one, whatever the backup
+// has.
+func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published())
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
 	restore := restoreOf(nil)
@@ -220,7 +220,7 @@ func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
 	}
 }
 
-// In a restore by labels a Secret may have none of them.
+// In a restore by labels a Secret may lack them.
 func TestOrderBringsTheSecretOfWhatALabelBrings(t *testing.T) {
 	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"), xptest.Published())
 	labelled := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
@@ -233,8 +233,8 @@ func TestOrderBringsTheSecretOfWhatALabelBrings(t *testing.T) {
 	})
 }
 
-// What is in a Secret may be nowhere else, so that the kind of what has published it can't be read
-// must not keep it out.
+// A Secret's data may be nowhere else, so it is restored also if its publisher's kind can't be
+// read.
 func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
@@ -249,7 +249,7 @@ func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
 		t.Error("what an XR composes must not come back ahead of it because of a failure")
 	}
-	got := adopt(t, nobody(errAPI), secret, restoreOf(nil))
+	got := adopt(t, failingCluster(errAPI), secret, restoreOf(nil))
 	if got.err != nil || got.object == nil || len(got.object.GetOwnerReferences()) > 0 || len(got.logged) != 1 || !strings.Contains(got.logged[0], errAPI.Error()) {
 		t.Errorf("it comes back without its owner, which is named; got %+v", got)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whatever Crossplane or a provider would reconcile comes back held, and stays so.
+// All that Crossplane or a provider would reconcile is restored on hold, and stays so.
 func TestAdoptQuarantines(t *testing.T) {
 	const thing = "Bucket"
 	x := xptest.XR("x")
@@ -70,7 +70,7 @@ func TestAdoptQuarantines(t *testing.T) {
 			reason: "It would look.", item: xptest.NamespacedMR("b", named, policies(`["*"]`)), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
 			want: want{Op: inBucket("copy"), Paused: "true", Quarantine: true, Held: true, Policies: []string{"Observe"}},
 		},
-		"Again": {reason: "This Restore is into none.", item: away(xptest.MR("b")), hold: "unsafe", want: want{Op: inBucket(""), Paused: "true", Held: true}},
+		"Again": {reason: "This Restore is into none.", item: inQuarantine(xptest.MR("b")), hold: "unsafe", want: want{Op: inBucket(""), Paused: "true", Held: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestAdoptQuarantines(t *testing.T) {
 
 func named(u *unstructured.Unstructured) { xp.SetExternalName(u, "external") }
 
-// away is an object as it is backed up in quarantine.
-func away(u *unstructured.Unstructured) *unstructured.Unstructured {
+// inQuarantine returns an object as it is backed up in quarantine.
+func inQuarantine(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if _, err := adoption.Put(u, adoption.Hold{Quarantine: true}); err != nil {
 		panic(err) // The test is wrong.
 	}
@@ -121,8 +121,8 @@ func away(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// What is foreign costs a restore nothing, whatever it is to hold.
-func TestAdoptAsksNothingOfWhatIsForeign(t *testing.T) {
+// Kinds that are not Crossplane's cost a restore no request, also in a quarantine.
+func TestAdoptReadsNothingOfForeignKinds(t *testing.T) {
 	for hold, want := range map[string][]string{"unsafe": {"settings in velero"}, "all": {"settings in velero", "reconciled Thing"}} {
 		c := live()
 		c.config = map[string]string{"hold": hold}
@@ -133,7 +133,7 @@ func TestAdoptAsksNothingOfWhatIsForeign(t *testing.T) {
 	}
 }
 
-// Without holds each MR is named that should have one.
+// Without holds, a warning names each MR that needs one.
 func TestAdoptHoldsNone(t *testing.T) {
 	pending := xptest.Annotated(xp.AnnotationCreatePending, created)
 	secret := xptest.PublishesTo("infra", "s")
@@ -142,16 +142,16 @@ func TestAdoptHoldsNone(t *testing.T) {
 	inFlight := warns
 	inFlight.Name = "b"
 	runReturns(t, map[string]returnCase{
-		"Named":    {reason: "It is safe.", item: xptest.MR("b"), config: none, want: returned{Name: "b"}},
-		"Unknown":  {reason: "Nobody wants it held.", item: unnamed(), config: none, want: warns},
-		"InFlight": {reason: "The same.", item: xptest.MR("b", pending), config: none, want: inFlight},
+		"Named":         {reason: "It is safe.", item: xptest.MR("b"), config: none, want: returned{Name: "b"}},
+		"Unknown":       {reason: "Nobody wants it held.", item: unnamed(), config: none, want: warns},
+		"CreatePending": {reason: "The same.", item: xptest.MR("b", pending), config: none, want: inFlight},
 		"Publishes": {
 			reason: "What holds it for another reason does.", item: unnamed(secret), config: none, want: returned{Op: bucketOp, Paused: true, Logged: []string{"warning"}},
 		},
 		"OwnPause": {
 			reason: "It does nothing.", item: unnamed(xptest.Annotated(xp.AnnotationPaused, "true")), config: none, want: returned{Paused: true, Logged: []string{"warning"}},
 		},
-		"Unborn": {reason: "It is safe.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: none, want: returned{}},
+		"NeverCreated": {reason: "It is safe.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: none, want: returned{}},
 	})
 	c := live()
 	c.config = none

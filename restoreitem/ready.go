@@ -17,73 +17,69 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Converter knows in which versions the cluster has kinds, and whether it can convert between
-// them.
+// A Converter knows the versions of the cluster's kinds, and whether it can convert between them.
 type Converter interface {
 	setting.Source
 
-	// Versions returns what the CRD of a kind says of its versions, the zero value if there is
-	// none.
+	// Versions returns the versions of a kind's CRD, the zero value if there is none.
 	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
-	// Convert has an object converted to the version in which its kind is stored, as if it were
-	// created in the namespace, and creates nothing. It fails if that can't be done.
+	// Convert has an object converted to the stored version of its kind, as if it were created in
+	// the namespace, and creates nothing. It fails if that can't be done.
 	Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error
 }
 
-// A Readiness has the restore wait for webhooks that convert what it brings, which providers have
-// and which may have no Pod yet. All actions of a restore share one.
+// A Readiness makes a restore wait for conversion webhooks. Providers have them, and may not run
+// yet. All actions of a restore share one.
 type Readiness struct {
 	converter Converter
 	settings  func(of metav1.Object) (setting.Settings, error)
-	// sleep waits for a while.
-	sleep func(time.Duration)
-	now   func() time.Time
+	sleep     func(time.Duration)
+	now       func() time.Time
 
 	mu sync.Mutex
-	// webhooks are those that were asked.
+	// webhooks are those that were called.
 	webhooks map[string]*webhook
 }
 
-// A webhook is what is known of one.
+// A webhook is the state of one webhook.
 type webhook struct {
-	// isRequested is when it last had an answer or none, and failure why it had none.
+	// asked is when it was last called, and failure why that failed.
 	asked   time.Time
 	failure error
-	// missingInput says that it was waited for.
+	// awaited means that the restore has waited for it.
 	awaited bool
 }
 
 const (
-	// webhookTTL is for how long what is known of a webhook is believed, so that it is not asked
-	// for each item.
+	// webhookTTL is how long a result counts, so that a webhook is not called for each item.
 	webhookTTL = 10 * time.Second
-	// retryInterval is how long to wait for a webhook before it is asked again.
+	// retryInterval is the time between two calls of a webhook.
 	retryInterval = time.Second
 )
 
-// NewReadiness returns a Readiness that has asked nothing yet.
+// NewReadiness returns a Readiness that has called no webhook yet.
 func NewReadiness(c Converter) *Readiness {
 	return &Readiness{converter: c, settings: setting.Of(c), sleep: pause, now: time.Now, webhooks: map[string]*webhook{}}
 }
 
-// pause waits, as an action of Velero's does: it gets no context.
+// pause waits without a context, since Velero gives actions none.
 func pause(d time.Duration) { <-time.After(d) }
 
-// timeout returns for how long a restore waits for a kind.
+// timeout returns how long a restore waits for a kind.
 func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
 	if r == nil || restore == nil {
 		return setting.DefaultKindTimeout
 	}
 	s, err := r.settings(restore)
 	if err != nil {
-		return setting.DefaultKindTimeout // Adopt says what is wrong with them.
+		return setting.DefaultKindTimeout // Adopt reports it.
 	}
 
 	return s.KindTimeout
 }
 
-// check fails if an item can't be created in the version that it has in the backup, after it has
-// waited for what converts it. A nil Readiness lets everything pass.
+// check fails if an item can't be created in its version in the backup, after it has waited for the
+// conversion webhook. A nil Readiness accepts everything.
 func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Restore, log logrus.FieldLogger) error {
 	gvk := item.GroupVersionKind()
 	if r == nil || !xp.IsCustomGroup(gvk.Group) {
@@ -91,7 +87,7 @@ func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Res
 	}
 	v, err := r.converter.Versions(context.Background(), gvk.GroupKind())
 	if err != nil || len(v.Served) == 0 {
-		return nil //nolint:nilerr // Whoever creates the item is told.
+		return nil //nolint:nilerr // Velero reports it when it creates the item.
 	}
 	if !v.Serves(gvk.Version) {
 		return fmt.Errorf("cannot restore %s: the backup has it in %s, and this cluster serves %s only in %s; install a version of %s that serves both, restore "+

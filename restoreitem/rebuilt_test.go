@@ -14,7 +14,7 @@ import (
 
 func TestAdoptSkipsWhatIsRebuilt(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), nobody(errAPI), nil, log)
+	a := NewAdopt(Crossplane(), failingCluster(errAPI), nil, log)
 	for range 3 {
 		for _, item := range []*unstructured.Unstructured{
 			xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), xptest.Object("ops.crossplane.io/v1alpha1", "Operation", "", "o"),
@@ -25,11 +25,11 @@ func TestAdoptSkipsWhatIsRebuilt(t *testing.T) {
 			}
 		}
 	}
-	var told []string
+	var reported []string
 	for _, e := range hook.AllEntries() {
-		told = append(told, e.Level.String()+" "+e.Data["kind"].(string)) //nolint:forcetypeassert // The test fails.
+		reported = append(reported, e.Level.String()+" "+e.Data["kind"].(string)) //nolint:forcetypeassert // The test fails.
 	}
-	if diff := cmp.Diff([]string{"info Lock", "info Operation"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"info Lock", "info Operation"}, reported); diff != "" {
 		t.Errorf("Nothing is skipped silently, and each kind is told once: -want, +got:\n%s", diff)
 	}
 }
@@ -62,8 +62,8 @@ func TestAdoptPackageRevisions(t *testing.T) {
 		},
 		"Manual": {reason: "A revision that a person has activated must come back active.", item: revision, live: live(pkg("Manual")), want: want{Owner: "new"}},
 		"Absent": {reason: "Without its package nobody looks after it.", item: revision, live: live(), want: left("its package p is not in the cluster")},
-		"Orphan": {reason: "Nor without an owner.", item: orphan, live: nobody(errAPI), want: left("it has no package that could say how it is activated")},
-		"API":    {reason: "A failure that passes must not decide.", item: revision, live: nobody(errAPI), want: want{Err: errAPI}},
+		"Orphan": {reason: "Nor without an owner.", item: orphan, live: failingCluster(errAPI), want: left("it has no package that could say how it is activated")},
+		"API":    {reason: "A failure that passes must not decide.", item: revision, live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

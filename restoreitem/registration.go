@@ -2,14 +2,14 @@ package restoreitem
 
 import "github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
-// A Registration is the name by which Velero knows an action, and what the action is for. Velero
-// runs the actions on an item sorted by name.
+// A Registration is the name of an action in Velero, and its selector. Velero runs the actions on
+// an item sorted by name.
 type Registration struct {
 	Name     string
 	Selector velero.ResourceSelector
 }
 
-// Orders are the registrations of Order.
+// Orders returns the registrations of Order.
 func Orders() []Registration {
 	return []Registration{
 		{Name: "velero.crossplane.io/1-order", Selector: Crossplane()},
@@ -17,7 +17,7 @@ func Orders() []Registration {
 	}
 }
 
-// Adopts are the registrations of Adopt.
+// Adopts returns the registrations of Adopt.
 func Adopts() []Registration {
 	return []Registration{
 		{Name: "velero.crossplane.io/2-adopt", Selector: Crossplane()},

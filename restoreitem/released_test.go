@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A backup that a released version has made is restored by each later one, for ever: claims and XRs
-// on hold, and each XR ahead of what it composes. Those of a version are in testdata, and never
-// change (docs/formats.md).
+// Each later version restores the backups of a released one: claims and XRs on hold, and each XR
+// before what it composes. The backups of each version are in testdata and never change
+// (docs/formats.md).
 func TestReleasedBackups(t *testing.T) {
 	backups, err := filepath.Glob("testdata/released/v*/*.tar.gz")
 	if err != nil || len(backups) == 0 {
@@ -33,16 +33,16 @@ func TestReleasedBackups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			results, err := rehearsed(t.Context(), b, &scene{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
+			results, err := dryRunResults(t.Context(), b, &fakeDryRunCluster{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			testFates(t, b, results)
+			testResults(t, b, results)
 		})
 	}
 }
 
-// servedAsIn serves each kind as the cluster of a backup did.
+// servedAsIn serves the kinds in a backup.
 func servedAsIn(b *archive.Backup) ResourceMapperFn {
 	namespaced := map[schema.GroupResource]bool{}
 	for _, item := range b.Items {
@@ -56,7 +56,7 @@ func servedAsIn(b *archive.Backup) ResourceMapperFn {
 	}
 }
 
-func testFates(t *testing.T, b *archive.Backup, results []report.ItemResult) {
+func testResults(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 	t.Helper()
 	held, composed := 0, 0
 	came := map[xp.ID]bool{}
@@ -65,7 +65,7 @@ func testFates(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 		if u == nil {
 			continue
 		}
-		if f.Outcome.Action == report.Refuse && !xp.IsUsage(u) { // One was left behind.
+		if f.Outcome.Action == report.Refuse && !xp.IsUsage(u) { // A Usage is left behind.
 			t.Errorf("%s is refused: %s", f.Item, f.Outcome.Reason)
 		}
 		if xp.IsComposite(u) || xp.IsClaim(u) {
@@ -88,8 +88,8 @@ func testFates(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 	}
 }
 
-// An operation that a released version has begun is carried on by each later one: the plugin can be
-// upgraded in the middle of a restore.
+// Each later version continues the operations of a released one: the plugin can be upgraded during
+// a restore.
 func TestReleasedOperations(t *testing.T) {
 	lists, err := filepath.Glob("testdata/released/v*/operations.txt")
 	if err != nil || len(lists) == 0 {

@@ -15,12 +15,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// relink writes the item's owner references with the UIDs that the owners have now, unless Velero
-// does. An owner that is not live, or that does not know the item, is dropped, never written with
-// its old UID: the garbage collector deletes an object whose owners are all absent (kubernetes
-// pkg/controller/garbagecollector), and an MR's finalizer then deletes the cloud resource. It
-// reports whether the item must not come back at all, because the XR that composed it is at work
-// without it.
+// relink writes the item's owner references with the owners' current UIDs, unless Velero does. An
+// owner that is not live, or does not list the item, is dropped, never written with its old UID:
+// the garbage collector deletes an object whose owners are all absent (kubernetes
+// pkg/controller/garbagecollector), and an MR's finalizer then deletes the external resource.
+// refused means that the item must not come back, because Crossplane reconciles its XR without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
 		i.warn(nil, "Not restored: "+c.Kind+" "+c.Name+", which published it, is not restored either")
@@ -70,8 +69,8 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// addOwner gives an item an owner, unless it is to come without; left says that Velero writes those
-// that it finds.
+// addOwner adds an owner, unless the item must come back without it. left means that Velero writes
+// owner references.
 func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
 	without, err := a.restoresWithoutController(owner, ref, i)
 	switch {
@@ -87,18 +86,20 @@ func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.O
 }
 
 // restoresWithoutController reports whether an MR comes back without its controller: an XR that
-// lists it and is at work. Crossplane deletes what is not wanted any more before it takes it off
-// the list, and nobody sees that it is about to. It makes the XR the controller of what it wants.
+// lists it and that Crossplane reconciles. Crossplane deletes an unwanted resource before it
+// removes it from the list, so the list proves nothing. It makes the XR the controller of each
+// resource that it still wants.
 func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
 		return false, nil
 	}
 
-	return a.isAtWorkWithout(owner, ref, i)
+	return a.isReconciledWithout(owner, ref, i)
 }
 
 // restoresBeforeOwner reports whether an item comes back before its owner: in a restore by labels,
-// and if it is a connection secret of a claim, or from a namespace that the restore does not take.
+// as a revision, or as a connection secret that is a claim's or from a namespace that is not
+// included.
 func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	if isSelective(i.restore) || xp.IsRevision(i.original) {
 		return true
@@ -111,10 +112,10 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	return reached || a.requested.isBeforeClaim(i.original)
 }
 
-// refusesWithout reports whether the item must not come back because of the owner that it is not to
-// have, and says why.
+// refusesWithout reports whether the item must not come back because of an owner that it can't
+// have, and warns why.
 func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
-	without, err := a.isAtWorkWithout(owner, ref, i)
+	without, err := a.isReconciledWithout(owner, ref, i)
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +128,7 @@ func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstruc
 	case !i.copied && without && i.isOfThisRestore(owner):
 		a.refused.Store(i.self().ID(), true)
 
-		// Nothing that a restore holds is released before it has brought all back.
+		// A restore releases nothing before it has restored all, so another writer is at work.
 		return false, fmt.Errorf("cannot restore %s: its XR %s was created since this restore began and is not held, and Crossplane has composed it without this; "+
 			"find out who has made it, or taken its hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
 			xp.String(i.original), xp.String(owner))
@@ -143,8 +144,8 @@ func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstruc
 	return true, nil
 }
 
-// warnReplaced tells that the item does not come back, because its XR is at work without it. That
-// an XR is which a restore has brought back, or that was there, isLive dropped it itself.
+// warnReplaced warns that the item is not restored, because Crossplane reconciles its XR without
+// it. An XR of the backup has dropped it from its list; a newer XR has composed other resources.
 func (i *item) warnReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
 	const todo = "If it is still wanted, pause the XR, put it into the XR's resourceRefs, and restore again; its external resource is left as it is"
 	if i.isOlderThan(xr) {
@@ -160,16 +161,16 @@ func (i *item) warnReplaced(fields logrus.Fields, xr *unstructured.Unstructured)
 	}
 }
 
-// isOlderThan reports whether an object was made after the item was, and not by a restore. An XR is
-// older than what it composes.
+// isOlderThan reports whether u was created after the item, and not by a restore. An XR is older
+// than what it composes.
 func (i *item) isOlderThan(u *unstructured.Unstructured) bool {
 	made := i.original.GetCreationTimestamp()
 
 	return xp.Label(u, xp.LabelRestore) == "" && !made.IsZero() && made.Time.Before(u.GetCreationTimestamp().Time)
 }
 
-// isOfThisRestore reports whether the restore has created a live object. Whoever replaces one takes
-// the label off too that says so.
+// isOfThisRestore reports whether this restore created u. A writer that replaces an object removes
+// the label, so without one the time decides.
 func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
 	name, began := xp.Label(u, xp.LabelRestore), i.restore.Status.StartTimestamp
 	if name == "" && began != nil {
@@ -181,8 +182,8 @@ func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
 
 func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
 
-// hasRefused reports whether what an owner reference of an object in the namespace names was not to
-// come back.
+// hasRefused reports whether the restore refused the object that an owner reference in the
+// namespace means.
 func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	_, local := a.refused.Load(r.ID())
@@ -192,22 +193,22 @@ func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 	return local || wide
 }
 
-// isAtWorkWithout reports whether the owner that is not to own the item is an XR that composed it
-// and that Crossplane reconciles without it. An XR that is held is as old as the item.
-func (a *Adopt) isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+// isReconciledWithout reports whether the owner is an XR that composed the item, and that
+// Crossplane reconciles without it. A held XR is as old as the item, so it does not count.
+func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
 		return false, nil
 	}
 	h, err := a.liveHold(i, owner)
-	// A mark that does not count, as after its key was lost, may be a hold all the same; and what
-	// is paused is not at work.
+	// A mark that can't be verified, as after the loss of its key, may still be a hold. A paused XR
+	// is not reconciled.
 	held := h != nil || xp.HasAnnotation(owner, adoption.AnnotationHold) && xp.IsPaused(owner)
 
 	return !held, err
 }
 
-// ownerlessText says what becomes of an item that is restored without its owner, and what a person
-// can do.
+// ownerlessText returns what happens to an item that is restored without its owner, and the next
+// step.
 func ownerlessText(item *unstructured.Unstructured) string {
 	if xp.IsUsage(item) {
 		return "it goes on protecting " + xp.Protected(item) + "; if nothing else is to come that would own it, and that is not in use any more, clear it with: " +
@@ -220,15 +221,15 @@ func ownerlessText(item *unstructured.Unstructured) string {
 	return "if its XR lists it, Crossplane takes it over; if not, nothing looks after it: delete it, with its external resource kept if that is still in use"
 }
 
-// liveOwner returns the owner that ref means, if there is one, and the reason why the item is not
-// to have it, "" if it is.
+// liveOwner returns the owner that ref means, nil if there is none, and why the item can't have it,
+// "" if it can.
 func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
 	owner, err := a.cluster.Owner(context.Background(), ref, i.namespace)
 	switch {
 	case isAbsent(err):
 		return nil, "it is not in the cluster", nil
 	case err != nil && xp.IsConnectionSecret(i.original):
-		// What is in it may be nowhere else, and what publishes in it waits for it, and is made its
+		// The Secret's data may be nowhere else. Its publisher waits for it, and becomes its
 		// controller again when it can be read.
 		return nil, "it can't be read: " + err.Error(), nil
 	case err != nil:
@@ -239,8 +240,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 		return owner, "it is being deleted", nil
 	}
 	if !isController(ref) {
-		// Nothing in such an owner says that it knows the item, so it may not be anywhere that the
-		// item's own namespace doesn't reach.
+		// Nothing in such an owner refers to the item, so it must be in the item's own namespace.
 		if owner.GetNamespace() != i.namespace {
 			return owner, "it is not the controller, and in another scope", nil
 		}

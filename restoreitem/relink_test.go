@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The connection secret of what is not to come back has nobody who would look after it. It is
-// restored after what published it.
+// A connection secret whose publisher is refused has no controller. It is restored after its
+// publisher.
 func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	old, now := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
 	mr := xptest.MR("b", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
@@ -24,7 +24,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	const why = "Not restored: Bucket b, which published it, is not restored either"
 	type want struct {
 		Publisher, Secret bool
-		// Why is the warning about the Secret.
+		// Why reports whether there is the warning about the Secret.
 		Why bool
 	}
 	cases := map[string]struct {
@@ -32,7 +32,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 		live              *cluster
 		publisher, secret *unstructured.Unstructured
 		mapping           map[string]string
-		// want are what is not restored.
+		// want is what is not restored.
 		want want
 	}{
 		"Cluster": {reason: "A cluster-scoped MR.", live: live(now), publisher: mr, secret: secret, want: want{Publisher: true, Secret: true, Why: true}},
@@ -75,20 +75,20 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told []string
+			var reported []string
 			for _, e := range hook.AllEntries() {
-				told = append(told, e.Message)
+				reported = append(reported, e.Message)
 			}
-			got := want{Publisher: publisher.SkipRestore, Secret: out.SkipRestore, Why: slices.Contains(told, why)}
+			got := want{Publisher: publisher.SkipRestore, Secret: out.SkipRestore, Why: slices.Contains(reported, why)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\ntold %v", tc.reason, diff, told)
+				t.Errorf("%s\n-want, +got:\n%s\ntold %v", tc.reason, diff, reported)
 			}
 		})
 	}
 }
 
-// What a composed XR composes goes with it: alone it would be nobody's, and its provider would make
-// its external resource anew if that was deleted with the XR.
+// What a refused XR composes is refused, too. Without an XR it would have no controller, and its
+// provider would create its external resource again if that was deleted with the XR.
 func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 	now := xptest.XR("x", xptest.UID("new"))
 	x := xptest.XR("x", xptest.UID("old"))
@@ -97,7 +97,7 @@ func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		live   *cluster
-		// items are restored one after the other.
+		// items are restored in this order.
 		items []*unstructured.Unstructured
 		// want is what is not restored.
 		want []string
@@ -141,7 +141,7 @@ func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 	}
 }
 
-// What its controller lists comes back, whatever other owner it had that does not.
+// An item is restored if its controller lists it, also if another owner was refused.
 func TestAdoptRefusesForControllersOnly(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	left := xptest.XR("left", xptest.ControlledBy(old), xptest.UID("left"))
@@ -172,7 +172,7 @@ func TestAdoptRefusesForControllersOnly(t *testing.T) {
 	}
 }
 
-// Velero takes away what a name was made from.
+// Velero removes generateName.
 func TestAdoptKeepsGenerateName(t *testing.T) {
 	cases := map[string]struct {
 		reason         string

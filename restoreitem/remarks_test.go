@@ -6,7 +6,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 )
 
-// What a person should know is told last, whether or not something is still waited for.
+// Remarks come last, whether or not the plan waits.
 func TestDescribeRemarks(t *testing.T) {
 	for want, plan := range map[string]adoption.Plan{
 		"1 of 1 composed resources adopted; a; b":             {Done: true, Adopted: 1, Total: 1, Remarks: []string{"a", "b"}},

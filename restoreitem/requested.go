@@ -13,58 +13,58 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// RequestedItems are the cluster-scoped items that were asked for by a name that a tenant may have
-// written, the connection secrets that the restore has come to or the backup is known to have, and
-// the owners that it has found live. A nil one has none.
+// RequestedItems are the cluster-scoped items that were requested by a name that a tenant may have
+// written, the connection secrets that the restore has reached or the backup has, and the owners
+// that were found live. A nil one is empty.
 type RequestedItems struct {
 	mu      sync.Mutex
-	items   map[scopeless]*requestedItem
-	secrets sync.Map // Of bool, whether the restore brings it.
-	others  sync.Map // Other Secrets that the restore has come to.
+	items   map[clusterScopedName]*requestedItem
+	secrets sync.Map // Values are bool: whether the restore brings it.
+	others  sync.Map // Other Secrets that the restore has reached.
 	claimed sync.Map // Connection secrets that come before their claims.
-	early   sync.Map // Of placed, what was asked for before it was the turn of custom resources.
+	early   sync.Map // Keys are itemNames of what was requested before custom resources.
 	live    sync.Map
-	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
-	// held are the holds that were put on.
+	reached sync.Map // Values are publishers, by the connection secret in a namespace that is not included.
+	// held are the holds that this process has put on.
 	held rememberedHolds
-	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the
-	// restore has come to.
+	// environments are the names of EnvironmentConfigs in the CompositionRevisions that the restore
+	// has reached.
 	environments sync.Map
-	// required is what CompositionRevisions require that the restore has come to, by their names.
+	// required is what these CompositionRevisions require, by their names.
 	required sync.Map
 }
 
-// A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an
-// item has a kind: what is called by one is not known of what is not served yet. So two kinds of a
-// group that have an object of the same name are taken for one, and both are judged.
-type scopeless struct{ group, name string }
+// A clusterScopedName identifies a cluster-scoped item. A list on a stored copy has resources
+// and an item has a kind, and the link between them is unknown until the kind is served. So two
+// items of a group with the same name count as one, and both are checked.
+type clusterScopedName struct{ group, name string }
 
-// A requestedItem is what is known of a name that was asked for.
+// A requestedItem is what is known of a requested name.
 type requestedItem struct {
-	// by has one of each kind of those that have asked.
+	// by has one requester of each kind.
 	by map[schema.GroupKind]xp.Ref
-	// leftOutOutcome are the kinds of XRs that run on an item of the name, if it was left out
-	// because none of them had asked.
+	// left are the kinds of XRs that run on an item of the name that was left out because none of
+	// them had requested it.
 	left []schema.GroupKind
 }
 
-// add takes note that an item asks for what is cluster-scoped.
-func (ri *RequestedItems) add(asker *unstructured.Unstructured, group, name string) {
+// add records that an item requests a cluster-scoped one.
+func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name string) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 	if ri.items == nil {
-		ri.items = map[scopeless]*requestedItem{}
+		ri.items = map[clusterScopedName]*requestedItem{}
 	}
-	key := scopeless{group, name}
+	key := clusterScopedName{group, name}
 	if ri.items[key] == nil {
 		ri.items[key] = &requestedItem{by: map[schema.GroupKind]xp.Ref{}}
 	}
-	if gk := asker.GroupVersionKind().GroupKind(); ri.items[key].by[gk].Name == "" {
-		ri.items[key].by[gk] = xp.RefTo(asker)
+	if gk := requester.GroupVersionKind().GroupKind(); ri.items[key].by[gk].Name == "" {
+		ri.items[key].by[gk] = xp.RefTo(requester)
 	}
 }
 
-// isRequested reports whether something has asked for a cluster-scoped item.
+// isRequested reports whether an item has requested this cluster-scoped one.
 func (ri *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
@@ -72,24 +72,24 @@ func (ri *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
 	return ri.items[nameOf(item)] != nil
 }
 
-func nameOf(item *unstructured.Unstructured) scopeless {
-	return scopeless{item.GroupVersionKind().Group, item.GetName()}
+func nameOf(item *unstructured.Unstructured) clusterScopedName {
+	return clusterScopedName{item.GroupVersionKind().Group, item.GetName()}
 }
 
-// mismatch returns why an XRD, a Composition or a revision that was asked for must not come, "" if
-// it is for the kind of an XR that has asked.
+// mismatch returns why a requested XRD, Composition or revision must not be restored, "" if it is
+// for the kind of an XR that requested it.
 func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	asking, kinds := ri.items[nameOf(item)], xp.RunBy(item)
+	requested, kinds := ri.items[nameOf(item)], xp.RunBy(item)
 	var by []string
-	for gk, asker := range asking.by {
+	for gk, requester := range requested.by {
 		if slices.Contains(kinds, gk) {
 			return ""
 		}
-		by = append(by, asker.String())
+		by = append(by, requester.String())
 	}
-	asking.left = append(asking.left, kinds...)
+	requested.left = append(requested.left, kinds...)
 	slices.Sort(by)
 	is := "it is for no kind of XR"
 	if len(kinds) > 0 {
@@ -99,25 +99,25 @@ func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	return is + ", which " + strings.Join(by, " and ") + " is not, and Velero comes to an item only once; to restore it, add --include-cluster-resources=true"
 }
 
-// leftOutFor reports whether an item of the name was left out that an XR of the kind runs on, and
-// names what had asked for it.
+// leftOutFor reports whether an item of the name was left out that XRs of the kind run on. by is an
+// item that had requested it.
 func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	asking := ri.items[scopeless{group, name}]
-	if asking == nil || !slices.Contains(asking.left, kind) {
+	requested := ri.items[clusterScopedName{group, name}]
+	if requested == nil || !slices.Contains(requested.left, kind) {
 		return "", false
 	}
-	for gk, asker := range asking.by {
-		if gk != kind && (by == "" || asker.String() < by) {
-			by = asker.String()
+	for gk, requester := range requested.by {
+		if gk != kind && (by == "" || requester.String() < by) {
+			by = requester.String()
 		}
 	}
 
 	return by, true
 }
 
-// secret takes note that the backup has a connection secret, and whether the restore brings it.
+// secret records that the backup has a connection secret, and whether the restore brings it.
 func (ri *RequestedItems) secret(r xp.Ref, brings bool) {
 	if brings {
 		ri.secrets.Store(r.ID(), true)
@@ -127,8 +127,8 @@ func (ri *RequestedItems) secret(r xp.Ref, brings bool) {
 }
 
 // secretOf reports whether the backup is known to have a connection secret, and whether the restore
-// has come to it, or comes to it later. Velero restores Secrets before custom resources, but for
-// those that a Secret asks for.
+// brings it. Velero restores Secrets before custom resources, except for custom resources that a
+// Secret requests.
 func (ri *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
 	if ri == nil {
 		return false, false
@@ -139,15 +139,15 @@ func (ri *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
 	return brings, known
 }
 
-// addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names.
+// addEnvironments records the EnvironmentConfigs that a CompositionRevision names.
 func (ri *RequestedItems) addEnvironments(environments []string) {
 	for _, name := range environments {
 		ri.environments.Store(name, true)
 	}
 }
 
-// unrequestedEnvironment returns why an EnvironmentConfig that was asked for must not come, "" if a
-// CompositionRevision names it that came before it.
+// unrequestedEnvironment returns why a requested EnvironmentConfig must not be restored, "" if a
+// CompositionRevision before it names it.
 func (ri *RequestedItems) unrequestedEnvironment(name string) string {
 	if _, ok := ri.environments.Load(name); ok {
 		return ""
@@ -156,7 +156,7 @@ func (ri *RequestedItems) unrequestedEnvironment(name string) string {
 	return "no CompositionRevision that came before it names it; to restore it, add --include-cluster-resources=true"
 }
 
-// hasReached reports whether the restore has come to a Secret, of whatever type.
+// hasReached reports whether the restore has reached a Secret, of any type.
 func (ri *RequestedItems) hasReached(secret xp.Ref) bool {
 	if ri == nil {
 		return false
@@ -167,7 +167,7 @@ func (ri *RequestedItems) hasReached(secret xp.Ref) bool {
 	return ok || brings
 }
 
-// addLive takes note of an object that is live.
+// addLive records an object that is live.
 func (ri *RequestedItems) addLive(u *unstructured.Unstructured) {
 	if ri != nil {
 		ri.live.Store(xp.RefTo(u).ID(), true)
@@ -181,10 +181,9 @@ func (ri *RequestedItems) isLive(r xp.Ref) bool {
 	return ok
 }
 
-// foreign returns why a restore of namespaces must not take a cluster-scoped item, "" if it may. If
-// such an item is here because something in one of the namespaces has named it, then whoever may
-// write there can have named anything. So the item itself must say whose it is, where only
-// Crossplane writes; and what XRs run on, that it is for the kind of one that has named it.
+// foreign returns why a restore of namespaces must not take a cluster-scoped item, "" if it may. A
+// user of one of the namespaces can name any item. So a field that only Crossplane writes must show
+// whose it is. An XRD, Composition or revision must be for the kind of an XR that requested it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
 	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(item) {
 		return ""
@@ -209,9 +208,9 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 }
 
-// isForged reports whether a restore of namespaces has come to something of Kubernetes' own that no
-// labels select, which are not what the action is for: so its file is called like one of another
-// kind. Velero believes what is in a file, and creates that.
+// isForged reports whether a restore of namespaces has reached an item of a Kubernetes kind that
+// the action does not select. Its file is then called like one of another kind. Velero trusts what
+// is in a file, and creates that.
 func (o *Order) isForged(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
 	return ofNamespaces(restore) && o.selector.LabelSelector == "" && !xp.IsCustomGroup(item.GroupVersionKind().Group) &&
 		item.GroupVersionKind().GroupKind() != schema.GroupKind{Kind: "Secret"}

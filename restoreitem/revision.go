@@ -12,13 +12,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// raiseRevision has no two revisions of a Composition be the newest. Velero labels the Composition,
-// and labels are part of what a revision is of: so Crossplane makes another one. That gets the
-// number 1 if it takes over those that were restored only then, and one more than the highest that
-// it knows whenever it finds a higher one. A restored one with the same number would be as new for
-// ever, and each XR on Automatic change from one to the other by chance (crossplane
-// internal/controller/apiextensions/composition, Reconcile; apis/apiextensions/v1, LatestRevision).
-// Of even numbers none is 1, or one more than another.
+// raiseRevision prevents that two revisions of a Composition are the newest. Velero labels the
+// Composition, and a revision is made of its labels too, so Crossplane creates another one. Its
+// number is 1 if Crossplane takes over the restored ones only later, else one more than the
+// highest. A restored one with the same number would be as new for ever, and each XR on Automatic
+// would switch between them by chance (crossplane internal/controller/apiextensions/composition,
+// Reconcile; apis/apiextensions/v1, LatestRevision). No even number is 1, or one more than another.
 func (a *Adopt) raiseRevision(i *item) error {
 	number, _, err := unstructured.NestedInt64(i.Object, "spec", "revision")
 	if err != nil {
@@ -40,7 +39,7 @@ func (a *Adopt) raiseRevision(i *item) error {
 	return nil
 }
 
-// isOfBackup reports whether the Composition of a revision is not live yet, or is from the same
+// isOfBackup reports whether the revision's Composition is not live yet, or is from the same
 // backup.
 func (a *Adopt) isOfBackup(revision *item) (bool, error) {
 	ref, ok := xp.Controller(revision.original)

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestAdoptOutranks(t *testing.T) {
+func TestAdoptRaisesRevisions(t *testing.T) {
 	c := live()
 	c.rankErr = errAPI
 	out := adopt(t, c, xptest.Revision("r", xptest.XR("x")), restoreOf(nil))

@@ -11,35 +11,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Crossplane selects what Crossplane may have to do with: custom resources, and Secrets, which
-// Velero would restore before all of these.
+// Crossplane selects what Crossplane may use: custom resources, and Secrets, which Velero restores
+// before these.
 func Crossplane() velero.ResourceSelector {
 	include, exclude := xp.CustomResources()
 
 	return velero.ResourceSelector{IncludedResources: append(include, "secrets"), ExcludedResources: exclude}
 }
 
-// Composed selects resources of Kubernetes' own that are labelled as composed by an XR.
+// Composed selects resources of Kubernetes' kinds that an XR composes.
 func Composed() velero.ResourceSelector {
 	include, exclude := xp.KubernetesResources()
 
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelComposite}
 }
 
-// Used selects resources of Kubernetes' own that a Usage protects, and that no XR composes.
+// Used selects resources of Kubernetes' kinds that a Usage protects and no XR composes.
 func Used() velero.ResourceSelector {
 	include, exclude := xp.KubernetesResources()
 
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelInUse + ",!" + xp.LabelComposite}
 }
 
-// Runtime selects what can be made for a package or an XRD, and is not composed.
+// Runtime selects what Crossplane creates for a package or an XRD, and no XR composes.
 func Runtime() velero.ResourceSelector {
 	return velero.ResourceSelector{IncludedResources: xp.RuntimeResources(), LabelSelector: "!" + xp.LabelComposite}
 }
 
-// ofNamespaces reports whether a restore is of some namespaces only: then cluster-scoped items come
-// only if an action asks for them.
+// ofNamespaces reports whether a restore is of some namespaces only. Cluster-scoped items then come
+// only if an action requests them.
 func ofNamespaces(restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 	all := len(out) == 0 && (len(in) == 0 || slices.Equal(in, []string{"*"}))
@@ -49,8 +49,7 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 
 var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
-// takesSecrets reports whether a restore takes Secrets at all. What a resource policy leaves out
-// can't be known.
+// takesSecrets reports whether a restore takes Secrets. A resource policy can't be evaluated here.
 func takesSecrets(restore *velerov1.Restore) bool {
 	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
@@ -58,21 +57,20 @@ func takesSecrets(restore *velerov1.Restore) bool {
 	return (len(in) == 0 || slices.ContainsFunc(in, isNamed)) && !slices.ContainsFunc(out, isNamed)
 }
 
-// isSelective reports whether a restore is only of what has some labels, or of some objects, which
-// is all that a resource policy can say of a restore. Velero applies neither to what an action asks
-// for (velero pkg/restore/restore.go, restoreItem).
+// isSelective reports whether a restore selects objects by labels or by a resource policy. Velero
+// applies neither to what an action requests (velero pkg/restore/restore.go, restoreItem).
 func isSelective(restore *velerov1.Restore) bool {
 	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
 }
 
-// included reports whether a restore takes a namespace.
+// included reports whether a restore includes a namespace.
 func included(restore *velerov1.Restore, namespace string) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 
 	return (len(in) == 0 || matches(in, namespace)) && !matches(out, namespace)
 }
 
-// matches reports whether one of the patterns matches. Velero allows globs in its lists.
+// matches reports whether one of the patterns matches. Velero's lists may have globs.
 func matches(patterns []string, namespace string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, namespace)
@@ -81,8 +79,8 @@ func matches(patterns []string, namespace string) bool {
 	})
 }
 
-// targetNamespace is the namespace that what is in the given one is restored to; "" for what is
-// cluster-scoped.
+// targetNamespace returns the namespace that the given one is restored to, "" for cluster-scoped
+// items.
 func targetNamespace(namespace string, restore *velerov1.Restore) string {
 	if to, ok := restore.Spec.NamespaceMapping[namespace]; ok && namespace != "" {
 		return to

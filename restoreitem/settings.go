@@ -7,22 +7,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unreadSettings are the settings with which nothing is done until somebody has looked. To restore
-// nothing would lose more, and to go on without what a person may have wanted, as to hold all, may
-// be what that was meant against.
+// unreadSettings returns settings that hold everything until a user looks. To restore nothing would
+// lose more. To ignore a setting like hold=all could do what it prevents.
 func unreadSettings() setting.Settings {
 	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll, KindTimeout: setting.DefaultKindTimeout}
 }
 
-// isUnreadable reports whether nobody can read the settings that there are.
+// isUnreadable reports whether there are settings that can't be read.
 func isUnreadable(err error) bool {
 	invalid := setting.InvalidError{}
 
 	return errors.As(err, &invalid)
 }
 
-// settingsFor returns the settings for an item, and has the restore tell once if nobody can read
-// them.
+// settingsFor returns the settings for an item. If they can't be read, it holds everything, and
+// notes that once.
 func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
 	settings, err := a.settings(i.restore)
 	if !isUnreadable(err) {

@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A DryRunCluster is the cluster that a rehearsal is before. Nothing is written to it.
+// A DryRunCluster is the cluster that a dry run reads. Nothing is written to it.
 type DryRunCluster interface {
 	Cluster
 	ResourceMapper
@@ -27,31 +27,30 @@ type DryRunCluster interface {
 	Obstacles
 }
 
-// Obstacles are what keeps something from coming back though the cluster has it, or what defines
-// it.
+// Obstacles know what prevents an object or its kind from being restored.
 type Obstacles interface {
-	// Deleting reports whether the object that r names is being deleted.
+	// Deleting reports whether r is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
-	// Inactive returns a function that returns the name of the ManagedResourceDefinition of a kind
-	// if that is not active, and "" of any other.
+	// Inactive returns a function that returns the name of a kind's ManagedResourceDefinition if
+	// that is not active, else "".
 	Inactive() func(ctx context.Context, gk schema.GroupKind) string
 }
 
-// A cluster is a cluster as it would be after the part of a restore that was rehearsed: what is
-// live, and what would have been restored by then.
+// A simulatedCluster is the cluster after the restore so far: what is live, and what would have
+// been restored.
 type simulatedCluster struct {
 	live     DryRunCluster
 	packer   *pack.Packer
 	restored map[xp.ID]pack.Object
-	// recent are those of the restored that were looked at last: what an XR composes comes one
-	// after the other, and each looks at it.
+	// recent are the restored objects that were read last. Each composed resource of an XR reads
+	// the XR.
 	recent map[xp.ID]*unstructured.Unstructured
-	// served are the kinds that the backup brings the CRDs of; if there is no scenery, all that it
-	// has.
+	// served are the kinds of the backup's CRDs; without a live cluster, all kinds of the backup.
 	served map[schema.GroupVersionKind]servedAs
-	// inactive returns the name of the ManagedResourceDefinition of a kind that is not active.
+	// inactive returns the name of a kind's ManagedResourceDefinition if that is not active, else
+	// "".
 	inactive func(ctx context.Context, gk schema.GroupKind) string
-	// failed is why the cluster can't be read. An action gives it a form of its own.
+	// failed is why the live cluster can't be read. Actions don't return that error as it is.
 	failed error
 }
 
@@ -59,24 +58,24 @@ type servedAs struct {
 	schema.GroupVersionResource
 
 	namespaced bool
-	// categories are those of the CRD.
+	// categories are the categories of the CRD.
 	categories []string
 }
 
-func newSimulatedCluster(b *archive.Backup, scenery DryRunCluster) *simulatedCluster {
+func newSimulatedCluster(b *archive.Backup, live DryRunCluster) *simulatedCluster {
 	s := &simulatedCluster{
-		live: scenery, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
+		live: live, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
 		served: map[schema.GroupVersionKind]servedAs{}, inactive: func(context.Context, schema.GroupKind) string { return "" },
 	}
-	if scenery != nil {
-		s.inactive = scenery.Inactive()
+	if live != nil {
+		s.inactive = live.Inactive()
 	}
 	for _, i := range b.Items {
 		if i.GroupResource == resourceCRDs {
 			s.serve(i.Object())
 		}
 		gvk := i.Ref().GroupVersionKind()
-		if _, ok := s.served[gvk]; !ok && scenery == nil {
+		if _, ok := s.served[gvk]; !ok && live == nil {
 			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
 		}
 	}
@@ -84,7 +83,7 @@ func newSimulatedCluster(b *archive.Backup, scenery DryRunCluster) *simulatedClu
 	return s
 }
 
-// serve has the kind of a CRD be served.
+// serve adds the kind of a CRD.
 func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
 	text := func(fields ...string) string {
 		t, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
@@ -106,7 +105,7 @@ func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
 	}
 }
 
-// add has an object be there as if it had been created, and gives it a UID.
+// add adds an object as if it had been created, with a new UID.
 func (c *simulatedCluster) add(u *unstructured.Unstructured) {
 	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(c.restored)+1)))
 	id := xp.RefTo(u).ID()
@@ -114,7 +113,7 @@ func (c *simulatedCluster) add(u *unstructured.Unstructured) {
 	delete(c.recent, id)
 }
 
-// find returns what was restored, which is not to be changed; nil if it was not.
+// find returns a restored object, which must not be changed, nil if there is none.
 func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	const enough = 64
 	if u, ok := c.recent[id]; ok {
@@ -133,9 +132,9 @@ func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	return u
 }
 
-// note remembers why the cluster can't be read. That a kind can't be converted is for the items of
-// that kind to say.
-func (c *simulatedCluster) note(err error) error {
+// keepError keeps the first error of the live cluster. A failed conversion only concerns the items
+// of its kind, so it does not count.
+func (c *simulatedCluster) keepError(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err
 	}
@@ -143,12 +142,12 @@ func (c *simulatedCluster) note(err error) error {
 	return err
 }
 
-// Resource makes it a ResourceMapper.
+// Resource implements ResourceMapper.
 func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if c.live != nil {
 		gvr, namespaced, err := c.live.Resource(gvk)
 		if !meta.IsNoMatchError(err) {
-			return gvr, namespaced, c.note(err)
+			return gvr, namespaced, c.keepError(err)
 		}
 	}
 	if r, ok := c.served[gvk]; ok {
@@ -158,8 +157,7 @@ func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// Owner, Exists, Named, Settings, IsReconciled and RaiseRevision make it a Cluster. What existed is
-// what is live, since what is restored did not.
+// Owner returns a restored object, else a live one.
 func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
@@ -169,25 +167,25 @@ func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference,
 		}
 	}
 	if c.live == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is ours.
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is new.
 	}
 	u, err := c.live.Owner(ctx, ref, namespace)
 
-	return u, c.note(err)
+	return u, c.keepError(err)
 }
 
-// Exists reports whether something is live. It is first asked about Secrets when they are restored,
-// so those count.
+// Exists reports whether an object is live. A restored Secret counts: the cluster's Secrets are
+// first read when they have been restored.
 func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == "Secret" && c.find(r.ID()) != nil {
 		return true, nil
 	}
 	exists, err := c.exists(ctx, r)
 	if r.Kind == "Secret" && apierrors.IsForbidden(err) {
-		return exists, err // Who rehearses a restore need not be let read Secrets.
+		return exists, err // A user who plans a restore may lack the right to read Secrets.
 	}
 
-	return exists, c.note(err)
+	return exists, c.keepError(err)
 }
 
 func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
@@ -198,57 +196,57 @@ func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return c.live.Exists(ctx, r)
 }
 
-// Deleting reports whether something is live and being deleted.
+// Deleting reports whether r is live and being deleted.
 func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	if c.live == nil {
 		return false, nil
 	}
 	deleting, err := c.live.Deleting(ctx, r)
 
-	return deleting, c.note(err)
+	return deleting, c.keepError(err)
 }
 
-// Named returns what is live and has an external-name.
+// Named returns the live MRs with the external-name.
 func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	if c.live == nil {
 		return nil, nil
 	}
 	named, err := c.live.Named(ctx, gvk, externalName)
 
-	return named, c.note(err)
+	return named, c.keepError(err)
 }
 
-// Moved returns what restores have created and has an external-name.
+// Moved returns the live MRs with the external-name that restores created.
 func (c *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	if c.live == nil {
 		return nil, nil
 	}
 	moved, err := c.live.Moved(ctx, gvk, externalName)
 
-	return moved, c.note(err)
+	return moved, c.keepError(err)
 }
 
 // Settings returns the settings of the cluster.
 func (c *simulatedCluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
 	if c.live == nil {
-		return nil, nil //nolint:nilnil // No settings are settings.
+		return nil, nil //nolint:nilnil // There need not be any.
 	}
 	settings, err := c.live.Settings(ctx, namespace)
 
-	return settings, c.note(err)
+	return settings, c.keepError(err)
 }
 
-// ConfigMap returns the data of a ConfigMap of the cluster.
+// ConfigMap returns the data of a ConfigMap, nil without a live cluster.
 func (c *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	if c.live == nil {
 		return nil, nil //nolint:nilnil // There is none.
 	}
 	data, err := c.live.ConfigMap(ctx, namespace, name)
 
-	return data, c.note(err)
+	return data, c.keepError(err)
 }
 
-// Restore is the one that is rehearsed, which no server has.
+// Restore returns an empty Restore, since no API server has the one of a dry run.
 func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{}, nil
 }
@@ -263,7 +261,7 @@ func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVer
 	}
 	reconciled, err := c.live.IsReconciled(ctx, gvk)
 
-	return reconciled, c.note(err)
+	return reconciled, c.keepError(err)
 }
 
 // IsClaimKind reports whether claims are of a kind.
@@ -276,43 +274,43 @@ func (c *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error
 	}
 	claims, err := c.live.IsClaimKind(gvk)
 
-	return claims, c.note(err)
+	return claims, c.keepError(err)
 }
 
-// MarkKey returns one that signs nothing: what is rehearsed is in no cluster.
+// MarkKey returns a key that signs nothing, since no cluster gets the marks.
 func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) {
 	return adoption.Unverified, nil
 }
 
-// RaiseRevision would write.
+// RaiseRevision does nothing: it would write.
 func (*simulatedCluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
-// ReturnStatus would write too.
+// ReturnStatus does nothing: it would write.
 func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error {
 	return nil
 }
 
-// Terminating makes it a Definer.
+// Terminating implements XRDReader.
 func (c *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	if c.live == nil {
-		return nil, nil //nolint:nilnil // None is an answer.
+		return nil, nil //nolint:nilnil // There is none.
 	}
 	u, err := c.live.Terminating(ctx, gk)
 
-	return u, c.note(err)
+	return u, c.keepError(err)
 }
 
-// ReturnManagers would write.
+// ReturnManagers does nothing: it would write.
 func (*simulatedCluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error {
 	return nil
 }
 
-// TakeOver would write.
+// TakeOver does nothing: it would write.
 func (*simulatedCluster) TakeOver(
 	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
 
-// CanTakeOver finds nothing: nobody else makes anything here.
+// CanTakeOver returns false: no other writer creates anything here.
 func (*simulatedCluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

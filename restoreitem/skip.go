@@ -11,10 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// keepServiceAccount brings the ServiceAccount of a package back for what people have put on it,
-// without the package revision that owned it. Velero adds to one that exists what that lacks
-// (velero pkg/restore/merge_service_account.go), and Crossplane takes over one that it finds, with
-// what is on it (crossplane internal/controller/pkg/runtime, applySA).
+// keepServiceAccount restores the ServiceAccount of a package for what users added to it, without
+// its package revision as owner. Velero adds to a live one what it lacks (velero
+// pkg/restore/merge_service_account.go), and Crossplane takes over a live one as it is (crossplane
+// internal/controller/pkg/runtime, applySA).
 func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItemActionExecuteOutput, error) {
 	revision, _ := xp.Controller(i.original)
 	if xp.IsNamedAfterRevision(i.original) {
@@ -33,8 +33,7 @@ func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItem
 	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 }
 
-// skipRebuilt leaves out what the control plane makes anew, unless it would lack what people have
-// put on it.
+// skipRebuilt leaves out what the control plane creates again, unless users added to it.
 func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if added := xp.AddedSettings(i.original); len(added) > 0 {
 		return a.keepServiceAccount(i, added)
@@ -43,11 +42,11 @@ func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionEx
 	return a.skip(i, reason), nil
 }
 
-// skip leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the
-// log names each kind once.
+// skip leaves out what the control plane creates again. A restore can have hundreds of a kind, so
+// the log names each kind once.
 func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
 	log := i.log.WithField("reason", reason)
-	if _, told := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+	if _, reported := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
 		log.Debug("Not restored: the control plane makes it anew")
 	} else {
 		log.Info("Not restored, like others of its kind: the control plane makes it anew")
@@ -56,18 +55,18 @@ func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOut
 	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 }
 
-// skipReason tells why the control plane makes the item anew, "" if it doesn't.
+// skipReason returns why the control plane creates the item again, "" if it doesn't.
 func (a *Adopt) skipReason(i *item) (string, error) {
 	if reason := xp.SkipReason(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
 		return reason, nil
 	}
 
-	return a.isSkipped(i.original)
+	return a.revisionSkipReason(i.original)
 }
 
-// isSkipped tells why a package revision is left out, "" if only a person activates the revisions
-// of its package.
-func (a *Adopt) isSkipped(revision *unstructured.Unstructured) (string, error) {
+// revisionSkipReason returns why a package revision is left out, "" if only users activate the
+// revisions of its package.
+func (a *Adopt) revisionSkipReason(revision *unstructured.Unstructured) (string, error) {
 	ref, ok := xp.Controller(revision)
 	if !ok {
 		return "it has no package that could say how it is activated", nil

@@ -22,7 +22,7 @@ func TestAdoptServiceAccountsOfPackages(t *testing.T) {
 		}, o...)...)
 	}
 	assumes := xptest.Annotated(role, "arn:aws:iam::1:role/crossplane")
-	const told = "ServiceAccount crossplane-system/p-1: Restored without its owner, the package revision p-1, for what was put on it: annotation " + role +
+	const reported = "ServiceAccount crossplane-system/p-1: Restored without its owner, the package revision p-1, for what was put on it: annotation " + role +
 		". Crossplane takes it over if it installs that revision; that of another revision has another name, and nothing of this. To have it with each, put " +
 		"labels and annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets"
 	type want struct {
@@ -37,20 +37,20 @@ func TestAdoptServiceAccountsOfPackages(t *testing.T) {
 		live   *cluster
 		want   want
 	}{
-		"AsMade": {reason: "The package manager makes it again.", item: of("p-1"), live: nobody(errAPI), want: want{Skip: true}},
+		"AsMade": {reason: "The package manager makes it again.", item: of("p-1"), live: failingCluster(errAPI), want: want{Skip: true}},
 		"Annotated": {
 			reason: "The package manager does not write what people have, and without it a provider can't authenticate.", item: of("p-1", assumes), live: live(),
-			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}, Note: told},
+			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}, Note: reported},
 		},
 		"Running": {
 			reason: "The revision is installed, so Velero puts it onto what there is.", item: of("p-1", assumes), live: live(revision),
 			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}},
 		},
 		"Named": {
-			reason: "A name of one's own does not change with the revision.", item: of("provider", assumes), live: nobody(errAPI),
+			reason: "A name of one's own does not change with the revision.", item: of("provider", assumes), live: failingCluster(errAPI),
 			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}},
 		},
-		"API": {reason: "A failure that passes must not decide.", item: of("p-1", assumes), live: nobody(errAPI), want: want{Err: errAPI}},
+		"API": {reason: "A failure that passes must not decide.", item: of("p-1", assumes), live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whatever a Restore asks for, an XR comes back held, and what it composes asks for it if the
-// Restore takes its namespace.
+// Whatever a Restore selects, an XR is held, and its composed resources request it if the Restore
+// includes its namespace.
 func TestOddRestores(t *testing.T) {
 	xr := xptest.ModernXR("x")
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xr))

@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// neededStatus returns the fields of the item's status that must come back, unless nobody wants
-// any.
+// neededStatus returns the status fields that must be restored, none if a setting turns that off.
 func (i *item) neededStatus() []string {
 	if i.settings.WithoutStatus {
 		return nil
@@ -21,8 +20,8 @@ func (i *item) neededStatus() []string {
 	return xp.NeededStatus(i.original)
 }
 
-// warnOfStatus names what comes back without the status that a function may read at the next
-// reconcile, since nobody wants it.
+// warnOfStatus warns of an item that is restored without status, because of a setting. A function
+// may read the status at the next reconcile.
 func (i *item) warnOfStatus() {
 	missing := xp.NeededStatus(i.original)
 	if !i.settings.WithoutStatus || len(missing) == 0 {
@@ -33,10 +32,9 @@ func (i *item) warnOfStatus() {
 		"does, write it while this is held, with kubectl edit --subresource=status; the setting "+setting.NameRelease+"=by-hand leaves time for that")
 }
 
-// returnStatus brings the status back that an earlier restore was to bring back and did not: Velero
-// writes it after it has created the object, and only of what the same restore has created (velero
-// pkg/restore/restore.go, restoreItem). If it was killed in between the object would stay held for
-// good.
+// returnStatus writes the status that an earlier restore left out. Velero writes it after it has
+// created the object, and only if the same restore created that (velero pkg/restore/restore.go,
+// restoreItem). If Velero was killed in between, the object would stay held for good.
 func (a *Adopt) returnStatus(i *item) error {
 	var names []string
 	if i.isHeld() {
@@ -65,8 +63,7 @@ func (a *Adopt) returnStatus(i *item) error {
 	return nil
 }
 
-// returnedStatus returns those fields of the status that the item has in the backup and that must
-// come back.
+// returnedStatus returns the given status fields of the item in the backup.
 func (i *item) returnedStatus(names []string) map[string]any {
 	status := map[string]any{}
 	for _, name := range names {
@@ -78,10 +75,9 @@ func (i *item) returnedStatus(names []string) map[string]any {
 	return status
 }
 
-// returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier
-// restore has created it and was stopped before it wrote that back. Crossplane clears all managers
-// of what it composes and manages nothing of. That it can't be done is no reason not to restore an
-// item.
+// returnManagers writes the field managers of the backup back to an XR, a claim or an MR, if an
+// earlier restore created it and was stopped before it did. Crossplane clears all managers of a
+// composed resource if it is none of them. An error does not stop the restore of the item.
 func (a *Adopt) returnManagers(i *item) {
 	if !i.isHeld() && !i.isManaged() {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What an earlier restore was stopped with is looked for with each XR, claim and MR, and is never
-// an error of the item.
+// Each XR, claim and MR is checked for what an earlier restore left out, and an error never stops
+// the item.
 func TestAdoptReturnsManagers(t *testing.T) {
 	xr := xptest.XR("x")
 	cases := map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero brings the status back of what the same restore has created only, and can have been killed
-// before it did.
+// Velero restores the status only of what the same restore created, and can be killed before it
+// does.
 func TestAdoptReturnsStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Field("10.0.0.1", "status", "address"))
 	failing := xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"), xptest.Field("i-1", "status", "atProvider", "id"))
@@ -47,14 +47,14 @@ func TestAdoptReturnsStatus(t *testing.T) {
 	}
 }
 
-// Nobody is asked for a status that nobody wants, and what comes back without is named.
+// Without the setting no status is requested, and a warning names what is missing.
 func TestAdoptWithoutStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Field("10.0.0.1", "status", "address"), xptest.Field("big", "status", "size"))
 	failing := xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"), xptest.Field("i-1", "status", "atProvider", "id"))
 	type want struct {
 		Held, Asked bool
 		Waits       []string
-		// Names is what the log says that it comes back without; "" if it says nothing.
+		// Names is what the log names as missing, "" if it names nothing.
 		Names string
 	}
 	cases := map[string]struct {

@@ -5,16 +5,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// hasStored reports whether the backup has what the item has published with a secret store.
+// hasStored reports whether the backup has what the item published with a secret store.
 func (i *item) hasStored() bool {
 	_, ok := xp.Stored(i.original)
 
 	return ok
 }
 
-// awaitStored has the hold of an XR, a claim or an MR write its new UID on what it has published
-// with a secret store, and those of XRs and MRs wait for it. Velero brings the Secret back with the
-// old UID on it, and nothing else says whose it is.
+// awaitStored makes the hold write the item's new UID on what it published with a secret store. XRs
+// and MRs also wait for that. Velero restores the Secret with the old UID, and nothing else shows
+// whose it is.
 func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
 	r, ok := xp.Stored(i.original)
 	if !ok {
@@ -28,14 +28,14 @@ func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
 	}
 }
 
-// warnOfStore names, once for each, the StoreConfig of a store outside of the cluster in which the
-// item has published.
+// warnOfStore warns, once for each StoreConfig, of what the item published in a store outside of
+// the cluster.
 func (a *Adopt) warnOfStore(i *item) {
 	config := xp.StoredOutside(i.original)
 	if config == "" {
 		return
 	}
-	if _, told := a.missingStores.LoadOrStore(config, true); told {
+	if _, reported := a.missingStores.LoadOrStore(config, true); reported {
 		return
 	}
 	name, _, _ := xp.StoreSecret(i.original)

@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What was published with a secret store has the UID of the backup on it, which the hold remembers.
+// A Secret of a secret store has the UID of the backup, which the hold keeps.
 func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 	old := xptest.UID("old")
 	mr := xptest.MR("b", old, xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"))
@@ -69,25 +69,25 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 	}
 }
 
-// Of a store that is elsewhere a restore says so, once for each StoreConfig.
+// A note names each StoreConfig of a store outside of the cluster once.
 func TestAdoptNamesStoresOutsideOfTheCluster(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	a := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(&RequestedItems{}))
-	var told []bool
+	var reported []bool
 	for _, name := range []string{"a", "b"} {
 		mr := xptest.MR(name, xptest.StoresTo("vault", "s"), xptest.Field(map[string]any{"storeConfig": "StoreConfig vault"}, "metadata", xp.FieldStored))
 		out, err := a.Execute(inputFor(mr, restoreOf(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		told = append(told, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store that is not in this cluster"))
+		reported = append(reported, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store that is not in this cluster"))
 	}
-	if diff := cmp.Diff([]bool{true, false}, told); diff != "" {
+	if diff := cmp.Diff([]bool{true, false}, reported); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 
-// What has come from a namespace that is not restored must have the UID of what reaches for it.
+// A Secret from a namespace that is not included must have the UID of the item that requested it.
 func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"))
 	cases := map[string]struct {
@@ -97,7 +97,7 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 	}{
 		"Its":      {reason: "Its UID is on it.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
 		"Anothers": {reason: "Another's is.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
-		"Nobodys":  {reason: "Nobody's is.", secret: xptest.Secret("s", xptest.In("infra"))},
+		"Unowned":  {reason: "Nobody's is.", secret: xptest.Secret("s", xptest.In("infra"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +118,8 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 	}
 }
 
-// An MR asks for the StoreConfig of its provider as for its ProviderConfig, and what is in its
-// store in a restore by labels.
+// An MR requests its provider's StoreConfig like its ProviderConfig, and in a restore by labels
+// what is in the store.
 func TestOrderBringsSecretStores(t *testing.T) {
 	listed := xptest.Tree("storeconfigs.example.org//default")
 	mr := xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"), listed)

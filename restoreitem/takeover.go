@@ -22,24 +22,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// fieldConditions is where a status says how well an object is.
+// fieldConditions is the field of a status with the conditions.
 const fieldConditions = "conditions"
 
-// remember keeps what an XR is in the backup until the first that it composes comes back. Velero
-// leaves what is live as it is, and whoever applies XRs from Git can be first. An XR with a claim
-// Crossplane makes, under another name.
+// remember keeps an XR of the backup until the first of its composed resources comes back. Velero
+// leaves a live XR as it is, and a writer that applies XRs from Git can create it first. Crossplane
+// creates the XR of a claim under another name.
 func (a *Adopt) remember(i *item) error {
 	refs, err := xp.CompositeFrom(i.original).ResourceRefs()
 	_, claimed := xp.CompositeFrom(i.original).ClaimRef()
 	if err != nil || len(refs) == 0 || claimed || !xp.IsComposite(i.original) || !i.mayTakeOver() {
-		return nil //nolint:nilerr // Nothing can be held that can't be read.
+		return nil //nolint:nilerr // What can't be read can't be held.
 	}
 	kept := maps.Clone(i.original.Object)
 	kept["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
 	u := &unstructured.Unstructured{Object: kept}
 	kept["metadata"], _, _ = unstructured.NestedMap(kept, "metadata")
 	unstructured.RemoveNestedField(kept, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
-	// There can be thousands of XRs, and they are much smaller as bytes.
+	// There can be thousands of XRs, and they are much smaller as JSON.
 	b, err := json.Marshal(u.Object)
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
@@ -49,15 +49,15 @@ func (a *Adopt) remember(i *item) error {
 	return nil
 }
 
-// mayTakeOver reports whether what somebody has made in the item's place can be given what it
-// composed: that is held, and comes back to where it was.
+// mayTakeOver reports whether what another writer created in the item's place can take over its
+// composed resources. It must be held, and in the same namespace.
 func (i *item) mayTakeOver() bool {
 	return i.settings.Hold != setting.HoldNone && i.namespace == i.original.GetNamespace()
 }
 
-// takeOver gives the live XR that is to own an item what it composed in the backup, if somebody
-// else has made it before this restore and it has composed nothing yet. It returns the XR as it is
-// then, or the given one.
+// takeOver gives the live XR that owns an item what it composed in the backup, if another writer
+// created it before this restore and it has composed nothing yet. It returns the changed XR, or the
+// given one.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
 	kept, ok := a.remembered.LoadAndDelete(self.ID())
@@ -70,7 +70,7 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	}
 	taken, err := a.takeOverAs(i, self, b)
 	if err != nil {
-		a.remembered.Store(self.ID(), kept) // The next that it composed tries again.
+		a.remembered.Store(self.ID(), kept) // The next composed resource tries again.
 
 		return nil, fmt.Errorf("cannot take over %s: %w", self, err)
 	}
@@ -82,8 +82,8 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	return taken, nil
 }
 
-// takeOverAs takes over the live XR that self names as what was kept of it. It returns nil if it is
-// not taken over.
+// takeOverAs takes over the live XR self with the XR of the backup, which kept has as JSON. It
+// returns nil if it changed nothing.
 func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Unstructured, error) {
 	original := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(kept, &original.Object); err != nil {
@@ -112,20 +112,20 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	return taken, nil
 }
 
-// takenOverNote is what is told of an XR or a claim that was taken over.
+// takenOverNote is the note about an XR or a claim that was taken over.
 const takenOverNote = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the " +
 	"backup, and is held until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: docs/gitops.md"
 
-// holdOfTaken is what an XR or a claim is held by that was taken over.
+// holdOfTaken returns the hold of an XR or a claim that is taken over.
 func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
 	return adoption.Hold{
 		Restore: i.restoreName(), Since: a.now().UTC().Format(time.RFC3339), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 	}
 }
 
-// takeOverClaim gives a live claim that somebody else has made before this restore, and that has no
-// XR yet, the XR of the backup. It returns nil if there is none. Crossplane makes an XR for a claim
-// at once, unless that is paused, its XRD is not there or Crossplane is not running.
+// takeOverClaim gives a live claim that another writer created before this restore, and that has no
+// XR yet, the XR of the backup. It returns nil if there is no such claim. Crossplane creates an XR
+// at once, unless the claim is paused, its XRD is missing or Crossplane does not run.
 func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
@@ -135,7 +135,7 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 		return nil, fmt.Errorf("cannot find out whether somebody has made %s: %w", xp.String(i.original), err)
 	}
 	if !can {
-		return nil, nil //nolint:nilnil // Neither is here.
+		return nil, nil //nolint:nilnil // There is no such claim.
 	}
 	key, err := a.key(i)
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 		return nil, fmt.Errorf("cannot take over %s: %w", i.self(), err)
 	}
 	if taken == nil {
-		return nil, nil //nolint:nilnil // Velero says that it exists.
+		return nil, nil //nolint:nilnil // Velero reports that it exists.
 	}
 	i.warn(logrus.Fields{"object": i.self().String()}, takenOverNote)
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
@@ -157,16 +157,16 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	return out, nil
 }
 
-// labelsOf are those that Velero writes on what a restore creates (velero pkg/restore/restore.go,
-// addRestoreLabels).
+// labelsOf returns the labels that Velero writes on what a restore creates (velero
+// pkg/restore/restore.go, addRestoreLabels).
 func labelsOf(r *velerov1.Restore) map[string]string {
 	return map[string]string{
 		xp.LabelRestore: label.GetValidName(r.Name), xp.LabelBackup: label.GetValidName(r.Spec.BackupName),
 	}
 }
 
-// isTakeable reports whether an owner can be an XR that somebody has made before a restore: it is
-// to be the controller of something that was composed.
+// isTakeable reports whether an owner can be an XR that another writer created: it is the
+// controller of a composed resource.
 func isTakeable(ref metav1.OwnerReference, i *item) bool {
 	return isController(ref) && xp.IsComposed(i.original)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever applies XRs from Git can be first. What has composed nothing yet gets what it composed,
-// before that comes back.
+// A writer that applies XRs from Git can create an XR before the restore. If that has composed
+// nothing yet, it gets what it composed in the backup before that is restored.
 func TestAdoptTakesOver(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(x))
@@ -44,7 +44,7 @@ func TestAdoptTakesOver(t *testing.T) {
 			reason: "Crossplane was in the middle of it: it is its own, and what it composed in the backup is left out.", first: x,
 			live: &cluster{objects: []*unstructured.Unstructured{fresh}}, want: want{Asked: true, Skipped: true, Told: true},
 		},
-		"AtWork": {
+		"Reconciled": {
 			reason: "It has composed something else.", first: x, want: want{Skipped: true, Told: true},
 			live: &cluster{objects: []*unstructured.Unstructured{xptest.With(fresh, xptest.Refs(xptest.MR("anew")))}},
 		},
@@ -84,7 +84,7 @@ func TestAdoptTakesOver(t *testing.T) {
 	}
 }
 
-// A claim that has no XR yet gets that of the backup, and goes on with it.
+// A claim without an XR gets the backup's XR.
 func TestAdoptTakesClaimsOver(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	name := xp.RefTo(claim).String()
@@ -113,8 +113,8 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 	}
 }
 
-// What was taken over waits for its connection secret like what a restore has created: it would
-// publish another.
+// An XR that was taken over waits for its connection secret as a restored one: it would publish
+// another.
 func TestAdoptTakesOverWithItsSecret(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
 	mr := xptest.MR("b", xptest.ControlledBy(x))

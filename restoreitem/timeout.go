@@ -13,9 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkTimeout fails an operation that has waited for longer than the setting allows. The hold
-// stays on. A timeout that can't be read, or of which nobody can be told, is said and looked at
-// again by the next poll.
+// checkTimeout fails an operation that has waited longer than the setting allows. The hold stays.
+// If the setting can't be read, or the Adopter can't give up, the description reports that, and the
+// next poll tries again.
 func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoption.Plan, progress *velero.OperationProgress) {
 	settings, err := a.settings(restore)
 	if err != nil {
@@ -44,9 +44,9 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	progress.Err = fmt.Sprintf("%s is %s. What is held stays held, so nothing is lost; mend that, then run: %s", ref, why, xp.ReleaseCommand(ref))
 }
 
-// restoredAt is when the time begins that an adoption may take: when the last of what the restore
-// has brought was created, since Velero asks for operations only after that, and not before the
-// restore began, which can find what an earlier one has left.
+// restoredAt returns when the time for an adoption starts: when the restore's last object was
+// created, since Velero polls operations only after that. It is not before the restore began, since
+// the object can be from an earlier one.
 func restoredAt(restore *velerov1.Restore, plan adoption.Plan) time.Time {
 	began := plan.RestoredAt
 	if start := restore.Status.StartTimestamp; start != nil && start.After(began) {

@@ -37,7 +37,7 @@ func TestProgressTimesOut(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		plan   adoption.Plan
-		// began is the second in which the restore has; -1 if it hasn't.
+		// began is the second in which the restore began, -1 if it has not.
 		began             int
 		timeout           string
 		configErr, giveUp error
@@ -46,7 +46,7 @@ func TestProgressTimesOut(t *testing.T) {
 		"Over":   {reason: "The time is over since the last object has arrived.", plan: waiting, timeout: "20s", want: over},
 		"Before": {reason: "It is not over yet.", plan: waiting, timeout: "31s", want: waits},
 		"None":   {reason: "Without the setting only Velero's own timeout counts.", plan: waiting, want: waits},
-		"LateArrival": {
+		"LateObject": {
 			reason: "A restore can take long to bring everything back.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(15)() }), timeout: "20s", want: waits,
 		},
 		"SecondRestore": {
@@ -66,7 +66,7 @@ func TestProgressTimesOut(t *testing.T) {
 		"Quarantine": {
 			reason: "The same.", plan: with(func(p *adoption.Plan) { p.Quarantine = "away" }), timeout: "20s", want: want{Completed: true, Description: described},
 		},
-		"Untold": {
+		"GiveUpFails": {
 			reason: "Nothing is given up of which nobody can be told.", plan: waiting, timeout: "20s", giveUp: errAPI,
 			want: want{Description: described + "; trying again to say that the time is over: " + errAPI.Error(), GaveUp: over.GaveUp},
 		},
@@ -77,7 +77,7 @@ func TestProgressTimesOut(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := &world{plans: planFor(tc.plan), giveUpErr: tc.giveUp}
+			w := &fakeAdopter{plans: planFor(tc.plan), giveUpErr: tc.giveUp}
 			a := pollIn(&cluster{config: map[string]string{"adoption-timeout": tc.timeout}, configErr: tc.configErr}, w)
 			restore := restoreOf(nil)
 			if tc.began >= 0 {
@@ -96,9 +96,9 @@ func TestProgressTimesOut(t *testing.T) {
 	}
 }
 
-// A restore can be told by its own annotation.
+// An annotation of the Restore takes precedence.
 func TestProgressTimesOutAsTheRestoreSays(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Total: 1, RestoredAt: at(0)()})}
+	w := &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, RestoredAt: at(0)()})}
 	restore := restoreOf(nil)
 	restore.Annotations = map[string]string{"velero.crossplane.io/adoption-timeout": "20s"}
 	if p, err := pollIn(live(), w).Progress(operation, restore); err != nil || !p.Completed || !strings.Contains(p.Err, "not adopted within 20s") {

@@ -11,13 +11,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// fieldCommand is in what is logged of a Usage: what clears it.
+// fieldCommand is the log field with the command that clears a Usage.
 const fieldCommand = "command"
 
-// forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off
-// it and reports whether there was one. When a Usage with replayDeletion goes, Crossplane would
-// carry that out in a cluster where nobody has tried to.
-func (i *item) forgetAttempt() bool {
+// removeDeletionAttempt removes the annotation of an attempt to delete the object before it was
+// backed up, and reports whether there was one. Crossplane would replay it when a Usage with
+// replayDeletion goes, in a cluster where no user tried to.
+func (i *item) removeDeletionAttempt() bool {
 	if !xp.HasDeletionAttempt(i.Unstructured) {
 		return false
 	}
@@ -30,8 +30,8 @@ func (i *item) forgetAttempt() bool {
 	return true
 }
 
-// checkUsage reports whether a Usage is to be left out because it was, or is in this cluster, on
-// its way out. Of one that comes back it names what Crossplane needs for it and does not find.
+// checkUsage reports whether a Usage is left out because it was being deleted at backup time or is
+// in this cluster. For others it warns of what Crossplane needs and does not find.
 func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if i.original.GetDeletionTimestamp() != nil {
 		i.warn(nil, "Not restored: it was being deleted when it was backed up, so it protects "+xp.Protected(i.original)+" no more")
@@ -53,7 +53,7 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	}
 	used, named := xp.Used(i.Unstructured)
 	if !named || isSelective(i.restore) {
-		return false, nil // Crossplane looks for it, or it comes later.
+		return false, nil // Crossplane looks for it, or it is restored later.
 	}
 	u, err := a.find(used, i.namespace)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 }
 
 // live returns the item as it was in the cluster before the restore, nil if it was not. Few Usages
-// are, so it asks for none that is not among its kind.
+// are, so it reads only one that the inventory has.
 func (a *Adopt) live(i *item) (*unstructured.Unstructured, error) {
 	if exists, err := a.cluster.Exists(context.Background(), i.self()); err != nil || !exists {
 		return nil, err
@@ -88,32 +88,31 @@ func (a *Adopt) live(i *item) (*unstructured.Unstructured, error) {
 	return a.find(i.self(), i.namespace)
 }
 
-// find returns the live object that r names, nil if there is none.
+// find returns the live object r, nil if there is none. It looks in the namespace if r has none.
 func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, error) {
 	if r.Namespace != "" {
 		namespace = r.Namespace
 	}
 	u, err := a.cluster.Owner(context.Background(), metav1.OwnerReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}, namespace)
 	if isAbsent(err) {
-		return nil, nil //nolint:nilnil // Not there is an answer.
+		return nil, nil //nolint:nilnil // There is none.
 	}
 
 	return u, err
 }
 
-// isLeftover reports whether a Usage is one that an XR composed once and does not list any more, be
-// that live or restored with it. Any other object that the XR has lost would be lost with it, but a
-// Usage has nothing that could be.
+// isLeftover reports whether an XR, live or restored, composed a Usage once and does not list it
+// any more. Unlike other objects, a Usage has no data that could be lost.
 func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
 		return false
 	}
 	_, err := xp.CompositeFrom(owner).ResourceRefs()
 
-	return err == nil // Else nobody knows.
+	return err == nil // Without them it is unknown.
 }
 
-// waitsFor says what keeps a Usage that is being deleted (crossplane
+// waitsFor returns what a Usage that is being deleted waits for (crossplane
 // internal/controller/protection/usage).
 func waitsFor(usage *unstructured.Unstructured) string {
 	if user, ok := xp.User(usage); ok && usage.GetLabels()[xp.LabelComposite] != "" {

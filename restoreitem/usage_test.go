@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// usage is one of bucket b for bucket n.
+// usage returns a Usage of bucket b by bucket n.
 func usage(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.Object(xp.GroupAPIExtensions+"/v1beta1", "Usage", "", "u", append([]xptest.Option{xptest.JSON(`{"spec":{
 		"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}},
@@ -27,8 +27,8 @@ func TestAdoptUsages(t *testing.T) {
 	const command = "kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite- && kubectl delete Usage.v1beta1.apiextensions.crossplane.io u"
 	type want struct {
 		Skip bool
-		// Told are words of the only warning.
-		Told    []string
+		// Warned are parts of the only warning.
+		Warned  []string
 		Command string
 	}
 	cases := map[string]struct {
@@ -44,41 +44,41 @@ func TestAdoptUsages(t *testing.T) {
 		},
 		"Leftover": {
 			reason: "One that its XR has dropped protects for ever.", item: composed, live: []*unstructured.Unstructured{b, n, x},
-			want: want{Skip: true, Told: []string{"Not restored", "its XR does not list it", "Bucket b for Bucket n"}, Command: command},
+			want: want{Skip: true, Warned: []string{"Not restored", "its XR does not list it", "Bucket b for Bucket n"}, Command: command},
 		},
 		"LeftoverOfHeld": {
 			reason: "Also if the XR has come back with it.", item: composed, live: []*unstructured.Unstructured{b, n, heldWith(x)},
-			want: want{Skip: true, Told: []string{"Not restored", "its XR does not list it"}, Command: command},
+			want: want{Skip: true, Warned: []string{"Not restored", "its XR does not list it"}, Command: command},
 		},
 		"XRUnreadable": {
 			reason: "Of an XR that can't be read nobody knows what it lists.", item: composed,
-			live: []*unstructured.Unstructured{b, n, xptest.With(heldWith(x), xptest.Field("odd", "spec", "resourceRefs"))}, want: want{Told: []string{"without an owner"}},
+			live: []*unstructured.Unstructured{b, n, xptest.With(heldWith(x), xptest.Field("odd", "spec", "resourceRefs"))}, want: want{Warned: []string{"without an owner"}},
 		},
 		"XRGone": {
 			reason: "Without its XR it still protects what came back.", item: composed, live: []*unstructured.Unstructured{b, n},
-			want: want{Told: []string{"Restored without an owner"}},
+			want: want{Warned: []string{"Restored without an owner"}},
 		},
 		"Terminating": {
 			reason: "One that is being deleted is not brought back by being written again.", item: composed,
 			live: []*unstructured.Unstructured{b, n, xptest.With(x, xptest.Refs(composed)), xptest.With(composed, xptest.Deleting())},
-			want: want{Skip: true, Told: []string{"it exists and is being deleted", "Bucket b for Bucket n", "Bucket n is gone"}},
+			want: want{Skip: true, Warned: []string{"it exists and is being deleted", "Bucket b for Bucket n", "Bucket n is gone"}},
 		},
 		"TerminatingAlone": {
 			reason: "One of a person's own goes at once.", item: usage(), live: []*unstructured.Unstructured{b, n, usage(xptest.Deleting())},
-			want: want{Skip: true, Told: []string{"it exists and is being deleted", "Crossplane has seen that"}},
+			want: want{Skip: true, Warned: []string{"it exists and is being deleted", "Crossplane has seen that"}},
 		},
 		"TerminatingInBackup": {
 			reason: "Nor is one that was when it was backed up.", item: usage(xptest.Deleting()), live: []*unstructured.Unstructured{b, n},
-			want: want{Skip: true, Told: []string{"it was being deleted when it was backed up"}},
+			want: want{Skip: true, Warned: []string{"it was being deleted when it was backed up"}},
 		},
 		"Live": {reason: "Velero leaves what is live by itself.", item: usage(), live: []*unstructured.Unstructured{usage()}},
 		"NoUser": {
 			reason: "Without what uses the used the protection never ends.", item: usage(), live: []*unstructured.Unstructured{b},
-			want: want{Told: []string{"Restored, but Bucket n", "protects Bucket b for", "restore Bucket n too"}, Command: command},
+			want: want{Warned: []string{"Restored, but Bucket n", "protects Bucket b for", "restore Bucket n too"}, Command: command},
 		},
 		"NoUsed": {
 			reason: "Without what it protects it has no meaning.", item: usage(), live: []*unstructured.Unstructured{n},
-			want: want{Told: []string{"Restored, but Bucket b, which it protects, is not in the cluster"}},
+			want: want{Warned: []string{"Restored, but Bucket b, which it protects, is not in the cluster"}},
 		},
 		"Selected":   {reason: "In a restore by labels what it needs may come later.", item: usage(), selected: true},
 		"Unresolved": {reason: "A selector looks for what is there.", item: usage(xptest.Without("spec", "of", "resourceRef"))},
@@ -102,13 +102,13 @@ func TestAdoptUsages(t *testing.T) {
 			if out.SkipRestore != tc.want.Skip {
 				t.Errorf("%s\nskipped: %v", tc.reason, out.SkipRestore)
 			}
-			if (len(entries) == 0) != (tc.want.Told == nil) || len(entries) > 1 {
+			if (len(entries) == 0) != (tc.want.Warned == nil) || len(entries) > 1 {
 				t.Fatalf("%s\ntold: %v", tc.reason, out.logged)
 			}
 			if len(entries) == 0 {
 				return
 			}
-			for _, word := range tc.want.Told {
+			for _, word := range tc.want.Warned {
 				if !strings.Contains(entries[0].Message, word) {
 					t.Errorf("%s\n%q does not say %q", tc.reason, entries[0].Message, word)
 				}
@@ -122,13 +122,13 @@ func TestAdoptUsages(t *testing.T) {
 }
 
 func TestAdoptUsagesWithoutAnswer(t *testing.T) {
-	if out := adopt(t, nobody(errAPI), usage(), restoreOf(nil)); out.err == nil {
+	if out := adopt(t, failingCluster(errAPI), usage(), restoreOf(nil)); out.err == nil {
 		t.Errorf("without an answer a Usage is not restored: %+v", out)
 	}
 }
 
-// What somebody tried to delete in another life is not deleted in this one.
-func TestAdoptForgetsDeletionAttempts(t *testing.T) {
+// A deletion that a user attempted before the backup is not replayed.
+func TestAdoptRemovesDeletionAttempts(t *testing.T) {
 	tried := xptest.Annotated(xp.AnnotationDeletionAttempt, "Background")
 	for name, item := range map[string]*unstructured.Unstructured{
 		"MR":        xptest.MR("b", tried),

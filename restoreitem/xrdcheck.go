@@ -14,14 +14,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A XRDReader knows the XRDs of the cluster that is restored to.
+// An XRDReader reads the XRDs of the cluster.
 type XRDReader interface {
-	// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it
-	// is not.
+	// Terminating returns the XRD of the kind of an XR or a claim if that XRD is being deleted,
+	// else nil.
 	Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 }
 
-// A XRDReaderFn is a function that is a Definer.
+// An XRDReaderFn is a function that is an XRDReader.
 type XRDReaderFn func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 
 // Terminating calls the function.
@@ -29,22 +29,21 @@ func (fn XRDReaderFn) Terminating(ctx context.Context, gk schema.GroupKind) (*un
 	return fn(ctx, gk)
 }
 
-// XRDCheck keeps from the cluster what could not live there: the controller of an XRD that is being
-// deleted deletes every XR and claim of its kinds, and with an XR goes what it composes, in the
-// cloud too; and what a newer version of this plugin has written to. All actions of a restore share
-// one.
+// XRDCheck refuses what must not be created. The controller of an XRD that is being deleted deletes
+// all XRs and claims of its kinds, and with an XR what it composes and the external resources. What
+// a newer version of this plugin has written can't be read. All actions of a restore share one.
 type XRDCheck struct {
-	definer XRDReader
-	// refused are the XRs and claims that were kept from the cluster: what these compose is doomed
-	// too.
+	reader XRDReader
+	// refused has the reason for each XR and claim that was refused. Their composed resources are
+	// refused, too.
 	refused sync.Map
 }
 
-// NewXRDCheck returns a XRDCheck that knows nothing of what a restore brings yet.
-func NewXRDCheck(definer XRDReader) *XRDCheck { return &XRDCheck{definer: definer} }
+// NewXRDCheck returns an XRDCheck that has refused nothing yet.
+func NewXRDCheck(reader XRDReader) *XRDCheck { return &XRDCheck{reader: reader} }
 
-// check returns an error for what must not be restored. A nil XRDCheck lets everything pass. The
-// namespace is the one that the item is restored to.
+// check returns an error for an item that must not be restored to the namespace. A nil XRDCheck
+// accepts everything.
 func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
 	if x == nil {
 		return nil
@@ -81,8 +80,7 @@ func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 	return nil
 }
 
-// checkFormats refuses what a newer version of this plugin has written to, in a format that this
-// one can't read.
+// checkFormats refuses what a newer version of this plugin has written in an unknown format.
 func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
 	err := xp.CheckFormat(item)
 	if _, unread := adoption.HoldOf(item); err == nil && errors.Is(unread, adoption.ErrNewer) {
@@ -97,10 +95,10 @@ func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) er
 	return fmt.Errorf("cannot restore %s: %w", self, err)
 }
 
-// checkDefinition keeps what is in the backup from being written onto an XRD that is being deleted.
+// checkDefinition refuses to overwrite an XRD that is being deleted.
 func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 	for _, kind := range xp.DefinitionKinds(item) {
-		xrd, err := x.definer.Terminating(context.Background(), kind)
+		xrd, err := x.reader.Terminating(context.Background(), kind)
 		if err != nil {
 			return fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
 		}
@@ -114,7 +112,7 @@ func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 
 // checkKind refuses an object if the XRD of the kind is being deleted.
 func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
-	xrd, err := x.definer.Terminating(context.Background(), kind)
+	xrd, err := x.reader.Terminating(context.Background(), kind)
 	if err != nil {
 		return fmt.Errorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
 	}
@@ -130,7 +128,7 @@ func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 	return fmt.Errorf("cannot restore %s: %s", self, why)
 }
 
-// refusalFor tells why the controller of an object in the namespace was refused, if it was.
+// refusalFor returns why the controller of an object in the namespace was refused, if it was.
 func (x *XRDCheck) refusalFor(c metav1.OwnerReference, namespace string) (string, bool) {
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: namespace, Name: c.Name}
 	why, ok := x.refused.Load(r.ID())

@@ -15,13 +15,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// dying is the XRD of xptest's XRs and claims, on its way out.
-func dying() *unstructured.Unstructured {
+// terminatingXRD returns the XRD of xptest's XRs and claims while it is being deleted.
+func terminatingXRD() *unstructured.Unstructured {
 	return xptest.XRD("xorders.example.org", xptest.Deleting(), xptest.Finalizers("defined.apiextensions.crossplane.io"),
 		xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"}}}`))
 }
 
-func doomOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
+func xrdCheckOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
 	return NewXRDCheck(XRDReaderFn(func(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 		if err == nil && xp.Defines(xrd, gk) {
 			return xrd, nil
@@ -31,9 +31,9 @@ func doomOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
 	}))
 }
 
-// wants runs both actions on an item, as Velero does, and checks that each refuses it or neither
-// does.
-func wants(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
+// checkRefused runs both actions on an item, as Velero does, and checks that each refuses it or
+// neither does.
+func checkRefused(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
 	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithXRDCheck(d)).Execute(inputFor(item, restoreOf(nil)))
@@ -51,7 +51,7 @@ func wants(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstruct
 	}
 }
 
-func TestDoom(t *testing.T) {
+func TestXRDCheck(t *testing.T) {
 	const xrd = "its XRD xorders.example.org is being deleted"
 	x := xptest.XR("x")
 	nested := xptest.Object("example.org/v1alpha1", "XPart", "", "p", xptest.Finalizers(xp.FinalizerComposite), xptest.ControlledBy(x))
@@ -63,7 +63,7 @@ func TestDoom(t *testing.T) {
 		"XR":       {reason: "Its controller would delete it at once, and with it what it composes.", item: x, refused: "cannot restore XOrder x: " + xrd},
 		"Claim":    {reason: "The same.", item: xptest.Claim("o", xptest.OfXR(x)), refused: "cannot restore OrderClaim team-a/o: " + xrd},
 		"Composed": {reason: "It would be nobody's.", item: xptest.MR("b", xptest.ControlledBy(x)), refused: "cannot restore Bucket b, which is composed by an XR of the kind XOrder: " + xrd},
-		"XRD":      {reason: "Nothing is written onto it.", item: xptest.With(dying(), xptest.Without("metadata", "deletionTimestamp")), refused: xrd},
+		"XRD":      {reason: "Nothing is written onto it.", item: xptest.With(terminatingXRD(), xptest.Without("metadata", "deletionTimestamp")), refused: xrd},
 		"OtherXRD": {
 			reason: "Another one is not touched.",
 			item:   xptest.XRD("xparts.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"}}}`)),
@@ -87,29 +87,28 @@ func TestDoom(t *testing.T) {
 		"Composite":  {reason: "Nor an XR that another composes.", item: nested, refused: "cannot restore XPart p"},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) { wants(t, tc.reason, doomOf(dying(), nil), tc.item, tc.refused) })
+		t.Run(name, func(t *testing.T) { checkRefused(t, tc.reason, xrdCheckOf(terminatingXRD(), nil), tc.item, tc.refused) })
 	}
 }
 
-// What a refused XR composes is refused too, whatever its kind, by any of the actions of the
-// restore.
-func TestDoomGoesDownTheTree(t *testing.T) {
+// What a refused XR composes is refused, too, whatever its kind, by each action of the restore.
+func TestXRDCheckOfComposedResources(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.ModernXR("c", xptest.ControlledBy(x))
 	leaf := xptest.NamespacedMR("b", xptest.ControlledBy(child))
-	d := doomOf(dying(), nil)
-	wants(t, "Before its XR is refused nothing is known.", d, leaf, "")
-	wants(t, "An XR that one of the kind composes.", d, child, "which is composed by an XR of the kind XOrder")
-	wants(t, "What that composes.", d, leaf, "cannot restore Bucket team-a/b: its XR Order c was not restored")
-	wants(t, "And so on.", d, xptest.NamespacedMR("d", xptest.ControlledBy(leaf), xptest.Labelled(xp.LabelComposite, "x")), "its XR Bucket b was not restored")
-	wants(t, "But not what another composes.", d, xptest.NamespacedMR("e", xptest.ControlledBy(xptest.ModernXR("other"))), "")
+	d := xrdCheckOf(terminatingXRD(), nil)
+	checkRefused(t, "Before its XR is refused nothing is known.", d, leaf, "")
+	checkRefused(t, "An XR that one of the kind composes.", d, child, "which is composed by an XR of the kind XOrder")
+	checkRefused(t, "What that composes.", d, leaf, "cannot restore Bucket team-a/b: its XR Order c was not restored")
+	checkRefused(t, "And so on.", d, xptest.NamespacedMR("d", xptest.ControlledBy(leaf), xptest.Labelled(xp.LabelComposite, "x")), "its XR Bucket b was not restored")
+	checkRefused(t, "But not what another composes.", d, xptest.NamespacedMR("e", xptest.ControlledBy(xptest.ModernXR("other"))), "")
 }
 
-func TestDoomUnknown(t *testing.T) {
+func TestXRDCheckErrors(t *testing.T) {
 	err := errors.New("the API server is on holiday")
-	d := doomOf(nil, err)
-	for _, item := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), dying()} {
-		wants(t, "Without an answer nothing is written.", d, item, err.Error())
+	d := xrdCheckOf(nil, err)
+	for _, item := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), terminatingXRD()} {
+		checkRefused(t, "Without an answer nothing is written.", d, item, err.Error())
 	}
-	wants(t, "Without an XRDCheck all is.", nil, xptest.XR("x"), "")
+	checkRefused(t, "Without an XRDCheck all is.", nil, xptest.XR("x"), "")
 }

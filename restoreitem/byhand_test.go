@@ -13,8 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is held comes back for a person to let it go. MRs that are safe are not held, which is the
-// difference to a quarantine.
+// A user releases what is held. Unlike in a quarantine, safe MRs are not held.
 func TestAdoptByHand(t *testing.T) {
 	x := xptest.XR("x")
 	composed := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -53,7 +52,7 @@ func TestAdoptByHand(t *testing.T) {
 			want: byHand("Order.v1.example.org/copy/m"),
 		},
 		"Automatic": {
-			reason: "A backup that was taken meanwhile has no say in it.", item: heldByHand(x), config: map[string]string{"release": "automatic"},
+			reason: "A backup that was taken meanwhile has no say in it.", item: heldForRelease(x), config: map[string]string{"release": "automatic"},
 			want: want{Op: "XOrder.v1alpha1.example.org//x", Held: true},
 		},
 	}
@@ -91,8 +90,8 @@ func TestAdoptByHand(t *testing.T) {
 	}
 }
 
-// heldByHand is an object as it is backed up while it waits for a person.
-func heldByHand(u *unstructured.Unstructured) *unstructured.Unstructured {
+// heldForRelease returns an object as it is backed up while it waits for a user.
+func heldForRelease(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := adoption.Put(u, adoption.Hold{ByHand: true}); err != nil {
 		panic(err) // The test is wrong.

@@ -13,10 +13,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Anybody can write anybody's external-name onto an MR of their own. That of another namespace may
-// have an MR wait, if it can be the same external resource, and nothing else: whatever the setting
-// says, nothing is made in the cloud or left out because of it.
-func TestAdoptBesideSquatters(t *testing.T) {
+// Any user can write another's external-name onto an MR. If the MR in another namespace can manage
+// the same external resource, the restored MR may have to wait. Whatever the setting, nothing is
+// created in the cloud or left out because of it.
+func TestAdoptBesideForgedNames(t *testing.T) {
 	external := xptest.Annotated(xp.AnnotationExternalName, "external")
 	uses := func(kind, name string) xptest.Option {
 		return xptest.Field(map[string]any{"kind": kind, "name": name}, "spec", "providerConfigRef")
@@ -33,13 +33,13 @@ func TestAdoptBesideSquatters(t *testing.T) {
 		return copied{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Held: true, Clone: "Bucket " + namespace + "/s", Paused: true, ExternalName: "external"}
 	}
 	composed := waits("team-z")
-	composed.Op = "" // That of its XR is its own.
+	composed.Op = "" // The operation of its XR is its own.
 	every := func(c copied) map[string]copied { return map[string]copied{"hold": c, "observe": c, "new": c} }
 	cases := map[string]struct {
 		reason string
 		item   *unstructured.Unstructured
 		live   []*unstructured.Unstructured
-		// want is what becomes of it with each choice of what becomes of copies.
+		// want is the result for each clone setting.
 		want map[string]copied
 	}{
 		"SameAccount": {
@@ -62,7 +62,7 @@ func TestAdoptBesideSquatters(t *testing.T) {
 			reason: "In the namespace that it is restored to there is one of them.", item: localMR, live: []*unstructured.Unstructured{squatter("copy", local)},
 			want: every(waits("copy")),
 		},
-		"Unsaid": {
+		"NoConfig": {
 			reason: "A kind that is not said is that of the cluster.", item: xptest.With(free, xptest.Field(map[string]any{"name": "cloud"}, "spec", "providerConfigRef")),
 			live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
 		},
@@ -96,7 +96,7 @@ func TestAdoptBesideSquatters(t *testing.T) {
 				c.config = set(choice)
 				item := tc.item
 				if len(want.Policies) > 0 {
-					item = xptest.With(item, policies(`["*"]`)) // What can observe only has policies.
+					item = xptest.With(item, policies(`["*"]`)) // Only what has policies can observe only.
 				}
 				out := adopt(t, c, item, restoreOf(toCopy()))
 				if out.err != nil {
@@ -119,9 +119,9 @@ func TestAdoptBesideSquatters(t *testing.T) {
 	}
 }
 
-// An MR that waits because of another is adopted by its XR as ever once it is let go, so it has its
-// owner; and it is left out as ever if its XR is at work without it.
-func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
+// An MR that waits because of another is adopted by its XR after its release, so it has its owner.
+// It is left out if its XR is reconciled without it.
+func TestAdoptBesideForgedNamesKeepsOwners(t *testing.T) {
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	squatter := xptest.NamespacedMR("s", xptest.In("team-z"), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	xr := xptest.ModernXR("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))),
@@ -136,9 +136,9 @@ func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
 	}
 }
 
-// A namespace that was restored to another, and is restored once more under its own name, would
-// have two MRs manage one external resource.
-func TestAdoptMindsWhatWasMoved(t *testing.T) {
+// If a namespace is restored to another one, and once more under its own name, two MRs would manage
+// one external resource.
+func TestAdoptHoldsWhatWasMoved(t *testing.T) {
 	external := xptest.Annotated(xp.AnnotationExternalName, "external")
 	uses := func(kind string) xptest.Option {
 		return xptest.Field(map[string]any{"kind": kind, "name": "cloud"}, "spec", "providerConfigRef")
