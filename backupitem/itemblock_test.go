@@ -105,8 +105,8 @@ func TestBlockAppliesTo(t *testing.T) {
 // An unserved cluster serves none of the kinds that are listed.
 type unserved struct{ *cluster }
 
-func (unserved) List(_ context.Context, gvk schema.GroupVersionKind, _ string, _ metav1.ListOptions) ([]*unstructured.Unstructured, error) {
-	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
+func (unserved) Each(_ context.Context, gvk schema.GroupVersionKind, _ string, _ metav1.ListOptions, _ func(*unstructured.Unstructured)) error {
+	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 }
 
 // The two actions read the same, one right after the other.
