@@ -237,5 +237,7 @@ func (f *Forest) dependsOn(of, other *Object) bool {
 func (s *Scenario) bringsComposed(xr *Object) bool {
 	spec := s.First.Of.Spec
 
-	return spec.LabelSelector != nil || len(spec.IncludedNamespaces)+len(spec.ExcludedNamespaces) > 0 && stringAt(xr.Unstructured, "spec", "claimRef", "name") != ""
+	ofNamespaces := len(spec.IncludedNamespaces)+len(spec.ExcludedNamespaces) > 0
+
+	return spec.LabelSelector != nil || ofNamespaces && stringAt(xr.Unstructured, "spec", "claimRef", "name") != ""
 }
