@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// TestMain is the plugin, if it is Velero's client that starts the test, and what inspect is
-// measured by if BenchmarkInspect does.
+// TestMain runs the plugin if Velero's client has started this program, and decodeAll if
+// BenchmarkInspect has.
 func TestMain(m *testing.M) {
 	if handshake := framework.Handshake(); os.Getenv(handshake.MagicCookieKey) == handshake.MagicCookieValue {
 		main()
@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// started starts the plugin as Velero does, where there is no API server. Velero looks for plugins
-// in its own program too.
-func started(t *testing.T) clientmgmt.Manager {
+// startPlugin starts the plugin as Velero does, with a kubeconfig of an API server that does not
+// answer. Velero's registry also looks for plugins in its own program, which is this one.
+func startPlugin(t *testing.T) clientmgmt.Manager {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	const kubeconfig = `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],` +
@@ -58,11 +58,11 @@ func started(t *testing.T) clientmgmt.Manager {
 	return manager
 }
 
-// A call of the plugin takes 4 MiB: the item, as it is in the backup, and the Restore. Of what is
-// longer Velero says "error preparing", the name of the item, and this error (velero
-// pkg/restore/restore.go, restoreItem), and goes on with the next.
+// A call of a plugin can have 4 MiB: the item, the item from the backup, and the Restore. For a
+// longer call Velero reports "error preparing", the name of the item and this error (velero
+// pkg/restore/restore.go, restoreItem), and goes on with the next item.
 func TestItemsThatAreTooLong(t *testing.T) {
-	manager := started(t)
+	manager := startPlugin(t)
 	order, err := manager.GetRestoreItemActionV2("velero.crossplane.io/1-order")
 	if err != nil {
 		t.Fatal(err)

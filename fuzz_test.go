@@ -15,18 +15,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzInspect inspects a backup with one object in which anything can be, from the file to what is
-// printed, with a restore rehearsed.
+// FuzzInspect inspects a backup with one arbitrary object, with a dry run of the restore, in each
+// format.
 func FuzzInspect(f *testing.F) {
 	n := uint8(0)
-	xptest.Seeds(func(animal uint8, patch []byte) {
+	xptest.Seeds(func(kind uint8, patch []byte) {
 		n++
-		if n%4 == 0 { // Each takes a while.
-			f.Add(animal, patch, n/4)
+		if n%4 == 0 { // Each run is slow.
+			f.Add(kind, patch, n/4)
 		}
 	})
-	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, format uint8) {
-		u, ok := xptest.Patched(animal, patch)
+	f.Fuzz(func(t *testing.T, kind uint8, patch []byte, format uint8) {
+		u, ok := xptest.Patched(kind, patch)
 		if !ok {
 			return
 		}
@@ -43,11 +43,11 @@ func FuzzInspect(f *testing.F) {
 		var out, stderr bytes.Buffer
 		code := hooks.Run(t.Context(), args, hooks.Streams{In: bytes.NewReader(xptest.Backup(all...)), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
 		switch {
-		case strings.ContainsAny(u.GetName()+u.GetNamespace()+xptest.Resource(u), "\\\x00") || hasDots(u): // Its file leads out of the archive.
+		case strings.ContainsAny(u.GetName()+u.GetNamespace()+xptest.Resource(u), "\\\x00") || hasDots(u): // The path of its file leads out of the archive.
 			if code != hooks.ExitFailed || stderr.Len() == 0 {
 				t.Errorf("a backup with the path of %s ends with %d: %s", xp.String(u), code, stderr.String())
 			}
-		case code == hooks.ExitFailed && stderr.Len() > 0 && out.Len() == 0: // It is told why.
+		case code == hooks.ExitFailed && stderr.Len() > 0 && out.Len() == 0: // The error names the reason.
 		case code != hooks.ExitProblems && code != hooks.ExitFine:
 			t.Errorf("it ended with %d: %s", code, stderr.String())
 		case args[3] == string(printer.JSON):

@@ -19,11 +19,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A catalogue serves XRs, and what they run on, and counts how often it is asked what it serves.
-type catalogue struct{ asked int }
+// A fakeDiscovery is a discovery client for XRs and their platform. It counts calls.
+type fakeDiscovery struct{ calls int }
 
-func (c *catalogue) ServerGroups() (*metav1.APIGroupList, error) {
-	c.asked++
+func (d *fakeDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
+	d.calls++
 	list := &metav1.APIGroupList{}
 	for _, g := range []schema.GroupVersion{{Version: "v1"}, {Group: "example.org", Version: "v1alpha1"}, {Group: xp.GroupAPIExtensions, Version: "v1"}} {
 		v := metav1.GroupVersionForDiscovery{GroupVersion: g.String(), Version: g.Version}
@@ -33,8 +33,8 @@ func (c *catalogue) ServerGroups() (*metav1.APIGroupList, error) {
 	return list, nil
 }
 
-func (c *catalogue) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
-	c.asked++
+func (d *fakeDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+	d.calls++
 	kinds, ok := map[string][]metav1.APIResource{
 		"v1": {{Name: "secrets", Kind: "Secret", Namespaced: true}}, xptest.LegacyVersion: {{Name: "xorders", Kind: xptest.LegacyKind}},
 		xp.GroupAPIExtensions + "/v1": {
@@ -50,14 +50,13 @@ func (c *catalogue) ServerResourcesForGroupVersion(gv string) (*metav1.APIResour
 	return &metav1.APIResourceList{GroupVersion: gv, APIResources: kinds}, nil
 }
 
-// A tenant's XRs that list kinds that nobody serves cost a backup a few requests, and none of its
-// memory.
-func TestMadeUpKindsCostABackupNothing(t *testing.T) {
+// A tenant's XRs that list kinds that no server has cost a backup few requests and little memory.
+func TestUnservedKindsAreCheap(t *testing.T) {
 	const xrs, kinds = 20, 15_000
 	const mostRequests, mostBytes = 10, 20 << 20
-	served := &catalogue{}
+	discovery := &fakeDiscovery{}
 	client := fake.NewSimpleDynamicClient(kruntime.NewScheme())
-	links := backupitem.NewResolver(live.NewCluster(client, served))
+	links := backupitem.NewResolver(live.NewCluster(client, discovery))
 	log, hook := logtest.NewNullLogger()
 	tree, block := backupitem.NewTree(links, log), backupitem.NewItemBlock(links, log)
 	before := heap()
@@ -92,14 +91,14 @@ func TestMadeUpKindsCostABackupNothing(t *testing.T) {
 		t.Errorf("%d bytes more are in use", after-before)
 	}
 	perXR := len(client.Actions()) / xrs
-	const asksFor = 8 // The CompositionRevision, the Composition and the XRD, which are not there, each time.
-	if served.asked > mostRequests || perXR > asksFor {
-		t.Errorf("%d requests for what is served, and %d for each XR", served.asked, perXR)
+	const perXRLimit = 8 // The CompositionRevision, the Composition and the XRD, which are missing, each time.
+	if discovery.calls > mostRequests || perXR > perXRLimit {
+		t.Errorf("%d requests for what is served, and %d for each XR", discovery.calls, perXR)
 	}
 	runtime.KeepAlive(links)
 }
 
-// heap returns how many bytes are in use.
+// heap returns the bytes in use.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()

@@ -23,15 +23,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// envDecode has the test's own program do nothing but to read and decode the backup that it names.
+// envDecode names a backup. If it is set, this program only decodes the backup.
 const envDecode = "TEST_DECODE_BACKUP"
 
-// BenchmarkInspect compares "inspect" of a backup, in the program that people run, with reading and
-// decoding it. The two take turns, each in a process of its own. What is measured is:
+// BenchmarkInspect compares "inspect" of a backup, in the released form of the program, with
+// reading and decoding the backup. Both run in turn, each in its own process. It reports:
 //
-//   - ×decoding: how many times as long inspect takes, by the clock; the median of the pairs.
-//   - cpu×decoding: the same by what the processors were busy with.
-//   - MiB-rss: the most memory that inspect had, of all its runs.
+//   - ×decoding: the ratio of wall-clock times, the median of the pairs.
+//   - cpu×decoding: the same for CPU times.
+//   - MiB-rss: the largest peak memory of all runs of inspect.
 func BenchmarkInspect(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "plugin")
 	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, ".") //nolint:gosec // It is below the test's folder.
@@ -61,7 +61,7 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// many is a backup of so many objects.
+// many returns a backup with this number of objects.
 func many(tb testing.TB, objects int) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -72,14 +72,14 @@ func many(tb testing.TB, objects int) []byte {
 	return b.Bytes()
 }
 
-// A cost is what a process took.
+// A cost is what a process used.
 type cost struct {
 	clock, cpu time.Duration
-	// peak is the most memory that it had, in bytes.
+	// peak is the peak resident memory in bytes.
 	peak uint64
 }
 
-// measure runs a program to its end, which is that of an inspection with or without problems.
+// measure runs inspect, or decodeAll, to its end. Found problems are no failure.
 func measure(b *testing.B, env []string, program string, args ...string) cost {
 	b.Helper()
 	var stderr bytes.Buffer
@@ -90,7 +90,7 @@ func measure(b *testing.B, env []string, program string, args ...string) cost {
 		b.Fatal(err)
 	}
 	ended, peak := make(chan struct{}), make(chan uint64)
-	go func() { peak <- watch(c.Process.Pid, ended) }()
+	go func() { peak <- peakMemory(c.Process.Pid, ended) }()
 	err := c.Wait()
 	took := cost{clock: time.Since(start)}
 	close(ended)
@@ -104,10 +104,9 @@ func measure(b *testing.B, env []string, program string, args ...string) cost {
 	return took
 }
 
-// watch returns the most memory that a process has had when it ends. The kernel says that of a
-// process that is there; what it says when it has ended is no less than what the process had that
-// started it.
-func watch(pid int, ended <-chan struct{}) (peak uint64) {
+// peakMemory polls the peak memory of a process until it ends. The kernel reports the peak of a live
+// process only. The figure of an ended child is no less than that of its parent.
+func peakMemory(pid int, ended <-chan struct{}) (peak uint64) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -130,8 +129,8 @@ func median(values []float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// decodeAll is what inspect is measured by: gunzip, untar, and each item once, as Velero's restores
-// take it, decoded as Kubernetes decodes objects of any kind. Nothing is kept.
+// decodeAll is the baseline of BenchmarkInspect: it gunzips, untars and decodes each item once, as
+// a Velero restore does, into unstructured objects. It keeps nothing.
 func decodeAll(file string) error {
 	f, err := os.Open(file) //nolint:gosec // It is the test's.
 	if err != nil {
@@ -153,7 +152,7 @@ func decodeAll(file string) error {
 		}
 		parts := strings.Split(header.Name, "/")
 		if len(parts) < 4 || parts[2] != "namespaces" && parts[2] != "cluster" {
-			continue // It is metadata, or a copy by version.
+			continue // Metadata, or the copy by version.
 		}
 		b, err := io.ReadAll(archive)
 		if err != nil {
@@ -165,8 +164,8 @@ func decodeAll(file string) error {
 	}
 }
 
-// What is done for an object must not depend on how many there are. Counts say that on any machine,
-// which times don't.
+// The cost of each object must not depend on their number. Counts show that on any machine, times
+// do not.
 func TestInspectIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("It inspects thousands of objects, twice.")
@@ -185,7 +184,7 @@ func TestInspectIsLinear(t *testing.T) {
 
 		return float64(after.Mallocs-before.Mallocs) / float64(objects), float64(after.TotalAlloc-before.TotalAlloc) / float64(objects)
 	}
-	each(small) // What is done once is done.
+	each(small) // The first run pays the one-time costs.
 	fewAllocations, fewBytes := each(small)
 	manyAllocations, manyBytes := each(large)
 	const more, enough = 1.1, 1000

@@ -1,6 +1,6 @@
-// Command velero-plugin-for-crossplane makes Velero backup and restore safe for Crossplane. Velero
-// starts it as a plugin; started by anything else it is a command, which looks into backups and
-// finishes restores.
+// Command velero-plugin-for-crossplane makes Velero backup and restore safe for Crossplane. As a
+// plugin of Velero it serves actions; begin with plugin.go. Otherwise it is a command line; begin
+// with hooks.Run. Nothing imports it.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	// go-plugin tells a program with this variable that it is started as a plugin.
+	// go-plugin sets this variable when it starts a program as a plugin.
 	if handshake := framework.Handshake(); os.Getenv(handshake.MagicCookieKey) == handshake.MagicCookieValue {
 		serve()
 
@@ -36,11 +36,11 @@ func run() int {
 	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithDryRunner(dryRun), hooks.WithVersion(version()))
 }
 
-// dryRun dry-runs a restore into the cluster, or into an empty one if that is nil.
-func dryRun(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
+// dryRun runs a restore without writing, into the cluster, or into an empty one if c is nil.
+func dryRun(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, result func(report.ItemResult)) error {
 	if c == nil {
-		return restoreitem.DryRun(ctx, b, nil, restore, tell)
+		return restoreitem.DryRun(ctx, b, nil, restore, result)
 	}
 
-	return restoreitem.DryRun(ctx, b, c, restore, tell)
+	return restoreitem.DryRun(ctx, b, c, restore, result)
 }

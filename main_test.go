@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// TestExampleBackups does what somebody does who has just found this repository.
+// TestExampleBackups inspects the example backups, as a new user of this repository does.
 func TestExampleBackups(t *testing.T) {
 	files, err := filepath.Glob("example/backup/*.tar.gz")
 	if err != nil || len(files) == 0 {

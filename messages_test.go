@@ -16,41 +16,41 @@ import (
 
 const messagesFile = "docs/messages.md"
 
-// places are the folders of what people read: in the logs of backups and restores, on objects, in
-// Events and in what commands say. Of those that are true all texts count, of the others only
-// errors: docs/problems.md has what inspect and validate find.
-var places = map[string]bool{
+// messageDirs are the folders whose messages users read: in logs, on objects, in Events and from
+// commands. For true all texts count, for false errors only: docs/problems.md has the findings of
+// inspect and validate.
+var messageDirs = map[string]bool{
 	"backupitem": true, "restoreitem": true, "internal/adoption": true, "internal/exchange": true, "internal/externalname": true, "internal/live": true,
 	"internal/setting": true, "internal/xp": true,
 	"hooks": false, "internal/archive": false, "internal/guard": false, "internal/printer": false,
 }
 
 const (
-	// fewest is how many words make a text a message, rather than a name or a part of another
-	// message.
-	fewest = 2
-	// shortest is how much of a message the page must have, if it leaves out how it goes on.
-	shortest = 30
+	// minWords is the number of words that make a text a message, rather than a name or a part of
+	// another message.
+	minWords = 2
+	// minLength is the number of bytes that the page must have of a message that it cuts short.
+	minLength = 30
 )
 
 var (
-	// variable is what differs from one time to the next: the page has … in its place.
+	// variable is a verb of a format. The page has … in its place.
 	variable = regexp.MustCompile(`%(?:\[\d+\])?[-+# 0]*\d*(?:\.\d+)?[a-zA-Z]`)
 	gaps     = regexp.MustCompile(`…+`)
 	code     = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestMessagesPage compares the page, in which people on call look up what they have read, with the sources: it has all that is said, and nothing else.
+// TestMessagesPage checks that docs/messages.md has every message of the sources, and no other.
 func TestMessagesPage(t *testing.T) {
-	said := map[string]string{}
-	for dir, all := range places {
+	messages := map[string]string{}
+	for dir, all := range messageDirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("There are no sources in %s: %v", dir, err)
 		}
 		for _, file := range files {
 			if !strings.HasSuffix(file, "_test.go") {
-				maps.Copy(said, messagesOf(t, file, all))
+				maps.Copy(messages, messagesOf(t, file, all))
 			}
 		}
 	}
@@ -59,24 +59,24 @@ func TestMessagesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := onPage(string(b))
-	for _, message := range slices.Sorted(maps.Keys(said)) {
-		if !slices.ContainsFunc(page, func(of string) bool { return tells(of, message) }) {
-			t.Errorf("%s says what %s does not have, with its cause and cure:\n| `%s` | | |", said[message], messagesFile, message)
+	for _, message := range slices.Sorted(maps.Keys(messages)) {
+		if !slices.ContainsFunc(page, func(entry string) bool { return matches(entry, message) }) {
+			t.Errorf("%s says what %s does not have, with its cause and cure:\n| `%s` | | |", messages[message], messagesFile, message)
 		}
 	}
-	for _, of := range page {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(message string) bool { return tells(of, message) }) {
-			t.Errorf("%s has what nothing says: %s", messagesFile, of)
+	for _, entry := range page {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(messages)), func(message string) bool { return matches(entry, message) }) {
+			t.Errorf("%s has what nothing says: %s", messagesFile, entry)
 		}
 	}
 }
 
-// tells says whether what the page has is the message, or enough of its beginning.
-func tells(of, message string) bool {
-	return of == message || len(of) >= shortest && strings.HasPrefix(message, of)
+// matches reports whether an entry of the page is the message, or enough of its beginning.
+func matches(entry, message string) bool {
+	return entry == message || len(entry) >= minLength && strings.HasPrefix(message, entry)
 }
 
-// onPage returns what is written as code in the first column of the page's tables.
+// onPage returns the code spans in the first column of the page's tables.
 func onPage(page string) []string {
 	var all []string
 	for line := range strings.Lines(page) {
@@ -93,7 +93,7 @@ func onPage(page string) []string {
 	return all
 }
 
-// constant returns a message with … for what differs, and none at its ends.
+// constant returns a message with … for its variables, without … at its ends.
 func constant(text string) string {
 	text = gaps.ReplaceAllString(variable.ReplaceAllString(text, "…"), "…")
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "%%", "%")), " ")
@@ -101,7 +101,7 @@ func constant(text string) string {
 	return strings.Trim(text, "… :;,.")
 }
 
-// messagesOf returns the messages in a file, and where each is.
+// messagesOf returns the messages in a file, each with its position.
 func messagesOf(t *testing.T, file string, all bool) map[string]string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -139,7 +139,7 @@ func messagesOf(t *testing.T, file string, all bool) map[string]string {
 		if text == "…" {
 			return true
 		}
-		add(n, text, fewest)
+		add(n, text, minWords)
 		for _, other := range others {
 			ast.Inspect(other, visit)
 		}
@@ -151,7 +151,8 @@ func messagesOf(t *testing.T, file string, all bool) map[string]string {
 	return found
 }
 
-// textOf returns the text of an expression, with … for what is not constant in it, which it returns too.
+// textOf returns the text of an expression, with … for each part that is not constant, and these
+// parts.
 func textOf(e ast.Expr) (string, []ast.Expr) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -172,7 +173,7 @@ func textOf(e ast.Expr) (string, []ast.Expr) {
 	return "…", []ast.Expr{e}
 }
 
-// nameOf returns what a function is called where it is called.
+// nameOf returns the qualified name of a called function, "" if it has none.
 func nameOf(fun ast.Expr) string {
 	selector, ok := fun.(*ast.SelectorExpr)
 	if !ok {

@@ -48,8 +48,8 @@ func serve() {
 	server.Serve()
 }
 
-// actions makes the actions of one backup or restore. Velero runs all of them in one process, so
-// they share the connection and what they have read from the API server.
+// actions creates the actions of one backup or restore. Velero runs all of them in one process, so
+// they share the connection and what they read from the API server.
 type actions struct {
 	connect   func() (*live.Cluster, error)
 	resolver  func() (*backupitem.Resolver, error)
@@ -58,7 +58,7 @@ type actions struct {
 	xrds      *restoreitem.XRDCheck
 	modifiers func() string
 	features  *restoreitem.VeleroFeatures
-	introduce sync.Once
+	logged    sync.Once
 }
 
 func newActions(modifiers func() string, features *restoreitem.VeleroFeatures) *actions {
@@ -82,7 +82,8 @@ func newActions(modifiers func() string, features *restoreitem.VeleroFeatures) *
 	}
 }
 
-// with returns a function that makes a value of the cluster when it is first called.
+// with returns a function that connects and builds a value at the first call, and returns the same
+// value or error at each later call.
 func with[T any](connect func() (*live.Cluster, error), build func(c *live.Cluster) T) func() (T, error) {
 	return sync.OnceValues(func() (T, error) {
 		cluster, err := connect()
@@ -96,10 +97,10 @@ func with[T any](connect func() (*live.Cluster, error), build func(c *live.Clust
 	})
 }
 
-// logVersion logs the version once for each backup or restore. 2-adopt does not call it: Velero
-// starts a process for each poll of an operation, so it would log it every ten seconds.
+// logVersion logs the version once per process. 2-adopt does not call it: Velero starts a process
+// for each poll, so the version would be logged every ten seconds.
 func (a *actions) logVersion(log logrus.FieldLogger) {
-	a.introduce.Do(func() { log.Info(hooks.Name + " " + version()) })
+	a.logged.Do(func() { log.Info(hooks.Name + " " + version()) })
 }
 
 func (a *actions) tree(log logrus.FieldLogger) (any, error) {
@@ -154,17 +155,17 @@ func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitiali
 	}
 }
 
-// featuresOf returns the features that Velero was started with, once the flags are parsed: it
+// featuresOf returns a function that returns Velero's features, once the flags are parsed. Velero
 // starts plugins with the arguments that follow its own "server" (velero
-// pkg/plugin/clientmgmt/process/client_builder.go), and what it binds for them has no features.
+// pkg/plugin/clientmgmt/process/client_builder.go), but BindFlags does not bind --features.
 func featuresOf(flags *pflag.FlagSet) func() []string {
 	features := flags.StringSlice("features", nil, "What is enabled in the Velero that starts this plugin.")
 
 	return func() []string { return *features }
 }
 
-// modifiersOf returns the name of the ConfigMap with the resource modifiers that the Velero applies
-// to each restore that names none, as featuresOf does.
+// modifiersOf returns a function that returns the name of the ConfigMap with Velero's default
+// resource modifiers, once the flags are parsed; "" if there is none.
 func modifiersOf(flags *pflag.FlagSet) func() string {
 	name := flags.String(restoreitem.DefaultModifiers, "", "The resource modifiers of restores that name none, of the Velero that starts this plugin.")
 

@@ -26,7 +26,7 @@ func TestFeaturesOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			flags := pflag.NewFlagSet("plugin", pflag.ContinueOnError)
 			features := featuresOf(flags)
-			// Velero's own flags are bound to the same set: one of the same name would keep the
+			// Velero binds its own flags to the same set. A flag of the same name would keep the
 			// plugin from starting.
 			framework.NewServer().BindFlags(flags)
 			if err := flags.Parse(tc.args); err != nil {

@@ -7,11 +7,11 @@ import (
 	"runtime/debug"
 )
 
-// A release's build sets these (-ldflags "-X main.release=v1.2.3 -X main.commit=…"). What any other
-// build is of, the go command knows.
+// The build of a release sets these (-ldflags "-X main.release=v1.2.3 -X main.commit=…"). Other
+// builds have debug.BuildInfo.
 var release, commit string //nolint:gochecknoglobals // The linker sets nothing else.
 
-// version says in one line what this program was built from, by what and for what.
+// version returns the version, commit, Go version and platform of this program, in one line.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

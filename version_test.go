@@ -63,7 +63,7 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// TestVersionFlag asks the command, as somebody does who reports a bug.
+// TestVersionFlag runs --version, as a user does for a bug report.
 func TestVersionFlag(t *testing.T) {
 	var out, stderr bytes.Buffer
 	code := hooks.Run(t.Context(), []string{"--version"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithVersion(version()))

@@ -12,11 +12,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// applierSteps are those of whoever has the manifest of an XR or a claim, at any time: an apply
-// that gives metadata.annotations up, which takes those with it that the manifest does not have, or
-// one that replaces the object.
+// applierSteps are the steps of a user or tool with the manifest of an XR or claim, at any time: an
+// apply that gives metadata.annotations up, which removes those that the manifest lacks, or one
+// that replaces the object.
 func (w *world) applierSteps(s *state, emit func(step)) {
-	if !w.applied || s.struck && !w.often {
+	if !w.applied || s.holdRemoved && !w.often {
 		return
 	}
 	for i := range s.objects {
@@ -25,30 +25,30 @@ func (w *world) applierSteps(s *state, emit func(step)) {
 		}
 		next := *s
 		o := &next.objects[i]
-		o.mark, o.paused, next.struck = 0, w.paused.has(nodeOf(i)), true
+		o.mark, o.paused, next.holdRemoved = 0, w.paused.has(nodeOf(i)), true
 		emit(step{label: label{applier, "takes the hold off", int8(i)}, next: next})
 		if o.policy != unset && !w.manual.has(nodeOf(i)) {
 			o.policy = unset
-			w.respecify(o)
+			w.newGeneration(o)
 			emit(step{label: label{applier, "replaces", int8(i)}, next: next})
 		}
 	}
 }
 
-// inquire has the plugin judge what is not held. It never counts as released by the process that
-// looks, as if each poll were another.
-func (w *world) inquire(world *adoption.Snapshot) {
+// investigate makes the plugin judge what is not held. No object counts as released by the current
+// process, as if each poll had its own.
+func (w *world) investigate(snapshot *adoption.Snapshot) {
 	yes := func(xp.Ref) bool { return true }
-	world.Investigate(adoption.Investigation{
+	snapshot.Investigate(adoption.Investigation{
 		Requester: adoption.Requester{Restore: theRestore.Namespace + "/" + theRestore.Name}, Label: theRestore.Name, Requested: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
 		Released: func(types.UID) bool { return false },
 		Unmarked: func(types.UID) bool { return false },
 	})
 }
 
-// manage says who manages the composition update policy, and that Crossplane has spoken of an
-// object since it was created.
-func (w *world) manage(u *unstructured.Unstructured, i instance, o *object) {
+// setManagers sets the manager of the composition update policy, and a transition time of the
+// conditions after the creation.
+func (w *world) setManagers(u *unstructured.Unstructured, i instance, o *object) {
 	if o.policy == manual && (i == theClaim || !w.manual.has(nodeOf(i))) {
 		fields := map[string]any{}
 		at := fields
@@ -72,9 +72,9 @@ func (w *world) manage(u *unstructured.Unstructured, i instance, o *object) {
 	xptest.Field(list, "status", "conditions")(u)
 }
 
-// isNamed reports whether the plugin says that something was lost: in an operation, or in the error
-// of an item.
-func (w *world) isNamed(s *state) bool {
+// isReported reports whether the plugin reports a loss: in an operation, or as the error of an
+// item.
+func (w *world) isReported(s *state) bool {
 	if !w.judged {
 		return false
 	}
@@ -86,10 +86,10 @@ func (w *world) isNamed(s *state) bool {
 	}
 	w.planFor(s)
 
-	return s.named || s.applied && s.told || w.losses[v]
+	return s.reported || s.applied && s.ownerReported || w.losses[v]
 }
 
-// mayFail returns the error of an item, unless it is one that is to be expected.
+// mayFail returns the error of an item, nil if it is expected.
 func (w *world) mayFail(err error) error {
 	if err != nil && (w.applied || w.git) && strings.Contains(err.Error(), "was created since this restore began and is not held") {
 		return nil
@@ -98,11 +98,11 @@ func (w *world) mayFail(err error) error {
 	return err
 }
 
-// Without a judgement of what is not held nobody notices what was lost.
+// If nothing judges what is not held, losses stay unreported.
 func TestExplorerFindsHoldsTakenOff(t *testing.T) {
 	t.Parallel()
 	for _, r := range []rules{v120, v23, after7627} {
-		w := flat(r).in(takenOff, way{"not judged", func(w *world) { w.judged = false }})
+		w := flat(r).vary(takenOff, variant{"not judged", func(w *world) { w.judged = false }})
 		x, err := explore(w, orphaned|unsettled)
 		if err != nil {
 			t.Fatal(err)

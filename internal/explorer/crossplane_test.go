@@ -2,11 +2,13 @@ package explorer
 
 import "slices"
 
-// crossplaneSteps are those of the reconciler of XRs (crossplane
-// internal/controller/apiextensions/composite/reconciler.go, Reconcile) with the functions'
-// composer (composition_functions.go, Compose), one write at a time; of that of Compositions
-// (composition/reconciler.go), which takes control of revisions that have none; and of that of
-// claims. It can be killed between any two of them.
+// crossplaneSteps are the steps of three reconcilers, one write at a time. Crossplane can be killed
+// between any two.
+//   - XRs (crossplane internal/controller/apiextensions/composite/reconciler.go, Reconcile), with
+//     the functions' composer (composition_functions.go, Compose).
+//   - Compositions (composition/reconciler.go), which become the controllers of revisions without
+//     one.
+//   - Claims.
 func (w *world) crossplaneSteps(s *state, emit func(step)) {
 	busy := false
 	for i := range maxXRs {
@@ -16,9 +18,9 @@ func (w *world) crossplaneSteps(s *state, emit func(step)) {
 		switch {
 		case s.inflight[i].phase != 0:
 			busy = true
-			w.proceed(s, i, emit)
+			w.continueReconcile(s, i, emit)
 		case s.objects[i].live:
-			w.begin(s, i, emit)
+			w.beginReconcile(s, i, emit)
 		}
 	}
 	if busy {
@@ -38,23 +40,23 @@ func (w *world) crossplaneSteps(s *state, emit func(step)) {
 	}
 }
 
-// verbIdles is what Crossplane does at any time with what is as it should be.
+// verbIdles is a reconcile that changes nothing.
 const verbIdles = "looks again at"
 
-// begin is what a reconcile does until it calls the functions.
-func (w *world) begin(s *state, i instance, emit func(step)) {
+// beginReconcile is a reconcile up to the call of the functions.
+func (w *world) beginReconcile(s *state, i instance, emit func(step)) {
 	next := *s
 	o := &next.objects[i]
 	switch {
 	case o.paused:
-		// Nothing but the condition is written (reconciler.go: meta.IsPaused).
-		if o.said == saysPaused && o.current {
+		// A reconcile of a paused XR writes the condition only (reconciler.go: meta.IsPaused).
+		if o.synced == syncedPaused && o.current {
 			return
 		}
-		o.said, o.current = saysPaused, true
+		o.synced, o.current = syncedPaused, true
 		emit(step{label: label{crossplane, "notices the pause of", int8(i)}, next: next})
 	case o.deleting:
-		// What it composed is left to Kubernetes' garbage collector.
+		// Kubernetes' garbage collector deletes what it composed.
 		*o = object{life: o.life}
 		emit(step{label: label{crossplane, "takes the finalizer off", int8(i)}, next: next})
 	default:
@@ -63,7 +65,7 @@ func (w *world) begin(s *state, i instance, emit func(step)) {
 		}
 		w.observe(&next, i)
 		verb := "observes what there is of"
-		if w.settles(*s, next, i) {
+		if w.changesNothing(*s, next, i) {
 			if !w.idle {
 				return
 			}
@@ -73,9 +75,9 @@ func (w *world) begin(s *state, i instance, emit func(step)) {
 	}
 }
 
-// chooseRevision reports whether there is a revision to reconcile with: that which is named,
-// whoever controls it, if the policy is Manual, or else the newest that the Composition controls
-// (composite/api.go, APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
+// chooseRevision reports whether there is a revision to reconcile with. With the policy Manual it
+// is the named revision, whatever controls it. Otherwise it is the newest that the Composition
+// controls (composite/api.go, APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
 func (w *world) chooseRevision(s *state, i instance) bool {
 	o, n := &s.objects[i], nodeOf(i)
 	changed := s.revised != 0 && w.parent[s.revised-1] == n
@@ -91,22 +93,22 @@ func (w *world) chooseRevision(s *state, i instance) bool {
 	}
 	if newest != 0 && newest != o.revision {
 		o.revision = newest
-		w.respecify(o)
+		w.newGeneration(o)
 	}
 
 	return newest != 0
 }
 
-// respecify gives an object a new generation, of which nothing was said yet.
-func (w *world) respecify(o *object) {
+// newGeneration gives an object a generation that its conditions do not have yet.
+func (w *world) newGeneration(o *object) {
 	if w.rules != v120 {
 		o.current = false
 	}
 }
 
-// observe finds what an XR references and nobody else controls, and asks the functions what they
-// want (composition_functions.go, ObserveComposedResources: "If we don't control this resource we
-// just pretend it doesn't exist").
+// observe finds the listed resources that no other owner controls, and calls the functions
+// (composition_functions.go, ObserveComposedResources: "If we don't control this resource we just
+// pretend it doesn't exist").
 func (w *world) observe(s *state, i instance) {
 	o := &s.objects[i]
 	r := reconcile{phase: 1}
@@ -119,7 +121,7 @@ func (w *world) observe(s *state, i instance) {
 	s.inflight[i] = r
 }
 
-// functions return what the XR is to compose, and whether all of that is Ready.
+// functions returns the desired nodes of the XR, and whether all are Ready.
 func (w *world) functions(s *state, i instance, observed set) (desired set, ready bool) {
 	children, ready := w.children(nodeOf(i)), true
 	isReady := func(n node) bool {
@@ -149,12 +151,12 @@ func (w *world) functions(s *state, i instance, observed set) (desired set, read
 	return desired, ready
 }
 
-// settles reports whether a reconcile changes nothing if nobody comes between its steps. Then it is
-// left out, unless the world is one in which it isn't.
-func (w *world) settles(was, s state, i instance) bool {
+// changesNothing reports whether a reconcile without interruption changes nothing. Only some worlds
+// have such reconciles.
+func (w *world) changesNothing(was, s state, i instance) bool {
 	for s.inflight[i].phase != 0 {
 		var after *state
-		w.proceed(&s, i, func(t step) { after = &t.next })
+		w.continueReconcile(&s, i, func(t step) { after = &t.next })
 		if after == nil {
 			return false
 		}
@@ -164,14 +166,14 @@ func (w *world) settles(was, s state, i instance) bool {
 	return s == was
 }
 
-// What a reconcile writes, one after the other. From applies on it is one node each.
+// Phases of a reconcile. From applies on, each phase is one node.
 const (
 	collects = iota + 1
 	replacesRefs
 	applies
 )
 
-func (w *world) proceed(s *state, i instance, emit func(step)) {
+func (w *world) continueReconcile(s *state, i instance, emit func(step)) {
 	next := *s
 	r, xr := &next.inflight[i], &next.objects[i]
 	switch {
@@ -182,7 +184,7 @@ func (w *world) proceed(s *state, i instance, emit func(step)) {
 		harm := w.collect(&next, i)
 		r.phase = replacesRefs
 		if next.objects == s.objects {
-			w.proceed(&next, i, emit) // There is nothing to delete, and that can't change.
+			w.continueReconcile(&next, i, emit) // There is nothing to delete, and that can't change.
 
 			return
 		}
@@ -191,11 +193,11 @@ func (w *world) proceed(s *state, i instance, emit func(step)) {
 		refs := w.names(s, i)
 		if refs != xr.refs {
 			xr.refs = refs
-			w.respecify(xr)
+			w.newGeneration(xr)
 		}
 		r.phase = applies
 		if next.objects == s.objects {
-			w.proceed(&next, i, emit) // Nobody else writes them.
+			w.continueReconcile(&next, i, emit) // No other actor writes the refs.
 
 			return
 		}
@@ -205,9 +207,9 @@ func (w *world) proceed(s *state, i instance, emit func(step)) {
 	}
 }
 
-// collect deletes what was observed and is not wanted (composition_functions.go,
-// GarbageCollectComposedResources): also what nobody controls, until crossplane PR #7627, which
-// left that alone.
+// collect deletes what was observed and is not desired (composition_functions.go,
+// GarbageCollectComposedResources). Since crossplane PR #7627 it keeps resources without a
+// controller.
 func (w *world) collect(s *state, i instance) (harm damage) {
 	r := s.inflight[i]
 	for c := range theClaim {
@@ -225,7 +227,7 @@ func (w *world) collect(s *state, i instance) (harm damage) {
 }
 
 // isHeld reports whether the plugin has not proven yet that an XR controls what it composed. A
-// claim that is released passes its policy on, when that is proven.
+// claim passes its policy on when it is released, which is after that proof.
 func (w *world) isHeld(s *state, i instance) bool {
 	claim := &s.objects[theClaim]
 
@@ -241,8 +243,8 @@ func deleteObject(o *object) {
 	*o = object{life: o.life}
 }
 
-// names returns what the XR is to reference: what was observed, and new names for the rest
-// (composition_functions.go, UpdateResourceRefs: only what is wanted).
+// names returns the new refs of the XR: the observed instances, and new ones for the rest
+// (composition_functions.go, UpdateResourceRefs: desired ones only).
 func (w *world) names(s *state, i instance) set {
 	r := s.inflight[i]
 	var refs set
@@ -250,8 +252,8 @@ func (w *world) names(s *state, i instance) set {
 		if !r.desired.has(n) {
 			continue
 		}
-		found := anew(n)
-		for _, c := range []instance{original(n), anew(n)} {
+		found := recreated(n)
+		for _, c := range []instance{original(n), recreated(n)} {
 			if r.observed.has(c) {
 				found = c
 
@@ -264,7 +266,7 @@ func (w *world) names(s *state, i instance) set {
 	return refs
 }
 
-// apply applies one node, and after the last one says that the XR is reconciled.
+// apply applies one node. After the last it sets the conditions of the XR.
 func (w *world) apply(s *state, i instance, emit func(step)) {
 	r, xr := &s.inflight[i], &s.objects[i]
 	refs := w.names(s, i)
@@ -274,7 +276,7 @@ func (w *world) apply(s *state, i instance, emit func(step)) {
 		}
 		c := original(n)
 		if !refs.has(c) {
-			c = anew(n)
+			c = recreated(n)
 		}
 		r.phase = uint8(applies + n + 1)
 		child := &s.objects[c]
@@ -284,19 +286,19 @@ func (w *world) apply(s *state, i instance, emit func(step)) {
 		case child.controller == 0:
 			child.controller = ownedBy(i, xr.life)
 		default:
-			continue // It is as it should be, or the API server says that it can have one controller only.
+			continue // It is as it should be, or the API server refuses a second controller.
 		}
 		emit(step{label: label{crossplane, "applies", int8(c)}, next: *s})
 
 		return
 	}
-	xr.said, xr.current, xr.ready, xr.finalizer = saysSynced, true, r.ready, true
+	xr.synced, xr.current, xr.ready, xr.finalizer = syncedTrue, true, r.ready, true
 	xr.status = w.gates[nodeOf(i)] == gatedByStatus
 	*r = reconcile{}
 	emit(step{label: label{crossplane, "says that it has reconciled", int8(i)}, next: *s})
 }
 
-// reconcileClaim makes the XR that a claim names if there is none, and else copies the claim's
+// reconcileClaim creates the XR of a claim if it is missing, and otherwise copies the claim's
 // policy to it (crossplane internal/controller/apiextensions/claim, syncer_ssa.go).
 func (w *world) reconcileClaim(s *state, emit func(step)) {
 	next := *s
@@ -305,7 +307,7 @@ func (w *world) reconcileClaim(s *state, emit func(step)) {
 	case !claim.live:
 		return
 	case claim.paused:
-		claim.said, claim.current = saysPaused, true
+		claim.synced, claim.current = syncedPaused, true
 	case !xr.live:
 		*xr = object{live: true, life: xr.life + 1, policy: claim.policy}
 	default:
@@ -314,9 +316,9 @@ func (w *world) reconcileClaim(s *state, emit func(step)) {
 		}
 		if claim.policy != unset && claim.policy != xr.policy {
 			xr.policy = claim.policy
-			w.respecify(xr)
+			w.newGeneration(xr)
 		}
-		claim.said, claim.current = saysSynced, true
+		claim.synced, claim.current = syncedTrue, true
 	}
 	if next != *s {
 		emit(step{label: label{crossplane, "reconciles", theClaim}, next: next})

@@ -1,5 +1,5 @@
-// Package explorer takes the steps of everybody who has a part in a restore, in every order that
-// there is, in worlds that are small enough for that. What the plugin does in them is done by its
-// real code: restoreitem says how an item comes back, and adoption what is next. The others are
-// rules, each with the source that it stands for. docs/explorer.md says what is found.
+// Package explorer runs the steps of all actors of a restore in every order, in small worlds. The
+// plugin's steps are its real code (restoreitem, adoption). The other actors are rules, each with
+// its source. It has tests only. Begin with engine_test.go; docs/explorer.md describes worlds and
+// results.
 package explorer

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A hash stands for a state. That two of some millions of states have the same 128 bits is out of
-// the question.
+// A hash stands for a state. A collision of 128 bits among some millions of states is out of the
+// question.
 type hash [2]uint64
 
-// An exploration is all that can come of a world: breadth first, so that the first way to a damage
-// is a shortest one.
+// An exploration is the set of reachable states of a world. It is breadth first, so the first trace
+// to a damage is a shortest one.
 type exploration struct {
 	*world
 
@@ -21,16 +21,15 @@ type exploration struct {
 	states []state
 	from   []uint32
 	by     []label
-	// edges are pairs of states of which one can follow the other, and ends the states in which all
-	// is as it was and nobody has anything to do.
+	// edges are pairs of states of which the second can follow the first. ends are the states in
+	// which all is as before and no actor has anything to do.
 	edges [][2]uint32
-	// acts are, in a world with a tenant, what happens in one process of the plugin: pairs of
-	// states, and whether the plugin has changed something.
+	// acts are the transitions within one process of the plugin, in a world with a tenant.
 	acts  []act
 	ends  []uint32
 	steps int
 	rests int
-	// found is the first state with each damage.
+	// found has the first state with each damage.
 	found map[damage]uint32
 	took  time.Duration
 }
@@ -53,7 +52,7 @@ func explore(w *world, enough damage) (*exploration, error) {
 		if isIdle(&s, steps) {
 			x.rests++
 			x.note(w.judge(&s), uint32(at))
-			if w.isSound(&s) || w.isNamed(&s) {
+			if w.isSound(&s) || w.isReported(&s) {
 				x.ends = append(x.ends, uint32(at))
 			}
 		}
@@ -66,7 +65,7 @@ func explore(w *world, enough damage) (*exploration, error) {
 	return x, nil
 }
 
-// has reports whether all of some damage was found.
+// has reports whether all of some damages were found.
 func (x *exploration) has(some damage) bool {
 	for d := range damages {
 		if _, ok := x.found[d]; some&d != 0 && !ok {
@@ -79,25 +78,25 @@ func (x *exploration) has(some damage) bool {
 
 func (w *world) successors(s *state, emit func(step)) {
 	tidy := func(t step) {
-		// What has changed since the plugin has looked it can't write (its patches carry the
-		// resource version).
+		// The plugin's patches carry the resource version. It can't write an object that has
+		// changed since it looked.
 		for n, change := range w.plans[t.next.plan] {
-			if t.next.left.has(n) && t.actor != plugin && t.next.objects[change.instance] != s.objects[change.instance] {
-				t.next.left &^= with(n)
+			if t.next.pending.has(n) && t.actor != plugin && t.next.objects[change.instance] != s.objects[change.instance] {
+				t.next.pending &^= with(n)
 			}
 		}
-		if t.next.left == 0 {
+		if t.next.pending == 0 {
 			t.next.plan = 0
 		}
 		w.keepMark(&t)
 		if w.isTenants(int(t.object)) {
 			t.damage &^= harmless
 		}
-		if t.next.struck { // It is judged when nothing moves any more: then it is named.
+		if t.next.holdRemoved { // A final state is judged instead: the plugin reports it then.
 			t.damage &^= harmless | unproven
 		}
 		if t.next.applied {
-			t.damage &^= created // Of what Git has made Crossplane composes what there is not.
+			t.damage &^= created // Crossplane composes what is missing of an XR that comes from Git.
 		}
 		emit(t)
 	}
@@ -136,7 +135,7 @@ func (x *exploration) follow(at uint32, t step) {
 	}
 	for d := range damages {
 		if _, ok := x.found[d]; t.damage&d != 0 && !ok {
-			// The way that led here first may be another, without the damage.
+			// The first trace to this state may be another, without the damage.
 			x.found[d] = uint32(len(x.states))
 			x.states, x.from, x.by = append(x.states, t.next), append(x.from, at), append(x.by, t.label)
 		}
@@ -151,17 +150,17 @@ func (x *exploration) note(some damage, at uint32) {
 	}
 }
 
-// trace is the way to a state.
+// trace returns the steps to a state.
 func (x *exploration) trace(to uint32) []label {
-	var way []label
+	var steps []label
 	for ; to != 0; to = x.from[to] {
-		way = append([]label{x.by[to]}, way...)
+		steps = append([]label{x.by[to]}, steps...)
 	}
 
-	return way
+	return steps
 }
 
-func (x *exploration) tell(to uint32) string {
+func (x *exploration) format(to uint32) string {
 	var b strings.Builder
 	for n, l := range x.trace(to) {
 		fmt.Fprintf(&b, "%3d. %s\n", n+1, l.text(x.world))
@@ -170,8 +169,8 @@ func (x *exploration) tell(to uint32) string {
 	return b.String()
 }
 
-// lost returns a state from which no way leads to an end, if there is one.
-func (x *exploration) lost() (uint32, bool) {
+// deadEnd returns a state from which no trace leads to an end. It returns false if there is none.
+func (x *exploration) deadEnd() (uint32, bool) {
 	before := make([][]uint32, len(x.states))
 	for _, e := range x.edges {
 		before[e[1]] = append(before[e[1]], e[0])

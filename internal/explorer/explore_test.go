@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// most is how many states of one world are looked at.
+// most is the limit of states of one world.
 const most = 10_000_000
 
 var isLarge = flag.Bool("large", false, "explore larger worlds too, which takes longer")
 
-// With the plugin as it is there is no order of steps in which anything is lost, and no state from
-// which nothing leads to an end in which all is as it was.
+// TestExplore checks that the plugin loses nothing in any order of steps, and that every state has
+// a trace to an end in which all is as before.
 func TestExplore(t *testing.T) {
 	t.Parallel()
 	worlds := small()
@@ -34,10 +34,10 @@ func TestExplore(t *testing.T) {
 				t.Errorf("there are more than %d states", most)
 			}
 			for d, at := range x.found {
-				t.Errorf("%s:\n%s", damages[d], x.tell(at))
+				t.Errorf("%s:\n%s", damages[d], x.format(at))
 			}
-			if at, ok := x.lost(); ok {
-				t.Errorf("nothing leads from here to an end in which all is as it was:\n%s", x.tell(at))
+			if at, ok := x.deadEnd(); ok {
+				t.Errorf("nothing leads from here to an end in which all is as it was:\n%s", x.format(at))
 			}
 		})
 	}

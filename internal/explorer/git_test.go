@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// gitSteps are those of whoever applies an XR, or a claim, from Git: once, at any time, what is not
-// there. What is held they leave as it is.
+// gitSteps are the steps of a tool that applies an XR or claim from Git if it is missing, once, at
+// any time. It does not change what is held.
 func (w *world) gitSteps(s *state, emit func(step)) {
 	top := original(0)
 	if w.claimed {
@@ -27,11 +27,11 @@ func (w *world) gitSteps(s *state, emit func(step)) {
 	emit(step{label: label{applier, "applies the manifest of", int8(top)}, next: next})
 }
 
-// restoreLabels are those that Velero writes on what a restore creates.
+// restoreLabels are the labels that Velero writes on what a restore creates.
 func restoreLabels() map[string]string { return map[string]string{xp.LabelRestore: theRestore.Name} }
 
-// takesOver reports whether the plugin gives an XR that somebody has made what it composed, before
-// it has the first of that come back.
+// takesOver reports whether the plugin gives an XR that another writer created its composed
+// resources, before the first of these is restored.
 func (w *world) takesOver(s *state, by instance) bool {
 	if !w.git || !w.isXR(by) || w.noTakeOver {
 		return false
@@ -43,7 +43,7 @@ func (w *world) takesOver(s *state, by instance) bool {
 	}
 	being, whole := w.key.IsBeingTakenOver(w.encode(by, o), w.backup[by])
 
-	return adoption.CanTakeOver(w.encode(by, o)) || being && (!whole || o.said != saysPaused || !o.current)
+	return adoption.CanTakeOver(w.encode(by, o)) || being && (!whole || o.synced != syncedPaused || !o.current)
 }
 
 // takeOver is what the plugin writes then (internal/live/takeover.go, TakeOver).
@@ -59,15 +59,15 @@ func (w *world) takeOver(s *state, by instance, emit func(step)) {
 	}
 	change, err := w.key.TakeOver(live, w.backup[by], adoption.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339)}, restoreLabels())
 	must(err)
-	w.become(o, xptest.Merge(live, change.Patch))
+	w.update(o, xptest.Merge(live, change.Patch))
 	o.refs, o.revision, o.finalizer, o.restored = w.backedUpRefs(by), 1, true, true
-	w.respecify(o)
+	w.newGeneration(o)
 	next.velero.phase = awaitsPause
 	emit(step{label: label{plugin, "takes over", int8(by)}, next: next})
 }
 
-// endTakeOver goes on when Crossplane has seen the pause: it does not write any more then what it
-// was about to when the XR was taken over.
+// endTakeOver goes on when Crossplane has observed the pause. Crossplane does not finish the
+// reconcile then that it had begun before.
 func (w *world) endTakeOver(s *state, by instance, emit func(step)) {
 	next := *s
 	next.velero.phase = considers
@@ -75,27 +75,27 @@ func (w *world) endTakeOver(s *state, by instance, emit func(step)) {
 	switch {
 	case !o.live:
 		emit(step{label: label{plugin, "finds nothing left of", int8(by)}, next: next})
-	case o.paused && (o.said != saysPaused || !o.current):
+	case o.paused && (o.synced != syncedPaused || !o.current):
 	case o.refs == w.backedUpRefs(by):
 		emit(step{label: label{plugin, "has taken over", int8(by)}, next: next})
 	default:
 		live := w.encode(by, *o)
 		if change := w.key.GiveUp(live); change.Patch != nil {
-			w.become(o, xptest.Merge(live, change.Patch))
+			w.update(o, xptest.Merge(live, change.Patch))
 			o.restored = false
 		}
 		emit(step{label: label{plugin, "gives up", int8(by)}, next: next})
 	}
 }
 
-// isGivenUp reports whether an XR that somebody has made has composed anew what it was to compose.
+// isGivenUp reports whether an XR that another writer created has composed new resources.
 func (w *world) isGivenUp(s *state, i instance) bool {
 	return s.applied && s.objects[i].refs&w.backedUpRefs(i) == 0
 }
 
-func (w *world) become(o *object, u *unstructured.Unstructured) { *o = w.decode(u, *o) }
+func (w *world) update(o *object, u *unstructured.Unstructured) { *o = w.decode(u, *o) }
 
-// backedUpRefs are what an XR composes in the backup.
+// backedUpRefs returns what an XR composes in the backup.
 func (w *world) backedUpRefs(i instance) set {
 	var refs set
 	for _, c := range w.children(nodeOf(i)) {
@@ -105,12 +105,13 @@ func (w *world) backedUpRefs(i instance) set {
 	return refs
 }
 
-// What has composed nothing yet ends as if nobody had been first, but only if it is taken over.
+// If another writer creates an XR first, and the plugin takes it over, a restore can end as without
+// that writer.
 func TestExplorerFindsWhatIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, without := range []bool{false, true} {
 		for _, r := range []rules{v120, v23, after7627} {
-			w := flat(r).in(gitFirst, way{"or not taken over", func(w *world) { w.noTakeOver = without }})
+			w := flat(r).vary(gitFirst, variant{"or not taken over", func(w *world) { w.noTakeOver = without }})
 			x, err := explore(w, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +119,7 @@ func TestExplorerFindsWhatIsTakenOver(t *testing.T) {
 			sound := false
 			for _, at := range x.ends {
 				s := &x.states[at]
-				sound = sound || s.applied && s.cloud == w.start().cloud && w.isSound(s) && !w.isNamed(s)
+				sound = sound || s.applied && s.cloud == w.start().cloud && w.isSound(s) && !w.isReported(s)
 			}
 			if sound == without {
 				t.Errorf("%s: that all is as it was though somebody was first can be: %t", w, sound)

@@ -1,7 +1,7 @@
 package explorer
 
-// isIdle reports whether nobody has anything to do but to restore again, to change a Composition or
-// to be killed.
+// isIdle reports whether no actor has anything to do but to restore again, to change a Composition
+// or to be killed.
 func isIdle(s *state, steps []step) bool {
 	if s.velero.at != 0 {
 		return false
@@ -15,15 +15,15 @@ func isIdle(s *state, steps []step) bool {
 	return true
 }
 
-// judge finds the damage of a state in which nothing moves any more.
+// judge returns the damage of a final state.
 func (w *world) judge(s *state) damage {
 	var found damage
-	if w.git && w.isMisowned(s) {
-		found |= misowned
+	if w.git && w.hasWrongOwner(s) {
+		found |= wrongOwner
 	}
-	if w.isNamed(s) {
-		if !s.struck && !s.applied {
-			found |= alarmed
+	if w.isReported(s) {
+		if !s.holdRemoved && !s.applied {
+			found |= falseAlarm
 		}
 
 		return found
@@ -38,9 +38,9 @@ func (w *world) judge(s *state) damage {
 	return found
 }
 
-// isMisowned reports whether something that was restored has a live XR as its controller that does
-// not list it.
-func (w *world) isMisowned(s *state) bool {
+// hasWrongOwner reports whether a restored object has a live XR as its controller that does not list
+// it.
+func (w *world) hasWrongOwner(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
 		if !o.live || !o.restored || o.deleting || o.controller == 0 {
@@ -54,8 +54,8 @@ func (w *world) isMisowned(s *state) bool {
 	return false
 }
 
-// hasOrphans reports whether there is an external resource of the backup that an MR manages and no
-// XR has.
+// hasOrphans reports whether an MR manages an external resource of the backup and no XR lists the
+// MR.
 func (w *world) hasOrphans(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
@@ -76,8 +76,8 @@ func (w *world) hasOrphans(s *state) bool {
 	return false
 }
 
-// isSound reports whether all is as it was before the backup, but what a person has taken out of a
-// Composition that the XR follows, and what is a tenant's who has tried something.
+// isSound reports whether all is as before the backup, except what a user has removed from a
+// Composition that the XR follows, and what belongs to a tenant who attacks.
 func (w *world) isSound(s *state) bool {
 	for n := range w.parent {
 		i := original(n)
@@ -85,7 +85,7 @@ func (w *world) isSound(s *state) bool {
 		if w.isTenants(i) {
 			continue
 		}
-		if s.objects[anew(n)].live {
+		if s.objects[recreated(n)].live {
 			return false
 		}
 		if w.isRemoved(s, n) {

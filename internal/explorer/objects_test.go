@@ -21,7 +21,7 @@ type identified struct {
 	object   object
 }
 
-// encode returns an object as the API server would. Nobody changes what it returns.
+// encode returns an object as the API server has it. No caller changes the result.
 func (w *world) encode(i instance, o object) *unstructured.Unstructured {
 	id := identified{i, o}
 	u := w.encoded[id]
@@ -39,7 +39,7 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 	u.SetResourceVersion("1")
 	u.SetGeneration(2)
 	if w.git {
-		u.SetCreationTimestamp(metav1.NewTime(bornAt(o)))
+		u.SetCreationTimestamp(metav1.NewTime(createdAt(o)))
 	}
 	if o.finalizer {
 		u.SetFinalizers([]string{w.finalizer(i)})
@@ -60,9 +60,9 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 		xptest.Policy(policies[o.policy])(u)
 	}
 	w.compose(u, i, o)
-	w.say(u, o)
+	w.setStatus(u, o)
 	if w.judged {
-		w.manage(u, i, o)
+		w.setManagers(u, i, o)
 	}
 
 	return u
@@ -72,9 +72,9 @@ const updateAutomatic = "Automatic"
 
 var policies = []string{"", updateAutomatic, xp.UpdateManual}
 
-// bare is an object with what never changes.
+// bare returns an object with its constant fields.
 func (w *world) bare(i instance, o *object) *unstructured.Unstructured {
-	name := w.call(i)
+	name := w.nameOf(i)
 	switch {
 	case i == theClaim:
 		return xptest.Claim("o", xptest.OfXR(w.bare(original(0), &object{})))
@@ -116,7 +116,7 @@ func (w *world) bare(i instance, o *object) *unstructured.Unstructured {
 	return u
 }
 
-// compose gives an object its place in the tree.
+// compose sets the refs, labels and owner references of an object.
 func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
 	if w.isXR(i) && o.refs != 0 {
 		var refs []*unstructured.Unstructured
@@ -128,8 +128,8 @@ func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
 		xptest.Refs(refs...)(u)
 	}
 	if i != theClaim && w.parent[nodeOf(i)] >= 0 {
-		xptest.Labelled(xp.LabelComposite, w.call(original(w.root(nodeOf(i)))))(u)
-		xptest.Annotated(xp.AnnotationResourceName, w.call(original(nodeOf(i))))(u)
+		xptest.Labelled(xp.LabelComposite, w.nameOf(original(w.root(nodeOf(i)))))(u)
+		xptest.Annotated(xp.AnnotationResourceName, w.nameOf(original(nodeOf(i))))(u)
 	}
 	if c := o.controller; c != 0 {
 		by := w.bare(c.instance(), &object{})
@@ -139,11 +139,11 @@ func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
 	}
 }
 
-// say writes the status of an object.
-func (w *world) say(u *unstructured.Unstructured, o *object) {
+// setStatus writes the status of an object.
+func (w *world) setStatus(u *unstructured.Unstructured, o *object) {
 	var list []any
-	say := func(condition, status, reason string) {
-		c := map[string]any{"type": condition, "status": status, "reason": reason}
+	condition := func(conditionType, status, reason string) {
+		c := map[string]any{"type": conditionType, "status": status, "reason": reason}
 		if w.rules != v120 {
 			c["observedGeneration"] = int64(1)
 			if o.current {
@@ -152,15 +152,15 @@ func (w *world) say(u *unstructured.Unstructured, o *object) {
 		}
 		list = append(list, c)
 	}
-	switch o.said {
-	case saysPaused:
-		say(xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
-	case saysSynced:
-		say(xp.ConditionSynced, "True", "ReconcileSuccess")
-	case silent:
+	switch o.synced {
+	case syncedPaused:
+		condition(xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
+	case syncedTrue:
+		condition(xp.ConditionSynced, "True", "ReconcileSuccess")
+	case syncedUnset:
 	}
 	if o.ready {
-		say(xp.ConditionReady, "True", "Available")
+		condition(xp.ConditionReady, "True", "Available")
 	}
 	if list != nil {
 		xptest.Field(list, "status", "conditions")(u)
@@ -170,8 +170,8 @@ func (w *world) say(u *unstructured.Unstructured, o *object) {
 	}
 }
 
-// bornAt is when an object was created: before the backup, by a restore, or since.
-func bornAt(o *object) time.Time {
+// createdAt returns when an object was created: before the backup, by a restore, or since.
+func createdAt(o *object) time.Time {
 	switch {
 	case o.life == oldLife:
 		return noon.Add(-2 * time.Hour)
@@ -197,8 +197,8 @@ func uid(i instance, life uint8) types.UID { return types.UID(fmt.Sprint(i, "#",
 
 func revisionName(n node, revision uint8) string { return fmt.Sprint("composition-", n, "-", revision) }
 
-// decode returns what a changed object is, of which was is what it was. It fails if something was
-// changed that is not part of the model.
+// decode returns the model of a changed object, given its model before the change. It fails if the
+// change is not part of the model.
 func (w *world) decode(u *unstructured.Unstructured, was object) object {
 	o := was
 	o.mark, o.paused = w.mark(u.GetAnnotations()[adoption.AnnotationHold]), xp.IsPaused(u)
@@ -231,11 +231,10 @@ func must(err error) {
 	}
 }
 
-// backUp makes the objects that are in the backup, each as its person had it, with the notes that
-// the plugin writes at a backup.
+// backUp builds the objects of the backup, as their users had them, with the plugin's notes.
 func (w *world) backUp() {
 	for n := range w.parent {
-		o := object{live: true, said: saysSynced, current: true, ready: true, finalizer: true}
+		o := object{live: true, synced: syncedTrue, current: true, ready: true, finalizer: true}
 		if p := w.parent[n]; p >= 0 {
 			o.controller = ownedBy(original(p), oldLife)
 		}
@@ -261,6 +260,6 @@ func (w *world) backUp() {
 		xp.SetSavedConditions(w.backup[original(n)], composed)
 	}
 	if w.claimed {
-		w.backup[theClaim] = w.build(theClaim, &object{live: true, said: saysSynced, current: true, ready: true, finalizer: true})
+		w.backup[theClaim] = w.build(theClaim, &object{live: true, synced: syncedTrue, current: true, ready: true, finalizer: true})
 	}
 }

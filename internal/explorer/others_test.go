@@ -1,7 +1,7 @@
 package explorer
 
-// kubernetesSteps are those of the garbage collector: it deletes an object of which all owners are
-// gone or have another UID (kubernetes pkg/controller/garbagecollector/garbagecollector.go,
+// kubernetesSteps are the steps of the garbage collector. It deletes an object whose owners are all
+// gone or have other UIDs (kubernetes pkg/controller/garbagecollector/garbagecollector.go,
 // attemptToDeleteItem).
 func (w *world) kubernetesSteps(s *state, emit func(step)) {
 	for i := range theClaim {
@@ -18,10 +18,10 @@ func (w *world) kubernetesSteps(s *state, emit func(step)) {
 	}
 }
 
-// providerSteps are those of the reconciler of MRs (crossplane-runtime
-// pkg/reconciler/managed/reconciler.go, Reconcile): nothing but the condition if it is paused; else
-// it observes what the external-name names, creates that if there is none, and deletes it before it
-// takes its finalizer off.
+// providerSteps are the steps of the reconciler of MRs (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go, Reconcile). If the MR is paused it writes the condition
+// only. Otherwise it observes the resource of the external-name, creates it if it is missing, and
+// deletes it before it removes its finalizer.
 func (w *world) providerSteps(s *state, emit func(step)) {
 	for i := range theClaim {
 		if w.isXR(i) || !s.objects[i].live {
@@ -32,12 +32,12 @@ func (w *world) providerSteps(s *state, emit func(step)) {
 		verb, harm := "observes", damage(0)
 		switch {
 		case o.paused:
-			verb, o.said, o.current = "notices the pause of", saysPaused, true
+			verb, o.synced, o.current = "notices the pause of", syncedPaused, true
 		case o.deleting:
 			verb, harm = "deletes the external resource of", w.deletion(&next, o)
 			*o = object{life: o.life}
 		case o.external != 0 && s.cloud.has(int(o.external)-1):
-			o.said, o.current, o.ready, o.finalizer = saysSynced, true, true, true
+			o.synced, o.current, o.ready, o.finalizer = syncedTrue, true, true, true
 		default:
 			verb, harm = "creates an external resource for", created
 			if o.external == 0 {
@@ -51,8 +51,8 @@ func (w *world) providerSteps(s *state, emit func(step)) {
 	}
 }
 
-// deletion deletes what an MR names, and reports whether that is damage: a person can have taken it
-// out of the Composition.
+// deletion deletes the external resource of an MR, and returns whether that is damage. It is none
+// if a user has removed the MR from the Composition.
 func (w *world) deletion(s *state, o *object) damage {
 	if o.external == 0 || !s.cloud.has(int(o.external)-1) {
 		return 0
@@ -65,9 +65,9 @@ func (w *world) deletion(s *state, o *object) damage {
 	return 0
 }
 
-// personSteps are those of whoever maintains the Composition: once, at any time, a node is taken
-// out of it. Its revision is the newest from then on: one that Velero restores beside it does not
-// outrank it (restoreitem, Cluster.RaiseRevision).
+// personSteps are the steps of a user who removes a node from a Composition, once, at any time. Its
+// revision is the newest then: a restored one does not outrank it (restoreitem,
+// Cluster.RaiseRevision).
 func (w *world) personSteps(s *state, emit func(step)) {
 	if s.revised != 0 {
 		return

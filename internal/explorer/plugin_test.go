@@ -18,33 +18,33 @@ type view struct {
 	revised   uint8
 }
 
-// A plan is what the plugin writes after it has looked: the objects as they are then.
+// A plan is what the plugin writes after an observation.
 type plan []write
 
-// A write is one of an object. Step is that of the process, if it is on what is the tenant's.
+// A write is the write of one object. step is the number of the step if the object is a tenant's.
 type write struct {
 	instance instance
 	after    object
 	step     set
 }
 
-// What the plugin does but to write.
+// Verbs of the plugin, other than writes.
 const (
 	verbLooks  = "looks"
 	verbKilled = "is killed before it writes"
 	verbEnds   = "ends its poll"
 )
 
-// noon is when everything is observed: what a hold says of time is only said to people.
+// noon is the time of every observation. The times in holds matter to users only.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// pluginSteps are those of a poll (internal/live/poll.go, take): it looks, and then writes one
-// object after another, in any order, as long as each is as it was when it looked. One that is
-// killed has written some of them.
+// pluginSteps are the steps of a poll (internal/live/poll.go, take). It observes, then writes one
+// object after another, in any order, each only if it has not changed since. A killed one has
+// written some.
 func (w *world) pluginSteps(s *state, emit func(step)) {
 	if s.plan != 0 {
 		next := *s
-		next.plan, next.left, next.done = 0, 0, 0
+		next.plan, next.pending, next.done = 0, 0, 0
 		emit(step{label: label{plugin, verbKilled, -1}, next: next})
 		w.write(s, emit)
 
@@ -62,7 +62,7 @@ func (w *world) pluginSteps(s *state, emit func(step)) {
 	next := *s
 	for n, change := range w.plans[id] {
 		if s.done&change.step == 0 {
-			next.plan, next.left = id, next.left|with(n)
+			next.plan, next.pending = id, next.pending|with(n)
 		}
 	}
 	if next.plan != 0 || harm != 0 {
@@ -72,11 +72,11 @@ func (w *world) pluginSteps(s *state, emit func(step)) {
 
 func (w *world) write(s *state, emit func(step)) {
 	for n, change := range w.plans[s.plan] {
-		if !s.left.has(n) {
+		if !s.pending.has(n) {
 			continue
 		}
 		next := *s
-		next.left &^= with(n)
+		next.pending &^= with(n)
 		next.done |= change.step
 		before := &s.objects[change.instance]
 		next.objects[change.instance] = change.after
@@ -95,7 +95,7 @@ func (w *world) write(s *state, emit func(step)) {
 	}
 }
 
-// proven reports whether an XR controls all that it had, but what a person has taken out of its
+// proven reports whether an XR controls all that it had, except what a user has removed from its
 // Composition.
 func (w *world) proven(s *state, i instance) bool {
 	o := &s.objects[i]
@@ -112,8 +112,8 @@ func (w *world) proven(s *state, i instance) bool {
 	return true
 }
 
-// planFor returns the number of the plan for what can be observed, 0 if there is nothing to write,
-// and the damage that is in it.
+// planFor returns the number of the plan for the observable state, 0 if there is nothing to write,
+// and the damage in the plan.
 func (w *world) planFor(s *state) (uint32, damage) {
 	v := view{objects: s.objects, revisions: s.revisions, revised: s.revised}
 	for i := range v.objects {
@@ -123,25 +123,26 @@ func (w *world) planFor(s *state) (uint32, damage) {
 	}
 	id, ok := w.planIDs[v]
 	if ok {
-		return id, w.harms[v]
+		return id, w.planDamage[v]
 	}
-	p, harm := w.think(&v)
+	p, harm := w.computePlan(&v)
 	if len(p) > 0 {
 		id = uint32(len(w.plans))
 		w.plans = append(w.plans, p)
 	}
 	w.planIDs[v] = id
 	if harm != 0 {
-		w.harms[v] = harm
+		w.planDamage[v] = harm
 	}
 
 	return id, harm
 }
 
-// observed returns what the plugin observes, and whom it plans for.
-func (w *world) observed(v *view) (world *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) {
-	world = adoption.NewSnapshot(w.key)
-	world.SetTime(noon)
+// observed returns the plugin's snapshot, the objects that it plans for, and the instance of each
+// object.
+func (w *world) observed(v *view) (snapshot *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) {
+	snapshot = adoption.NewSnapshot(w.key)
+	snapshot.SetTime(noon)
 	refs := []xp.Ref{}
 	instances = map[xp.ID]instance{}
 	for i := range v.objects {
@@ -152,9 +153,9 @@ func (w *world) observed(v *view) (world *adoption.Snapshot, subjects []xp.Ref, 
 		u := w.encode(i, o)
 		instances[xp.RefTo(u).ID()] = i
 		if o.restored {
-			world.AddRestored(u)
+			snapshot.AddRestored(u)
 		} else {
-			world.Add(u)
+			snapshot.Add(u)
 		}
 		if i == theClaim {
 			refs = append(refs, xp.RefTo(u))
@@ -162,32 +163,32 @@ func (w *world) observed(v *view) (world *adoption.Snapshot, subjects []xp.Ref, 
 	}
 	for n := range w.xrs {
 		if v.revisions.has(n) {
-			world.Add(xptest.Revision(revisionName(n, 1), w.backup[original(n)]))
+			snapshot.Add(xptest.Revision(revisionName(n, 1), w.backup[original(n)]))
 		}
 		if int(v.revised) > 0 && w.parent[v.revised-1] == n {
-			world.Add(xptest.Revision(revisionName(n, 2), w.backup[original(n)]))
+			snapshot.Add(xptest.Revision(revisionName(n, 2), w.backup[original(n)]))
 		}
 	}
 	if w.tenants != 0 {
-		w.addBystanders(world)
+		w.addUnrelated(snapshot)
 	}
 	if w.judged {
-		w.inquire(world)
+		w.investigate(snapshot)
 	}
 
-	return world, append(world.Subjects(), refs...), instances
+	return snapshot, append(snapshot.Subjects(), refs...), instances
 }
 
-// think has the plugin plan for all that it observes.
-func (w *world) think(v *view) (p plan, harm damage) {
-	world, subjects, instances := w.observed(v)
+// computePlan runs the plugin's planning for all that it observes.
+func (w *world) computePlan(v *view) (p plan, harm damage) {
+	snapshot, subjects, instances := w.observed(v)
 	changed := map[*unstructured.Unstructured]bool{}
 	for _, r := range subjects {
 		var changes []adoption.Change
 		if w.forced {
-			changes = []adoption.Change{adoption.AssessForce(world, r).Change}
+			changes = []adoption.Change{adoption.AssessForce(snapshot, r).Change}
 		} else {
-			next := adoption.Next(world, r)
+			next := adoption.Next(snapshot, r)
 			if next.Lost {
 				w.losses[*v] = true
 			}
@@ -200,15 +201,15 @@ func (w *world) think(v *view) (p plan, harm damage) {
 			changed[c.Target] = true
 			i, ok := instances[xp.RefTo(c.Target).ID()]
 			if subject := instances[r.ID()]; w.tenants != 0 {
-				harm |= w.harmOf(v, subject, i, ok)
+				harm |= w.damageOf(v, subject, i, ok)
 			}
 			if ok {
 				p = append(p, write{instance: i, after: w.decode(xptest.Merge(c.Target, c.Patch), v.objects[i]), step: w.stepOf(i, c)})
 			}
 		}
 	}
-	if w.tenants != 0 && w.isSwayed(v, world, subjects, instances) {
-		harm |= swayed
+	if w.tenants != 0 && w.isInfluenced(v, snapshot, subjects, instances) {
+		harm |= influenced
 	}
 
 	return p, harm

@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "write the replays anew")
 
-// replays is where test/e2e finds what to play on the real stack.
+// replays is the folder from which test/e2e replays on the real stack.
 const replays = "../../test/e2e/testdata/replays"
 
-// A replay is a way to a damage, as test/e2e reads it.
+// A replay is a trace to a damage, as test/e2e reads it.
 type replay struct {
 	Crossplane string  `json:"crossplane"`
 	Without    string  `json:"mutation"`
@@ -26,27 +26,26 @@ type replay struct {
 	Steps      []frame `json:"steps"`
 }
 
-// A frame is a step with what has become of the object that it is about, and the objects that it
-// has changed.
+// A frame is a step, with the state of its object after it, and the objects that it has changed.
 type frame struct {
 	Actor   actor    `json:"actor"`
 	Verb    string   `json:"verb"`
 	Object  string   `json:"object,omitempty"`
 	Changed []string `json:"changed,omitempty"`
-	// Owner is "live" or "old"; empty if there is none.
+	// Owner is "live" or "old", "" if there is none.
 	Owner  string `json:"owner,omitempty"`
 	Held   bool   `json:"held,omitempty"`
 	Paused bool   `json:"paused,omitempty"`
 }
 
-func (x *exploration) film(to uint32) []frame {
+func (x *exploration) frames(to uint32) []frame {
 	var frames []frame
 	for at := to; at != 0; at = x.from[at] {
 		was, s, l := &x.states[x.from[at]], &x.states[at], x.by[at]
-		f := frame{Actor: l.actor, Verb: l.verb, Object: x.call(int(l.object))}
+		f := frame{Actor: l.actor, Verb: l.verb, Object: x.nameOf(int(l.object))}
 		for i := range s.objects {
 			if s.objects[i] != was.objects[i] {
-				f.Changed = append(f.Changed, x.call(i))
+				f.Changed = append(f.Changed, x.nameOf(i))
 			}
 		}
 		if l.object >= 0 {
@@ -66,16 +65,15 @@ func (x *exploration) film(to uint32) []frame {
 	return frames
 }
 
-// keep checks that what is played on the real stack is what is found now: the first damage that
-// must be found.
-func (b bite) keep(t *testing.T, x *exploration) {
+// compareReplay checks that the stored replay is the trace to the first expected damage.
+func (b mutationCase) compareReplay(t *testing.T, x *exploration) {
 	t.Helper()
 	first := damage(1 << bits.TrailingZeros16(uint16(b.want)))
 	at, ok := x.found[first]
 	if !ok {
 		return
 	}
-	got, err := json.MarshalIndent(replay{b.of.rules.String(), b.name, b.reason, damages[first], x.film(at)}, "", "  ")
+	got, err := json.MarshalIndent(replay{b.of.rules.String(), b.name, b.reason, damages[first], x.frames(at)}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,40 +22,39 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
-// made is what the plugin makes of an item, if it is not left out. Asks says that its status is to
-// come back.
-type made struct {
+// An actionResult is what the plugin's action returns for an item. asks is true if its status is to
+// be restored.
+type actionResult struct {
 	object  object
 	leftOut bool
-	// failed says that it is left out with an error.
+	// failed is true if the action leaves it out with an error.
 	failed bool
-	// told says that a person is told that it is without its owner.
-	told bool
-	asks bool
+	// reported is true if the plugin reports that it comes without its owner.
+	reported bool
+	asks     bool
 }
 
-// A sight is what the plugin looks at when it is asked for an item.
-type sight struct {
+// An actionInput is what the plugin sees when Velero calls it for an item.
+type actionInput struct {
 	item    instance
 	owner   object
 	refused set
 }
 
-// theRestore is the one that has created what a restore has created, and anotherRestore one after
-// that.
+// theRestore has created all restored objects. anotherRestore is a later one.
 var (
 	theRestore     = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"}}
 	anotherRestore = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "tuesday"}}
 )
 
-func quiet() *logrus.Logger {
+func discardLog() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 
 	return log
 }
 
-// A cluster is the one that the plugin's restore actions see: the owner of an item.
+// A cluster is what the plugin's restore actions see: the owner of an item.
 type cluster struct {
 	owner *unstructured.Unstructured
 	key   adoption.Key
@@ -77,7 +76,7 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 
 func (cluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
-// Moved knows of nothing that is elsewhere.
+// Moved returns none.
 func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
 	return nil, nil
 }
@@ -92,7 +91,7 @@ func (cluster) Settings(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
 }
 
-// input is an item as Velero gives it to an action (velero pkg/restore/restore.go,
+// input returns an item as Velero passes it to an action (velero pkg/restore/restore.go,
 // resetMetadataAndStatus).
 func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
 	in := input(original)
@@ -103,7 +102,7 @@ func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemA
 	return in
 }
 
-// input is an item as another restore asks for it.
+// input returns an item as another restore passes it.
 func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
 	u := xptest.With(original, xptest.Without("status"))
 	for _, field := range []string{"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"} {
@@ -113,9 +112,9 @@ func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecut
 	return &velerov.RestoreItemActionExecuteInput{Item: u, ItemFromBackup: original.DeepCopy(), Restore: anotherRestore}
 }
 
-// makeOf has the plugin's action make of an item what is to be created.
-func (w *world) makeOf(s *state, i instance) made {
-	look := sight{item: i, refused: s.velero.refused}
+// resultOf runs the plugin's action on an item.
+func (w *world) resultOf(s *state, i instance) actionResult {
+	look := actionInput{item: i, refused: s.velero.refused}
 	by := w.ownerOf(i)
 	if by >= 0 {
 		look.owner = s.objects[by]
@@ -129,8 +128,7 @@ func (w *world) makeOf(s *state, i instance) made {
 	return m
 }
 
-// ownerOf returns the instance that an item's owner is, or its XR if it is a claim; -1 if there is
-// none.
+// ownerOf returns the instance of an item's owner, or the XR of a claim; -1 if there is none.
 func (w *world) ownerOf(i instance) instance {
 	switch {
 	case i == theClaim:
@@ -142,13 +140,13 @@ func (w *world) ownerOf(i instance) instance {
 	}
 }
 
-func (w *world) execute(look sight, by instance) made {
+func (w *world) execute(look actionInput, by instance) actionResult {
 	c := &cluster{key: w.key}
-	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, quiet())
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog())
 	for n := range w.parent {
 		if look.refused.has(n) && w.parent[n] >= 0 {
-			// One process carries out all of a restore, and remembers what it has left out: what
-			// the XR at work does not list.
+			// One process runs a whole restore, and remembers what it has left out: what the
+			// unpaused XR does not list.
 			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
 			_, err := action.Execute(w.input(w.backup[original(n)]))
 			must(w.mayFail(err))
@@ -162,18 +160,18 @@ func (w *world) execute(look sight, by instance) made {
 	out, err := action.Execute(w.input(item))
 	must(w.mayFail(err))
 	if err != nil {
-		return made{leftOut: true, failed: true}
+		return actionResult{leftOut: true, failed: true}
 	}
 	if out.SkipRestore {
-		return made{leftOut: true, failed: strings.HasPrefix(out.OperationID, "failed: ")}
+		return actionResult{leftOut: true, failed: strings.HasPrefix(out.OperationID, "failed: ")}
 	}
-	told := strings.Contains(out.OperationID, "Restored without an owner")
+	reported := strings.Contains(out.OperationID, "Restored without an owner")
 	u := &unstructured.Unstructured{Object: input(item).Item.UnstructuredContent()}
 	if out.UpdatedItem != nil {
 		u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}
 	w.mutate(u, item)
-	m := made{told: told, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
+	m := actionResult{reported: reported, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
 	m.object = w.decode(u, object{live: true, restored: true, finalizer: true})
 	if look.item != theClaim && !w.isXR(look.item) {
 		m.object.external = uint8(nodeOf(look.item) + 1)
@@ -188,7 +186,7 @@ func (w *world) execute(look sight, by instance) made {
 	return m
 }
 
-// mutate takes out of an item what the plugin has put in, and the time.
+// mutate removes from an item what the mutation removes, and fixes the time.
 func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if w.noHold {
 		must(adoption.RemoveBackedUpHold(u))
@@ -204,12 +202,12 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if h == nil {
 		return
 	}
-	h.Since = noon.Format(time.RFC3339) // The action has a clock, which would make two states of one.
+	h.Since = noon.Format(time.RFC3339) // The action's clock would make two states of one.
 	if w.noStatus {
 		h.Status = nil
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationRestoreStatus)
 	}
-	if w.noWell {
+	if w.noConditions {
 		h.ComposedConditions = make([]xp.TrueConditions, len(h.Refs))
 	}
 	b, err := json.Marshal(h)
@@ -218,10 +216,10 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	must(w.key.Sign(u, u.GetNamespace()))
 }
 
-// arrange finds out in which order Velero restores the items: the actions of an item come before it
-// (velero pkg/restore/restore.go, restoreItem), and resources are restored in the order of the
-// alphabet (getOrderedResources).
-func (w *world) arrange() error {
+// orderItems finds the order in which Velero restores the items. Additional items come before their
+// item (velero pkg/restore/restore.go, restoreItem), resources in alphabetical order
+// (getOrderedResources).
+func (w *world) orderItems() error {
 	items := map[string]instance{}
 	names := func(u *unstructured.Unstructured) string {
 		return xptest.Resource(u) + "/" + u.GetNamespace() + "/" + u.GetName()
@@ -239,7 +237,7 @@ func (w *world) arrange() error {
 	mapper := restoreitem.ResourceMapperFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), w.rules != v120 && gvk.Group != xp.GroupAPIExtensions, nil
 	})
-	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.RequestedItems{}, quiet())
+	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.RequestedItems{}, discardLog())
 	done := map[instance]bool{}
 	var visit func(i instance) error
 	visit = func(i instance) error {
@@ -289,12 +287,12 @@ func (cluster) ConfigMap(context.Context, string, string) (map[string]string, er
 	return nil, nil //nolint:nilnil // There is none.
 }
 
-// TakeOver is not asked: no process here has seen the XR and what that composes (see takeOver).
+// TakeOver is not called: no process here has seen the XR and what it composes (see takeOver).
 func (cluster) TakeOver(
 	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
 
-// CanTakeOver finds nothing: nobody else makes anything here.
+// CanTakeOver returns false: no other writer creates anything here.
 func (cluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

@@ -1,7 +1,7 @@
 package explorer
 
-// A node is the place of an object in a tree, by its number; an instance is one object that fills
-// it: the one from the backup, or one that was made anew.
+// A node is a position in a tree. An instance is one object at a node: the one from the backup, or
+// a recreated one.
 type (
 	node     = int
 	instance = int
@@ -9,29 +9,29 @@ type (
 
 const (
 	maxNodes = 5
-	// maxXRs is how many instances can be XRs: those of the nodes 0 and 1.
+	// maxXRs is the number of instances that can be XRs: those of nodes 0 and 1.
 	maxXRs = 4
-	// theClaim is the instance that is the claim.
+	// theClaim is the instance of the claim.
 	theClaim = 2 * maxNodes
 )
 
 func original(n node) instance { return 2 * n }
 
-func anew(n node) instance { return 2*n + 1 }
+func recreated(n node) instance { return 2*n + 1 }
 
 func nodeOf(i instance) node { return i / 2 }
 
 func isOriginal(i instance) bool { return i%2 == 0 }
 
-// A set of nodes or instances.
+// A set is a set of nodes or instances.
 type set uint16
 
 func (s set) has(i int) bool { return s&(1<<i) != 0 }
 
 func with(i int) set { return 1 << i }
 
-// An owner is an instance and which life of it; 0 is nobody. The first life is the one in the
-// backup, and is over.
+// An owner is an instance with its life; 0 is none. The first life is the one of the backup, which
+// has ended.
 type owner uint16
 
 const oldLife = 0
@@ -42,13 +42,13 @@ func (o owner) instance() instance { return int(o>>8) - 1 }
 
 func (o owner) life() uint8 { return uint8(o) }
 
-type word uint8
+type syncedCondition uint8
 
-// What a controller has said of an object, in its condition Synced.
+// The condition Synced of an object.
 const (
-	silent word = iota
-	saysPaused
-	saysSynced
+	syncedUnset syncedCondition = iota
+	syncedPaused
+	syncedTrue
 )
 
 type policy uint8
@@ -59,83 +59,83 @@ const (
 	manual
 )
 
-// An object is what matters of one. One that is not live has nothing but its life, so that the next
-// one has another.
+// An object is the part of an object that matters. If it is not live, only life is set, so that the
+// next one has another life.
 type object struct {
 	live bool
-	// restored says that Velero created it, and life is what its UID stands for.
+	// restored is true if Velero created it. life stands for its UID.
 	restored bool
 	life     uint8
-	// controller is what its ownerReference says.
+	// controller is the controller of its owner references.
 	controller owner
-	// mark is the plugin's annotation, by its number; 0 is none.
+	// mark is the number of the mark; 0 is none.
 	mark   uint16
 	paused bool
 	policy policy
-	// revision is that of its Composition which an XR runs on: 1 is that of the backup, 2 the
-	// changed one.
+	// revision is the revision of its Composition that an XR uses: 1 from the backup, 2 the changed
+	// one.
 	revision uint8
 	refs     set
-	said     word
-	// current says that this was said of the object as it is, ready that its condition Ready is
-	// True, and status that it has what functions have written.
+	synced   syncedCondition
+	// current is true if synced is about the present generation. ready is the condition Ready.
+	// status is true if it has what functions have written.
 	current, ready, status bool
 	deleting, finalizer    bool
-	// external is what the external-name of an MR names: 0 is nothing.
+	// external is the external-name of an MR; 0 is none.
 	external uint8
 }
 
-// A reconcile is one of an XR that Crossplane is in the middle of; phase 0 is none.
+// A reconcile is a reconcile in progress of an XR; phase 0 is none.
 type reconcile struct {
 	phase uint8
-	// observed are the instances that it has found, and desired the nodes that its functions want.
+	// observed are the instances that it has found, desired the nodes that the functions want.
 	observed, desired set
 	ready             bool
 }
 
-// A restore is what Velero is in the middle of.
+// A restore is the progress of Velero's restores.
 type restore struct {
-	// at is the item, from 1 on; 0 is none. Phase says what is done with it, and made is what the
-	// plugin has made of it, by its number.
+	// at is the number of the item, from 1 on; 0 is none. phase is the phase of the item, result
+	// the number of the plugin's result for it.
 	at, phase uint8
-	made      uint16
+	result    uint16
 	// refused are the nodes that the plugin has left out.
 	refused set
-	// clean says that it was not killed and nothing was refused by the API server, polled that the
-	// plugin's operations of some restore are polled, and whole that all items of one were
-	// restored.
+	// clean is true if it was not killed and the API server refused nothing. polled is true if
+	// Velero polls the operations of some restore. whole is true if some restore has restored all
+	// its items.
 	clean, polled, whole bool
 }
 
-// A state is everything that there is.
+// A state is the state of a whole world.
 type state struct {
 	objects  [2*maxNodes + 1]object
 	inflight [maxXRs]reconcile
-	// plan is what the plugin is about to write, by its number, and left which parts of it were not
-	// yet and can be.
-	plan   uint32
-	left   set
-	velero restore
-	// revised is 1 + the node that a person has taken out of its Composition; 0 is none. revisions
-	// are the XRs' nodes of which the backup's revision is there, taken those of which its
-	// Composition controls that.
+	// plan is the number of the plan that the plugin is about to write, pending the parts that it
+	// has not written and still can.
+	plan    uint32
+	pending set
+	velero  restore
+	// revised is 1 + the node that a user has removed from its Composition; 0 is none. revisions
+	// are the nodes of XRs whose revision from the backup is live, taken those whose Composition
+	// controls it.
 	revised          uint8
 	revisions, taken set
 	// cloud are the external resources: those of the backup by their node, others by 5 + the
-	// instance that made it.
+	// instance that created it.
 	cloud set
-	// kept are the marks of the plugin that the tenant has seen, by their number, and done the
-	// steps on what is the tenant's that the plugin's process has taken.
-	kept, done set
-	// struck says that somebody has taken a hold off, and named that an item has failed because of
-	// that.
-	struck, named bool
-	// applied says that somebody was first with what a restore was to bring back, and told that
-	// something is said to have come back without its owner.
-	applied, told bool
+	// seenMarks are the numbers of the plugin's marks that the tenant has seen. done are the steps
+	// on the tenant's objects that the plugin's process has taken.
+	seenMarks, done set
+	// holdRemoved is true if another writer has removed a hold. reported is true if an item has
+	// failed because of that.
+	holdRemoved, reported bool
+	// applied is true if another writer has created an object before the restore. ownerReported is
+	// true if the plugin reports an item without its owner.
+	applied, ownerReported bool
 }
 
-// An actor is who takes a step.
+// An actor takes steps.
 type actor string
 
 const (
@@ -149,7 +149,7 @@ const (
 	applier    actor = "applier"
 )
 
-// A label says what a step is.
+// A label describes a step.
 type label struct {
 	actor actor
 	verb  string
@@ -157,7 +157,7 @@ type label struct {
 	object int8
 }
 
-// A damage is what must never be.
+// A damage is a violation of a promise.
 type damage uint16
 
 const (
@@ -168,31 +168,31 @@ const (
 	unproven
 	orphaned
 	unsettled
-	believed
-	seized
-	swayed
+	trustedForgery
+	changedOthers
+	influenced
 	endless
-	alarmed
-	misowned
+	falseAlarm
+	wrongOwner
 )
 
 var damages = map[damage]string{
-	created:   "an external resource is created for one that there is (P1)",
-	deleted:   "an external resource is deleted (P1)",
-	early:     "a change of a Composition acts on what is not adopted (P4)",
-	stale:     "an owner reference has a UID that is not alive (P3)",
-	unproven:  "an XR is released that does not control what it composed (P2)",
-	orphaned:  "an external resource is there and no XR has it (P2)",
-	unsettled: "nothing moves any more, and it is not as it was (P5, P6)",
-	believed:  "something is changed on the word of a mark that a tenant has forged",
-	seized:    "a plan for a tenant's tree changes what is not the tenant's",
-	swayed:    "the plan for somebody else's tree is another because of what a tenant has written",
-	alarmed:   "an XR is said to have lost something, of which nobody has taken the hold off",
-	misowned:  "what is restored is owned by a live XR that does not list it",
-	endless:   "one process of the plugin and a tenant undo each other's steps without end",
+	created:        "an external resource is created for one that there is (P1)",
+	deleted:        "an external resource is deleted (P1)",
+	early:          "a change of a Composition acts on what is not adopted (P4)",
+	stale:          "an owner reference has a UID that is not alive (P3)",
+	unproven:       "an XR is released that does not control what it composed (P2)",
+	orphaned:       "an external resource is there and no XR has it (P2)",
+	unsettled:      "nothing moves any more, and it is not as it was (P5, P6)",
+	trustedForgery: "something is changed on the word of a mark that a tenant has forged",
+	changedOthers:  "a plan for a tenant's tree changes what is not the tenant's",
+	influenced:     "the plan for somebody else's tree is another because of what a tenant has written",
+	falseAlarm:     "an XR is said to have lost something, of which nobody has taken the hold off",
+	wrongOwner:     "what is restored is owned by a live XR that does not list it",
+	endless:        "one process of the plugin and a tenant undo each other's steps without end",
 }
 
-// A step is one that can be taken, and what comes of it.
+// A step is a possible step and its result.
 type step struct {
 	label
 	next   state

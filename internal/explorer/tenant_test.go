@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// isTenants reports whether an instance is of the tenant's tree.
+// isTenants reports whether an instance is in the tenant's tree.
 func (w *world) isTenants(i instance) bool {
 	if i == theClaim {
 		return w.tenants != 0
@@ -21,41 +21,41 @@ func (w *world) isTenants(i instance) bool {
 	return i >= 0 && w.tenants.has(nodeOf(i))
 }
 
-// bystanders are what nothing controls and the tenant's mark names: what nobody has restored, what
-// a restore has brought back, and what no namespace is around.
-func bystanders() []*unstructured.Unstructured {
+// unrelated are objects without a controller that the tenant's mark names: one that no restore has
+// created, one that a restore has, and one outside of all namespaces.
+func unrelated() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		xptest.Object("v1", "ResourceQuota", xptest.Namespace, "limits"), xptest.Object("v1", "ConfigMap", xptest.Namespace, "settings"),
 		xptest.Object("v1", "Namespace", "", "team-b"),
 	}
 }
 
-// addBystanders adds them to what the plugin observes. To one that is gullible they are all that
-// makes an object the tenant's XR's own.
-func (w *world) addBystanders(world *adoption.Snapshot) {
-	xr := world.Get(xp.RefTo(w.backup[original(0)]))
-	if w.gullible && xr != nil {
-		xr = xptest.With(xr, xptest.Refs(bystanders()...))
-		world.AddRestored(xr)
+// addUnrelated adds them to what the plugin observes. If the mutation accepts any resource, they
+// look as much like the XR's own as they can.
+func (w *world) addUnrelated(snapshot *adoption.Snapshot) {
+	xr := snapshot.Get(xp.RefTo(w.backup[original(0)]))
+	if w.acceptAny && xr != nil {
+		xr = xptest.With(xr, xptest.Refs(unrelated()...))
+		snapshot.AddRestored(xr)
 	}
-	for n, u := range bystanders() {
+	for n, u := range unrelated() {
 		switch {
-		case w.gullible:
-			world.AddRestored(xptest.With(u, xptest.Labelled(xp.LabelComposite, w.call(original(0)))))
+		case w.acceptAny:
+			snapshot.AddRestored(xptest.With(u, xptest.Labelled(xp.LabelComposite, w.nameOf(original(0)))))
 		case n == 1:
-			world.AddRestored(u)
+			snapshot.AddRestored(u)
 		default:
-			world.Add(u)
+			snapshot.Add(u)
 		}
 	}
 }
 
-// forge returns the mark that the tenant makes: as if a person had paused the XR, which has the
-// plugin write owners, and of what is not the tenant's.
+// forge returns the mark that the tenant makes. By it a user had paused the XR, which makes the
+// plugin write owners, and it names objects of others.
 func (w *world) forge() string {
 	yes := "true"
 	h := adoption.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339), Reason: "forged", Paused: &yes}
-	for _, u := range bystanders() {
+	for _, u := range unrelated() {
 		h.Refs = append(h.Refs, xp.RefTo(u))
 	}
 	for n := range w.parent {
@@ -78,9 +78,9 @@ func (w *world) reach() instance {
 	return original(0)
 }
 
-// tenantSteps are those of whoever may write the annotations and labels of one XR, or of its claim:
-// at any time, and again and again. A mark that the plugin has once written on it can be kept, and
-// put back.
+// tenantSteps are the steps of a tenant who may write annotations and labels of one XR, or of its
+// claim, at any time and any number of times. The tenant can keep a mark that the plugin has
+// written there, and put it back.
 func (w *world) tenantSteps(s *state, emit func(step)) {
 	i := w.reach()
 	if w.tenants == 0 || !s.objects[i].live {
@@ -96,7 +96,7 @@ func (w *world) tenantSteps(s *state, emit func(step)) {
 	write("forges a mark on", func(o *object) { o.mark = w.forgery })
 	write("removes the mark of", func(o *object) { o.mark = 0 })
 	for m := range w.marks {
-		if s.kept.has(m) {
+		if s.seenMarks.has(m) {
 			write("puts back a mark of", func(o *object) { o.mark = uint16(m) })
 		}
 	}
@@ -109,10 +109,10 @@ func (w *world) tenantSteps(s *state, emit func(step)) {
 	write("takes the label off", func(o *object) { o.restored = false })
 }
 
-// harmless is the damage that a tenant may do to what is the tenant's own.
+// harmless are the damages that a tenant may do to the tenant's own tree.
 const harmless = created | deleted | early
 
-// keepMark has the tenant keep the mark that a step has left.
+// keepMark gives the tenant the mark that a step has left.
 func (w *world) keepMark(t *step) {
 	if w.tenants == 0 {
 		return
@@ -121,26 +121,26 @@ func (w *world) keepMark(t *step) {
 		if m >= 16 {
 			panic("there are more marks than a set has room for")
 		}
-		t.next.kept |= with(int(m))
+		t.next.seenMarks |= with(int(m))
 	}
 }
 
-// harmOf tells what is wrong with a plan for a subject that changes an instance, or, if ok is
-// false, what is nobody's.
-func (w *world) harmOf(v *view, subject, i instance, ok bool) (harm damage) {
+// damageOf returns the damage of a plan for a subject that changes an instance. ok is false for an
+// object outside of all trees.
+func (w *world) damageOf(v *view, subject, i instance, ok bool) (harm damage) {
 	if !ok || w.isTenants(subject) != w.isTenants(i) {
-		harm = seized
+		harm = changedOthers
 	}
 	if v.objects[subject].mark == w.forgery || ok && v.objects[i].mark == w.forgery {
-		harm |= believed
+		harm |= trustedForgery
 	}
 
 	return harm
 }
 
-// stepOf returns the number of a step on what is the tenant's, as internal/live, once.go, tells
-// them from one another: the hold of an object is lifted once in a process, and so is any other
-// step taken.
+// stepOf returns the number of a step on the tenant's objects. It distinguishes them as
+// internal/live, once.go: a process lifts the hold of an object once, and takes any other step
+// once.
 func (w *world) stepOf(i instance, c adoption.Change) set {
 	if w.noOnce || !w.isTenants(i) {
 		return 0
@@ -162,9 +162,9 @@ func (w *world) stepOf(i instance, c adoption.Change) set {
 	return with(id)
 }
 
-// isSwayed reports whether a plan for what is not the tenant's would be another if there were
-// nothing of the tenant's: it would change something else, wait for something else, or fail.
-func (w *world) isSwayed(v *view, world *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) bool {
+// isInfluenced reports whether the plan for another's tree differs from the plan without the
+// tenant's objects: in its writes, its wait or its failure.
+func (w *world) isInfluenced(v *view, snapshot *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) bool {
 	without := *v
 	for i := range without.objects {
 		if w.isTenants(i) {
@@ -176,7 +176,7 @@ func (w *world) isSwayed(v *view, world *adoption.Snapshot, subjects []xp.Ref, i
 		if w.isTenants(instances[r.ID()]) {
 			continue
 		}
-		if !reflect.DeepEqual(adoption.Next(alone, r), adoption.Next(world, r)) {
+		if !reflect.DeepEqual(adoption.Next(alone, r), adoption.Next(snapshot, r)) {
 			return true
 		}
 	}
@@ -184,14 +184,14 @@ func (w *world) isSwayed(v *view, world *adoption.Snapshot, subjects []xp.Ref, i
 	return false
 }
 
-// An act is a step in one process of the plugin.
+// An act is a transition within one process of the plugin.
 type act struct {
 	from, to uint32
 	changes  bool
 }
 
-// livelock returns a state from which a way leads back to it on which one process of the plugin
-// changes something, if there is one. It finds the strongly connected components (Tarjan).
+// livelock returns a state on a cycle in which one process of the plugin changes something. It
+// returns false if there is none. It finds the strongly connected components (Tarjan).
 func (x *exploration) livelock() (uint32, bool) {
 	if x.acts == nil {
 		return 0, false

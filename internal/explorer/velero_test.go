@@ -1,6 +1,6 @@
 package explorer
 
-// What Velero does with an item, one after the other.
+// Phases of an item in Velero.
 const (
 	considers = iota
 	creates
@@ -8,17 +8,17 @@ const (
 	awaitsPause
 )
 
-// veleroSteps are those of restores, one item at a time (velero pkg/restore/restore.go,
-// restoreItem): the actions are asked, the item is created unless it exists, and its status is
-// written if that is asked for. Velero can be killed at any time, fails such a restore when it
-// starts again (pkg/cmd/server/server.go, markInProgressRestoresFailed) and never polls its
-// operations; a person can restore again, any number of times.
+// veleroSteps are the steps of restores, one item at a time (velero pkg/restore/restore.go,
+// restoreItem): Velero calls the actions, creates the item unless it exists, and writes its status
+// if an action wants that. Velero can be killed at any time. When it starts again, it fails such a
+// restore (pkg/cmd/server/server.go, markInProgressRestoresFailed) and never polls its operations.
+// A user can restore again, any number of times.
 func (w *world) veleroSteps(s *state, emit func(step)) {
 	v := &s.velero
 	if v.at == 0 {
 		next := *s
 		next.velero.clean = true
-		w.goOn(&next)
+		w.nextItem(&next)
 		emit(step{label: label{velero, "begins a restore", -1}, next: next})
 
 		return
@@ -43,20 +43,20 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 	case writesStatus:
 		next := *s
 		if o := &next.objects[i]; o.live {
-			// All of it, whatever was said meanwhile (retry.RetryOnConflict). That it was said of
-			// this very generation is a coincidence, and can be.
-			o.said, o.current, o.ready, o.status = saysSynced, true, true, w.gates[nodeOf(i)] == gatedByStatus
+			// It writes all of it, whatever another writer has written meanwhile
+			// (retry.RetryOnConflict). By chance the observedGeneration is the current one.
+			o.synced, o.current, o.ready, o.status = syncedTrue, true, true, w.gates[nodeOf(i)] == gatedByStatus
 		}
-		w.goOn(&next)
+		w.nextItem(&next)
 		emit(step{label: label{velero, "restores the status of", int8(i)}, next: next})
 	}
 }
 
-// goOn has Velero go on with the next item. After the last one its operations are polled
+// nextItem goes on with the next item. After the last, Velero polls the operations
 // (pkg/controller/restore_controller.go).
-func (w *world) goOn(s *state) {
+func (w *world) nextItem(s *state) {
 	v := &s.velero
-	v.phase, v.made = considers, 0
+	v.phase, v.result = considers, 0
 	for v.at++; int(v.at) <= len(w.order); v.at++ {
 		if i := w.order[v.at-1]; w.fine || !w.exists(s, i) || w.lacksStatus(s, i) {
 			return
@@ -65,7 +65,7 @@ func (w *world) goOn(s *state) {
 	s.velero = restore{polled: true, whole: v.whole || v.clean}
 }
 
-// exists reports whether Velero finds that there is an item.
+// exists reports whether Velero finds an item live.
 func (w *world) exists(s *state, i instance) bool {
 	if i < 0 {
 		return s.revisions.has(-1 - i)
@@ -75,7 +75,7 @@ func (w *world) exists(s *state, i instance) bool {
 }
 
 // lacksStatus reports whether an earlier restore has created a held XR and was killed before it
-// wrote the status: the plugin does then (restoreitem, Adopt.returnStatus).
+// wrote the status. The plugin writes it then (restoreitem, Adopt.returnStatus).
 func (w *world) lacksStatus(s *state, i instance) bool {
 	return w.isXR(i) && w.gates[nodeOf(i)] == gatedByStatus && !w.noStatus && s.objects[i].live && s.objects[i].mark != 0 && !s.objects[i].status
 }
@@ -86,7 +86,7 @@ func (w *world) restoreRevision(s *state, n node, emit func(step)) {
 	if !w.fine {
 		next.taken |= with(n)
 	}
-	w.goOn(&next)
+	w.nextItem(&next)
 	emit(step{label: label{velero, "restores the revision of the Composition of", int8(original(n))}, next: next})
 }
 
@@ -94,14 +94,14 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 	next := *s
 	if o := &next.objects[i]; w.lacksStatus(s, i) {
 		o.status = true
-		w.goOn(&next)
+		w.nextItem(&next)
 		emit(step{label: label{plugin, "restores the status of", int8(i)}, next: next})
 
 		return
 	}
 	if w.exists(s, i) {
-		// It is as good as certain that it still does when Velero looks, moments later.
-		w.goOn(&next)
+		// It almost certainly still exists when Velero looks, moments later.
+		w.nextItem(&next)
 		emit(step{label: label{velero, "finds that there is", int8(i)}, next: next})
 
 		return
@@ -114,23 +114,23 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 
 		return
 	}
-	m := w.makeOf(s, i)
+	m := w.resultOf(s, i)
 	if m.leftOut {
 		next.velero.refused |= with(nodeOf(i))
 		if m.failed {
-			next.velero.clean, next.named = false, true
+			next.velero.clean, next.reported = false, true
 		}
-		w.goOn(&next)
+		w.nextItem(&next)
 		emit(step{label: label{velero, "leaves out", int8(i)}, next: next})
 
 		return
 	}
-	id, ok := w.madeIDs[m]
+	id, ok := w.resultIDs[m]
 	if !ok {
-		id = uint16(len(w.made))
-		w.made, w.madeIDs[m] = append(w.made, m), id
+		id = uint16(len(w.results))
+		w.results, w.resultIDs[m] = append(w.results, m), id
 	}
-	next.velero.phase, next.velero.made = creates, id
+	next.velero.phase, next.velero.result = creates, id
 	var harm damage
 	if c := m.object.controller; c != 0 {
 		if o := &s.objects[c.instance()]; !o.live || o.life != c.life() {
@@ -148,11 +148,10 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 	})
 }
 
-// isVanishing reports whether Velero comes to an item in the very moment in which Crossplane
-// deletes it, because a person has taken it out of a Composition: it is gone and still listed, or
-// what composed it was there when the same restore came to that, and is gone since. What comes back
-// then is nobody's, and stays held; only a world that is open has that, since there is no end then
-// in which all is as it was.
+// isVanishing reports whether Velero comes to an item while Crossplane deletes it, after a user has
+// removed it from a Composition. Either it is gone and still listed, or its XR was live when this
+// restore came to the XR, and is gone since. The restored object then has no owner and stays held.
+// Only an open world has that, since it has no end in which all is as before.
 func (w *world) isVanishing(s *state, i instance) bool {
 	by := w.ownerOf(i)
 	if i == theClaim || by < 0 || !w.isRemoved(s, nodeOf(i)) {
@@ -164,16 +163,16 @@ func (w *world) isVanishing(s *state, i instance) bool {
 }
 
 func (w *world) create(s *state, i instance, emit func(step)) {
-	m := w.made[s.velero.made]
+	m := w.results[s.velero.result]
 	next := *s
 	if s.objects[i].live {
-		w.goOn(&next)
+		w.nextItem(&next)
 		emit(step{label: label{velero, "finds that there is", int8(i)}, next: next})
 
 		return
 	}
 	failed := next
-	w.goOn(&failed)
+	w.nextItem(&failed)
 	failed.velero.clean = false
 	if failed.velero.at == 0 {
 		failed.velero.whole = s.velero.whole
@@ -182,11 +181,11 @@ func (w *world) create(s *state, i instance, emit func(step)) {
 
 	o := m.object
 	o.life = s.objects[i].life + 1
-	next.objects[i], next.told = o, s.told || w.git && m.told
+	next.objects[i], next.ownerReported = o, s.ownerReported || w.git && m.reported
 	if m.asks {
 		next.velero.phase = writesStatus
 	} else {
-		w.goOn(&next)
+		w.nextItem(&next)
 	}
 	emit(step{label: label{velero, "creates", int8(i)}, next: next})
 }

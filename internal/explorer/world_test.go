@@ -11,17 +11,17 @@ import (
 
 type rules uint8
 
-// The versions of Crossplane of which the rules differ.
+// The versions of Crossplane whose rules differ.
 const (
 	v120 rules = iota
 	v23
-	// after7627 is v2.3 with crossplane PR #7627, of which the tag v2.4.0 is the first.
+	// after7627 is v2.3 with crossplane PR #7627, whose first tag is v2.4.0.
 	after7627
 )
 
 func (r rules) String() string { return [...]string{"v1.20", "v2.3", "after-7627"}[r] }
 
-// A gate has a function compose a node only under a condition.
+// A gate makes a function compose a node only under a condition.
 type gate uint8
 
 const (
@@ -29,29 +29,30 @@ const (
 	// gatedByReady waits until the first node that the XR composes is Ready, as function-sequencer
 	// does.
 	gatedByReady
-	// gatedByStatus looks for what functions have written on the XR's status before.
+	// gatedByStatus needs what functions have written on the XR's status before.
 	gatedByStatus
 )
 
-// A mutation is what is taken out of the plugin, so that there is damage to be found.
+// A mutation is what is removed from the plugin, to cause damage.
 type mutation struct {
 	name string
-	// noHold has everything come back without its hold, noOwners without owners, and oldUIDs with
-	// the owners of the backup.
+	// noHold restores without holds, noOwners without owners, oldUIDs with the owners of the
+	// backup.
 	noHold, noOwners, oldUIDs bool
-	// reversed has Velero restore items in the opposite order.
+	// reversed makes Velero restore items in the opposite order.
 	reversed bool
-	// forced lifts holds before anything is adopted, that of a tree's root first.
+	// forced lifts holds before adoption, the root's first.
 	forced bool
-	// noStatus has no status come back and nobody wait for it, and noWell has nobody wait for what
-	// is composed to be as well as it was.
-	noStatus, noWell bool
-	// unverified has any mark count, and gullible anything be an XR's own that nothing controls.
-	unverified, gullible bool
-	// copied has Crossplane copy a claim's mark to its XR, and noOnce has a process take a step as
-	// often as somebody undoes it.
+	// noStatus restores no status and does not wait for it. noConditions does not wait for the
+	// conditions of composed resources.
+	noStatus, noConditions bool
+	// unverified accepts any mark. acceptAny accepts any resource without a controller as an XR's
+	// own.
+	unverified, acceptAny bool
+	// copied makes Crossplane copy a claim's mark to its XR. noOnce makes a process repeat a step
+	// as often as another writer undoes it.
 	copied, noOnce bool
-	// noTakeOver leaves what somebody has made before a restore as it is.
+	// noTakeOver does not take over what another writer has created.
 	noTakeOver bool
 }
 
@@ -61,56 +62,57 @@ type world struct {
 
 	name  string
 	rules rules
-	// parent of each node; -1 is none. The nodes 0 and 1 can be XRs, and the others are MRs.
+	// parent has the parent of each node, -1 for none. Nodes 0 and 1 can be XRs, the others are
+	// MRs.
 	parent []node
 	xrs    int
-	// claimed says that the root is that of a claim.
+	// claimed is true if the root has a claim.
 	claimed bool
-	// gates are those of the last node that each XR composes.
+	// gates are the gates of the last node that each XR composes.
 	gates [2]gate
-	// publishes are the nodes that publish connection details, and removable those that a person
-	// can take out of a Composition.
+	// publishes are the nodes that publish connection details, removable those that a user can
+	// remove from a Composition.
 	publishes, removable set
-	// manual are the XRs that a person has pinned, and paused those that a person has paused.
+	// manual are the XRs that a user has pinned, paused those that a user has paused.
 	manual, paused set
-	// idle has Crossplane reconcile also what it finds as it should be.
+	// idle includes reconciles that change nothing.
 	idle bool
-	// fine takes the steps of Velero apart that are moments from each other.
+	// fine separates the steps of Velero that are moments apart.
 	fine bool
-	// tenants are the nodes of the tree of a tenant who does what can be done with annotations. If
-	// there is a claim it is that tenant's.
+	// tenants are the nodes of the tree of a tenant who attacks with annotations. A claim is this
+	// tenant's.
 	tenants set
-	// labels has the tenant also change the label that says which restore an object is from.
+	// labels lets the tenant change the label of the restore.
 	labels bool
-	// open has Velero restore what Crossplane is deleting at that moment.
+	// open lets Velero restore what Crossplane is deleting at that moment.
 	open bool
-	// judged has what is not held be judged, also what the plugin has released itself, and applied
-	// has somebody take holds off.
+	// judged judges what is not held, even if the plugin has released it. applied lets another
+	// writer remove holds.
 	judged, applied bool
-	// often has somebody take holds off any number of times, and not once.
+	// often lets it do so any number of times.
 	often bool
-	// git has somebody apply the manifest of an XR, or of a claim, that is not there.
+	// git lets another writer apply the manifest of a missing XR or claim.
 	git bool
 
-	backup  [theClaim + 1]*unstructured.Unstructured
-	order   []instance // What Velero restores, in its order; -1 - node is the revision of an XR's Composition.
-	marks   []string
-	markIDs map[string]uint16
-	made    []made
-	madeIDs map[made]uint16
-	plans   []plan
-	planIDs map[view]uint32
-	// harms is the damage in plans, also in those that change nothing, and stepIDs numbers the
-	// steps on what is the tenant's.
-	harms map[view]damage
-	// losses are the views in which the plugin names a loss.
+	backup    [theClaim + 1]*unstructured.Unstructured
+	order     []instance // What Velero restores, in its order. -1 - node is the revision of an XR's Composition.
+	marks     []string
+	markIDs   map[string]uint16
+	results   []actionResult
+	resultIDs map[actionResult]uint16
+	plans     []plan
+	planIDs   map[view]uint32
+	// planDamage is the damage in plans, including those that change nothing. stepIDs numbers the
+	// steps on the tenant's objects.
+	planDamage map[view]damage
+	// losses are the views in which the plugin reports a loss.
 	losses  map[view]bool
 	stepIDs map[string]int
-	// forgery is the mark that the tenant has made, by its number.
+	// forgery is the number of the tenant's mark.
 	forgery uint16
 	key     adoption.Key
 	encoded map[identified]*unstructured.Unstructured
-	seen    map[sight]made
+	seen    map[actionInput]actionResult
 }
 
 func (w *world) String() string { return w.name + " " + w.rules.String() }
@@ -128,7 +130,7 @@ func (w *world) children(n node) []node {
 	return c
 }
 
-// has reports whether the node is in the tree below another, or is it.
+// isBelow reports whether a node is top or below it.
 func (w *world) isBelow(n, top node) bool {
 	for ; n >= 0; n = w.parent[n] {
 		if n == top {
@@ -139,7 +141,7 @@ func (w *world) isBelow(n, top node) bool {
 	return false
 }
 
-// root returns the node at the top of the tree that a node is in.
+// root returns the root of a node's tree.
 func (w *world) root(n node) node {
 	for w.parent[n] >= 0 {
 		n = w.parent[n]
@@ -148,8 +150,8 @@ func (w *world) root(n node) node {
 	return n
 }
 
-// isRemoved reports whether a node is not to be any more, because a person has taken it, or
-// something above it, out of a Composition that its XR follows.
+// isRemoved reports whether a user has removed a node, or one above it, from a Composition that its
+// XR follows.
 func (w *world) isRemoved(s *state, n node) bool {
 	if s.revised == 0 {
 		return false
@@ -159,7 +161,7 @@ func (w *world) isRemoved(s *state, n node) bool {
 	return w.isBelow(n, top) && !w.manual.has(w.parent[top]) && !w.paused.has(w.parent[top])
 }
 
-func (w *world) call(i int) string {
+func (w *world) nameOf(i int) string {
 	switch {
 	case i == theClaim:
 		return "claim"
@@ -178,16 +180,16 @@ func (w *world) call(i int) string {
 }
 
 func (l label) text(w *world) string {
-	return fmt.Sprintf("%-10s %s %s", l.actor, l.verb, w.call(int(l.object)))
+	return fmt.Sprintf("%-10s %s %s", l.actor, l.verb, w.nameOf(int(l.object)))
 }
 
-// init prepares what is remembered of a world.
+// init prepares the caches of a world.
 func (w *world) init() error {
 	w.marks, w.markIDs = []string{""}, map[string]uint16{"": 0}
-	w.made, w.madeIDs = []made{{}}, map[made]uint16{{}: 0}
-	w.plans, w.planIDs, w.harms, w.stepIDs = []plan{{}}, map[view]uint32{}, map[view]damage{}, map[string]int{}
+	w.results, w.resultIDs = []actionResult{{}}, map[actionResult]uint16{{}: 0}
+	w.plans, w.planIDs, w.planDamage, w.stepIDs = []plan{{}}, map[view]uint32{}, map[view]damage{}, map[string]int{}
 	w.losses = map[view]bool{}
-	w.encoded, w.seen = map[identified]*unstructured.Unstructured{}, map[sight]made{}
+	w.encoded, w.seen = map[identified]*unstructured.Unstructured{}, map[actionInput]actionResult{}
 	if w.tenants != 0 {
 		w.forgery = w.mark(w.forge())
 		if !w.unverified {
@@ -196,11 +198,11 @@ func (w *world) init() error {
 	}
 	w.backUp()
 
-	return w.arrange()
+	return w.orderItems()
 }
 
-// start is the world before the first restore: the control plane is there, and the external
-// resources are.
+// start returns the state before the first restore: the control plane and the external resources
+// are live.
 func (w *world) start() state {
 	var s state
 	for n := range w.parent {

@@ -13,18 +13,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Archive is what is in a backup.
+// An Archive is the content of a backup.
 type Archive struct {
-	Of   *velerov1.Backup
-	Said *Record
-	// Order is that in which the items were stored.
+	Of     *velerov1.Backup
+	Record *Record
+	// Order is the order in which the items were stored.
 	Order []xp.Item
 	Items map[xp.Item]*unstructured.Unstructured
-	// Failed are the items that the action could not back up.
+	// Failed are the items for which an action has failed.
 	Failed map[xp.Item]error
 }
 
-// A backup is one while it is taken.
+// A backup is a backup in progress.
 type backup struct {
 	*Archive
 
@@ -38,21 +38,21 @@ type backup struct {
 }
 
 // BackUp takes a backup as Velero does (velero pkg/backup, item_collector.go and
-// item_backupper.go), with its items in a random order.
+// item_backupper.go), with the items in random order.
 func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *Archive {
-	a := &Archive{Of: of, Said: &Record{swallow: defect.Swallow}, Items: map[xp.Item]*unstructured.Unstructured{}, Failed: map[xp.Item]error{}}
+	a := &Archive{Of: of, Record: &Record{drop: defect.DropLine}, Items: map[xp.Item]*unstructured.Unstructured{}, Failed: map[xp.Item]error{}}
 	source := f.source()
 	links := backupitem.NewResolver(source)
 	b := &backup{
 		Archive: a, forest: f, source: source, tried: map[xp.Item]bool{}, defect: defect,
-		tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewItemBlock(links, a.Said.Log()),
+		tree: backupitem.NewTree(links, a.Record.Log()), block: backupitem.NewItemBlock(links, a.Record.Log()),
 	}
 	selector, _ := b.tree.AppliesTo() // It has no error.
 	b.rules = rulesOf(selector)
 	objects := slices.Clone(f.Objects)
 	random.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	for _, o := range objects {
-		if collects(of, o) {
+		if isSelected(of, o) {
 			b.store(o.Unstructured, false)
 		}
 	}
@@ -68,7 +68,7 @@ func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *A
 	return a
 }
 
-// Objects are what is stored, in a stable order.
+// Objects returns what is stored, in a stable order.
 func (a *Archive) Objects() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, i := range a.Order {
@@ -78,8 +78,8 @@ func (a *Archive) Objects() []*unstructured.Unstructured {
 	return all
 }
 
-// ItemAt returns the item that is restored to where an object of the cluster is; ok is false if
-// there is none.
+// ItemAt returns the item that is restored to the place of an object. It returns false if there is
+// none.
 func (a *Archive) ItemAt(u *unstructured.Unstructured, mapping map[string]string) (xp.Item, bool) {
 	for i := range a.Items {
 		there := i
@@ -94,8 +94,8 @@ func (a *Archive) ItemAt(u *unstructured.Unstructured, mapping map[string]string
 	return xp.Item{}, false
 }
 
-// collects reports whether Velero takes an object by itself.
-func collects(of *velerov1.Backup, o *Object) bool {
+// isSelected reports whether the backup's filters select an object.
+func isSelected(of *velerov1.Backup, o *Object) bool {
 	if o.GetLabels()[velerov1.ExcludeFromBackupLabel] == "true" {
 		return false
 	}
@@ -137,18 +137,18 @@ func (b *backup) store(live *unstructured.Unstructured, mustInclude bool) {
 			more = b.defect.Additional(b.forest, i, more)
 		}
 		for _, id := range more {
-			b.also(live, id, must)
+			b.additional(live, id, must)
 		}
 	}
 	b.Order, b.Items[i] = append(b.Order, i), u
 }
 
-// also stores what the action has asked for.
-func (b *backup) also(live *unstructured.Unstructured, id velero.ResourceIdentifier, must bool) {
+// additional stores an additional item of an action.
+func (b *backup) additional(live *unstructured.Unstructured, id velero.ResourceIdentifier, must bool) {
 	if o := b.forest.byItem[xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}]; o != nil {
 		b.store(o.Unstructured, must)
 
 		return
 	}
-	b.Said.add(fmt.Sprintf("warning: %s asks for %v, which Velero does not find", xp.String(live), id))
+	b.Record.add(fmt.Sprintf("warning: %s asks for %v, which Velero does not find", xp.String(live), id))
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Cluster is one in memory.
+// A Cluster is a cluster in memory.
 type Cluster struct {
 	objects map[xp.ID]*unstructured.Unstructured
-	// unserved are kinds of the forest that it does not serve.
+	// unserved are kinds of the forest that the cluster does not serve.
 	unserved map[schema.GroupKind]bool
 	settings map[string]string
 }
@@ -29,7 +29,7 @@ func newCluster() *Cluster {
 	return &Cluster{objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}}
 }
 
-// source is the cluster that a forest grows in.
+// source returns the cluster in which the forest is.
 func (f *Forest) source() *Cluster {
 	c := newCluster()
 	for _, o := range f.Objects {
@@ -39,7 +39,7 @@ func (f *Forest) source() *Cluster {
 	return c
 }
 
-// Resource says what a kind is called.
+// Resource returns the resource of a kind, and whether it is namespaced.
 func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	k, ok := KindOf(gvk.GroupKind())
 	if !ok || k.Version != gvk.Version || c.unserved[k.GroupKind()] {
@@ -49,19 +49,19 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 	return gvk.GroupVersion().WithResource(k.Plural), k.Namespaced, nil
 }
 
-// Served says in which version a kind is served.
+// Served returns the version in which a kind is served.
 func (c *Cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
 	k, ok := KindOf(gk)
 
 	return k.GroupVersionKind, ok && !c.unserved[gk], nil
 }
 
-// Versions says that nothing is converted.
+// Versions returns no webhook: the cluster converts nothing.
 func (c *Cluster) Versions(context.Context, schema.GroupKind) (xp.Versions, error) {
 	return xp.Versions{}, nil
 }
 
-// Settings are those of the plugin.
+// Settings returns the cluster's settings of the plugin.
 func (c *Cluster) Settings(context.Context, string) (map[string]string, error) {
 	return c.settings, nil
 }
@@ -82,7 +82,7 @@ func (c *Cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: r.Kind}, r.Name)
 }
 
-// Each calls the function with copies of what the options select.
+// Each calls do with a copy of each object that the options select.
 func (c *Cluster) Each(
 	_ context.Context, gvk schema.GroupVersionKind, ns string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
@@ -101,7 +101,7 @@ func (c *Cluster) Each(
 		if id.Kind != gvk.Kind || id.Group != gvk.Group || ns != "" && ns != id.Namespace || !selector.Matches(labels.Set(u.GetLabels())) {
 			continue
 		}
-		if t, ok := strings.CutPrefix(options.FieldSelector, "type="); ok && text(u, "type") != t {
+		if t, ok := strings.CutPrefix(options.FieldSelector, "type="); ok && stringAt(u, "type") != t {
 			continue
 		}
 		do(u.DeepCopy())
@@ -110,8 +110,8 @@ func (c *Cluster) Each(
 	return nil
 }
 
-// A view is what the process of the plugin knows of a cluster: like internal/live it remembers what
-// it has read.
+// A view is what one process of the plugin sees of a cluster. Like internal/live, it caches what it
+// has read.
 type view struct {
 	*Cluster
 
@@ -123,7 +123,7 @@ func (c *Cluster) view() *view {
 	return &view{Cluster: c, owners: map[xp.ID]*unstructured.Unstructured{}, inventory: map[schema.GroupKind]map[xp.ID]*unstructured.Unstructured{}}
 }
 
-// Owner finds what an owner reference means.
+// Owner returns the object of an owner reference.
 func (v *view) Owner(ctx context.Context, ref metav1.OwnerReference, ns string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ns, Name: ref.Name}
 	if _, namespaced, err := v.Resource(r.GroupVersionKind()); err != nil {
@@ -143,7 +143,7 @@ func (v *view) Owner(ctx context.Context, ref metav1.OwnerReference, ns string) 
 	return u, nil
 }
 
-func (v *view) kept(gk schema.GroupKind) map[xp.ID]*unstructured.Unstructured {
+func (v *view) cached(gk schema.GroupKind) map[xp.ID]*unstructured.Unstructured {
 	all, ok := v.inventory[gk]
 	if !ok {
 		all = map[xp.ID]*unstructured.Unstructured{}
@@ -158,15 +158,15 @@ func (v *view) kept(gk schema.GroupKind) map[xp.ID]*unstructured.Unstructured {
 	return all
 }
 
-// Exists reports whether an object was there when the kind was first asked about.
+// Exists reports whether an object existed at the first request for its kind.
 func (v *view) Exists(_ context.Context, r xp.Ref) (bool, error) {
-	return v.kept(r.GroupVersionKind().GroupKind())[r.ID()] != nil, nil
+	return v.cached(r.GroupVersionKind().GroupKind())[r.ID()] != nil, nil
 }
 
-// Named returns what had an external-name then.
+// Named returns the MRs that had an external-name at the first request for their kind.
 func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	var refs []xp.Managing
-	for _, u := range v.kept(gvk.GroupKind()) {
+	for _, u := range v.cached(gvk.GroupKind()) {
 		name := u.GetAnnotations()[xp.AnnotationExternalName]
 		if name == "" {
 			name, _ = xp.ProviderID(u)
@@ -179,10 +179,10 @@ func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
-// Moved returns what restores had created with an external-name by then.
+// Moved returns the namespaced MRs of the cache that a restore has created with an external-name.
 func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	var refs []xp.Managing
-	for _, u := range v.kept(gvk.GroupKind()) {
+	for _, u := range v.cached(gvk.GroupKind()) {
 		if xp.Annotation(u, xp.AnnotationExternalName) == externalName && u.GetNamespace() != "" && xp.Label(u, xp.LabelRestore) != "" {
 			refs = append(refs, xp.ManagingOf(u))
 		}
@@ -191,7 +191,7 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
-// RaiseRevision has nothing to do: nothing here follows the newest revision.
+// RaiseRevision does nothing: no XR follows the newest revision here.
 func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
@@ -201,14 +201,14 @@ func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool,
 	return k.Reconciled(), nil
 }
 
-// IsClaimKind reports whether claims are of a kind.
+// IsClaimKind reports whether a kind is that of claims.
 func (*view) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	k, _ := KindOf(gvk.GroupKind())
 
 	return k.Category() == xp.CategoryClaim, nil
 }
 
-// MarkKey signs marks.
+// MarkKey returns a fixed key.
 func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
 	key, err := adoption.NewKey(bytes.Repeat([]byte("k"), adoption.KeySize))
 	if err != nil {
@@ -218,7 +218,7 @@ func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
 	return key, nil
 }
 
-// ReturnStatus writes what a held object lacks of its status, as internal/live does.
+// ReturnStatus writes the missing fields of a held object's status, as internal/live does.
 func (v *view) ReturnStatus(_ context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
 	u := v.objects[r.ID()]
 	if u == nil {
@@ -239,7 +239,7 @@ func (v *view) ReturnStatus(_ context.Context, key adoption.Key, r xp.Ref, statu
 	return nil
 }
 
-// Terminating returns the XRD of a kind if that is being deleted.
+// Terminating returns the XRD of a kind if it is being deleted, nil otherwise.
 func (v *view) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	for id, u := range v.objects {
 		if id.Kind == xrd.Kind && id.Group == xrd.Group && u.GetDeletionTimestamp() != nil && xp.Defines(u, gk) {
@@ -250,8 +250,8 @@ func (v *view) Terminating(_ context.Context, gk schema.GroupKind) (*unstructure
 	return nil, nil //nolint:nilnil // None is an answer.
 }
 
-// copied is a copy of the objects.
-func (c *Cluster) copied() map[xp.ID]*unstructured.Unstructured {
+// copies returns a copy of each object.
+func (c *Cluster) copies() map[xp.ID]*unstructured.Unstructured {
 	all := map[xp.ID]*unstructured.Unstructured{}
 	for id, u := range c.objects {
 		all[id] = u.DeepCopy()
@@ -260,25 +260,25 @@ func (c *Cluster) copied() map[xp.ID]*unstructured.Unstructured {
 	return all
 }
 
-// ReturnManagers does nothing: nobody is stopped here, and nothing keeps managedFields.
+// ReturnManagers does nothing: no restore stops halfway here, and no object keeps managedFields.
 func (*view) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
 
-// ConfigMap returns nothing: no Restore here names one.
+// ConfigMap returns nothing: no Restore names one.
 func (*view) ConfigMap(context.Context, string, string) (map[string]string, error) {
 	return nil, nil //nolint:nilnil // There is none.
 }
 
-// Restore returns nothing: no resource modifiers are for every Restore here.
+// Restore returns an empty Restore: there are no default resource modifiers.
 func (*view) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{}, nil
 }
 
-// TakeOver is for what somebody else makes, and here is nobody else.
+// TakeOver does nothing: no other writer creates objects here.
 func (*view) TakeOver(
 	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
 
-// CanTakeOver finds nothing: nobody else makes anything here.
+// CanTakeOver returns false: no other writer creates objects here.
 func (*view) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

@@ -8,54 +8,54 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// compose grows what an XR composes, and what it only says that it does.
-func (g *grower) compose(xr *Object, at place) {
+// compose adds what an XR composes, and what only looks composed.
+func (g *generator) compose(xr *Object, at position) {
 	var refs []any
-	list := func(r xp.Ref) { refs = append(refs, refer(r, !xr.Kind.Namespaced)) }
+	list := func(r xp.Ref) { refs = append(refs, refFields(r, !xr.Kind.Namespaced)) }
 	var siblings []*Object
-	for n := g.IntN(8); n > 0 && g.left > 0; n-- {
+	for n := g.IntN(8); n > 0 && g.remaining > 0; n-- {
 		child := g.child(xr, at, siblings)
 		siblings = append(siblings, child)
-		if !g.join(xr, child, at) {
+		if !g.attach(xr, child, at) {
 			continue
 		}
 		list(xp.RefTo(child.Unstructured))
 		if g.chance(3) {
-			list(xp.RefTo(child.Unstructured)) // Twice.
+			list(xp.RefTo(child.Unstructured)) // A ref can be listed twice.
 		}
 	}
 	if g.chance(15) {
-		r := g.nobody(one(g, clusterMR, localMR, ghost), xr.GetNamespace())
+		r := g.missingRef(pick(g, clusterMR, localMR, unservedKind), xr.GetNamespace())
 		list(r)
-		xr.Astray = append(xr.Astray, r)
+		xr.Unfollowed = append(xr.Unfollowed, r)
 	}
 	if g.chance(5) {
 		refs = append(refs, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}) // Crossplane has not named it yet.
 	}
 	if len(refs) > 0 || len(xr.GetFinalizers()) == 0 || g.chance(50) {
-		set(xr, append([]any{}, refs...), at.of(xr.Kind, "resourceRefs")...)
+		set(xr, append([]any{}, refs...), at.path(xr.Kind, "resourceRefs")...)
 	}
 }
 
-// child grows one object that an XR can compose.
-func (g *grower) child(xr *Object, at place, siblings []*Object) *Object {
+// child adds one object that an XR can compose.
+func (g *generator) child(xr *Object, at position, siblings []*Object) *Object {
 	below := at
 	below.depth--
 	if xr.Kind.Namespaced {
 		if at.depth > 0 && g.chance(30) {
 			return g.xr(modernXR, below)
 		}
-		switch k := one(g, localMR, localMR, localMR, configMap, deployment, widget, usage); k {
+		switch k := pick(g, localMR, localMR, localMR, configMap, deployment, widget, usage); k {
 		case localMR:
 			return g.managed(k, at.ns)
 		case usage:
-			return g.use(k, at.ns, siblings)
+			return g.usage(k, at.ns, siblings)
 		default:
 			return g.native(k, at.ns)
 		}
 	}
 	if g.chance(15) {
-		below.ns = one(g, g.Namespaces...)
+		below.ns = pick(g, g.Namespaces...)
 	}
 	if at.depth > 0 && g.chance(30) {
 		if xr.Kind == clusterXR && g.chance(50) {
@@ -64,23 +64,23 @@ func (g *grower) child(xr *Object, at place, siblings []*Object) *Object {
 
 		return g.xr(xr.Kind, below)
 	}
-	switch k := one(g, clusterMR, clusterMR, clusterMR, localMR, gadget, configMap, deployment, widget, oldUsage, wideUsage); k {
+	switch k := pick(g, clusterMR, clusterMR, clusterMR, localMR, gadget, configMap, deployment, widget, oldUsage, wideUsage); k {
 	case clusterMR, localMR:
 		return g.managed(k, below.ns)
 	case oldUsage, wideUsage:
-		return g.use(k, "", siblings)
+		return g.usage(k, "", siblings)
 	default:
 		return g.native(k, below.ns)
 	}
 }
 
-// use grows a Usage of one of the others by another.
-func (g *grower) use(k Kind, ns string, others []*Object) *Object {
+// usage adds a Usage between two of the others.
+func (g *generator) usage(k Kind, ns string, others []*Object) *Object {
 	u := g.add(k, RoleUsage, ns, "")
 	for _, field := range []string{"of", "by"} {
-		r := g.nobody(localMR, ns)
+		r := g.missingRef(localMR, ns)
 		if len(others) > 0 && g.chance(85) {
-			r = xp.RefTo(one(g, others...).Unstructured)
+			r = xp.RefTo(pick(g, others...).Unstructured)
 		}
 		ref := map[string]any{"name": r.Name}
 		if r.Namespace != "" && k == wideUsage {
@@ -95,9 +95,9 @@ func (g *grower) use(k Kind, ns string, others []*Object) *Object {
 	return u
 }
 
-// join has an XR compose an object, or makes it look like that, and reports whether the XR lists
-// it.
-func (g *grower) join(xr, child *Object, at place) bool {
+// attach makes an XR compose an object, or makes it look so. It reports whether the XR lists the
+// object.
+func (g *generator) attach(xr, child *Object, at position) bool {
 	child.parent = xr
 	label(child, xp.LabelComposite, at.root)
 	if at.claim != "" {
@@ -110,9 +110,9 @@ func (g *grower) join(xr, child *Object, at place) bool {
 	g.otherOwners(child)
 	belongs := func(controlled bool) {
 		child.Composer, child.Controlled = xr, controlled
-		xr.Brings = append(xr.Brings, child)
+		xr.Needs = append(xr.Needs, child)
 	}
-	control := func() { own(child, ownerOf(xr.Unstructured, true)) }
+	control := func() { addOwner(child, ownerOf(xr.Unstructured, true)) }
 	switch n := g.IntN(100); {
 	case n < 78:
 		control()
@@ -123,12 +123,12 @@ func (g *grower) join(xr, child *Object, at place) bool {
 	case n < 87:
 		child.Shape = "controlled by another"
 		r := ownerOf(xr.Unstructured, true)
-		r.Name, r.UID = "somebody", g.stranger()
+		r.Name, r.UID = "somebody", g.unknownUID()
 		if other := g.otherRoot(xr, child); other != nil {
 			r = ownerOf(other.Unstructured, true)
 		}
-		own(child, r)
-		xr.Astray = append(xr.Astray, xp.RefTo(child.Unstructured))
+		addOwner(child, r)
+		xr.Unfollowed = append(xr.Unfollowed, xp.RefTo(child.Unstructured))
 	case n < 91:
 		child.Shape = "controlled and not listed"
 		control()
@@ -137,13 +137,13 @@ func (g *grower) join(xr, child *Object, at place) bool {
 	case n < 94:
 		child.Shape = "being deleted"
 		control()
-		g.deleting(child)
-		xr.Astray = append(xr.Astray, xp.RefTo(child.Unstructured))
+		g.markDeleting(child)
+		xr.Unfollowed = append(xr.Unfollowed, xp.RefTo(child.Unstructured))
 	case n < 96:
 		child.Shape = "kept out of backups"
 		control()
 		label(child, velerov1.ExcludeFromBackupLabel, "true")
-		xr.Astray = append(xr.Astray, xp.RefTo(child.Unstructured))
+		xr.Unfollowed = append(xr.Unfollowed, xp.RefTo(child.Unstructured))
 	default:
 		control()
 		belongs(true)
@@ -153,11 +153,11 @@ func (g *grower) join(xr, child *Object, at place) bool {
 }
 
 // otherRoot returns an XR that could own an object and does not list it, nil if there is none.
-func (g *grower) otherRoot(xr, o *Object) *Object {
+func (g *generator) otherRoot(xr, o *Object) *Object {
 	if len(g.roots) == 0 {
 		return nil
 	}
-	other := one(g, g.roots...)
+	other := pick(g, g.roots...)
 	if other == xr || other.Kind.Namespaced && other.GetNamespace() != o.GetNamespace() {
 		return nil
 	}
@@ -165,26 +165,26 @@ func (g *grower) otherRoot(xr, o *Object) *Object {
 	return other
 }
 
-// otherOwners gives an object owners that are not its controller.
-func (g *grower) otherOwners(o *Object) {
+// otherOwners adds owners that are not the controller.
+func (g *generator) otherOwners(o *Object) {
 	if g.chance(8) {
-		own(o, metav1.OwnerReference{APIVersion: ghost.GroupVersion().String(), Kind: ghost.Kind, Name: "casper", UID: g.stranger()})
+		addOwner(o, metav1.OwnerReference{APIVersion: unservedKind.GroupVersion().String(), Kind: unservedKind.Kind, Name: "missing", UID: g.unknownUID()})
 	}
 	if g.chance(8) {
-		own(o, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: g.stranger(), Controller: ptr.To(false)})
+		addOwner(o, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: g.unknownUID(), Controller: ptr.To(false)})
 	}
 	if !g.chance(20) {
 		return
 	}
-	other := one(g, g.Objects...)
+	other := pick(g, g.Objects...)
 	if other == o || other.Role == RoleXR || other.Kind.Namespaced && other.GetNamespace() != o.GetNamespace() {
 		return
 	}
-	own(o, ownerOf(other.Unstructured, false))
+	addOwner(o, ownerOf(other.Unstructured, false))
 }
 
-// deleting has an object be on its way out.
-func (*grower) deleting(o *Object) {
+// markDeleting sets a deletion timestamp.
+func (*generator) markDeleting(o *Object) {
 	set(o, "2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
 	if len(o.GetFinalizers()) == 0 {
 		o.SetFinalizers([]string{"example.org/stays"})

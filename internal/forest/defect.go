@@ -7,20 +7,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Defect is a deliberate one, by which a test proves that a property can fail. The zero Defect is
-// none.
+// A Defect is a deliberate fault, by which a test proves that a property can fail. The zero Defect
+// changes nothing.
 type Defect struct {
-	// Additional changes what the backup's action asks for with an item.
+	// Additional changes the additional items of a backup action.
 	Additional func(f *Forest, of xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier
-	// First changes what a restore's action asks for.
+	// First changes the additional items of a restore action.
 	First func(ids []velero.ResourceIdentifier) []velero.ResourceIdentifier
-	// Created changes what is about to be created.
+	// Created changes an object before it is created.
 	Created func(original, u *unstructured.Unstructured)
-	// Again changes what exists already when a restore comes to it.
+	// Again changes a live object when a restore comes to its item.
 	Again func(live *unstructured.Unstructured)
-	// BringBack has a restore take whatever is cluster-scoped, also if it is of some namespaces
-	// only.
+	// BringBack makes a restore of some namespaces take all cluster-scoped items.
 	BringBack bool
-	// Swallow has a line of the log be lost.
-	Swallow func(line string) bool
+	// DropLine drops a line of the log.
+	DropLine func(line string) bool
 }

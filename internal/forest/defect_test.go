@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// remarked returns what changes the mark of a hold.
-func remarked(change func(h *adoption.Hold)) func(original, u *unstructured.Unstructured) {
+// changeMark returns a defect that changes the mark.
+func changeMark(change func(h *adoption.Hold)) func(original, u *unstructured.Unstructured) {
 	return func(_, u *unstructured.Unstructured) {
 		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationHold} {
 			h := &adoption.Hold{}
@@ -27,7 +27,7 @@ func remarked(change func(h *adoption.Hold)) func(original, u *unstructured.Unst
 	}
 }
 
-func unannotated(keys ...string) func(original, u *unstructured.Unstructured) {
+func removeAnnotations(keys ...string) func(original, u *unstructured.Unstructured) {
 	return func(_, u *unstructured.Unstructured) {
 		for _, key := range keys {
 			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", key)
@@ -35,8 +35,8 @@ func unannotated(keys ...string) func(original, u *unstructured.Unstructured) {
 	}
 }
 
-// A property that nothing can break says nothing: each deliberate defect must be found, by the
-// property that is about it.
+// A property that nothing breaks proves nothing. Each deliberate defect must break the property
+// that is about it.
 func TestDefectsAreFound(t *testing.T) {
 	t.Parallel()
 	const enough = 300
@@ -47,8 +47,8 @@ func TestDefectsAreFound(t *testing.T) {
 
 		return []string{"spec", field}
 	}
-	victims := func(f *Forest, of xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
-		for _, r := range f.byItem[of].Astray {
+	followAll := func(f *Forest, of xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
+		for _, r := range f.byItem[of].Unfollowed {
 			if o := f.byID[r.ID()]; o != nil {
 				ids = append(ids, velero.ResourceIdentifier{GroupResource: o.Kind.Resource(), Namespace: o.GetNamespace(), Name: o.GetName()})
 			}
@@ -60,22 +60,22 @@ func TestDefectsAreFound(t *testing.T) {
 		defect Defect
 		want   string
 	}{
-		"FollowsOneSidedLinks": {want: "P7-backup", defect: Defect{Additional: victims}},
+		"FollowsOneSidedLinks": {want: "P7-backup", defect: Defect{Additional: followAll}},
 		"LeavesOutWhatBelongs": {want: "P7-backup", defect: Defect{
 			Additional: func(_ *Forest, _ xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
 				return ids[:len(ids)/2]
 			},
 		}},
-		"SwallowsBackupWarnings": {want: "P8-backup", defect: Defect{Swallow: func(line string) bool { return strings.Contains(line, "is not followed") }}},
-		"SwallowsLostOwners":     {want: "P8-restore", defect: Defect{Swallow: func(line string) bool { return strings.Contains(line, "without an owner") }}},
-		"SwallowsLeftOut":        {want: "P8-restore", defect: Defect{Swallow: func(line string) bool { return strings.Contains(line, "Not restored") }}},
+		"DropsBackupWarnings": {want: "P8-backup", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "is not followed") }}},
+		"DropsLostOwners":     {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "without an owner") }}},
+		"DropsLeftOut":        {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "Not restored") }}},
 		"KeepsOldOwners": {want: "P3-live-owners", defect: Defect{Created: func(original, u *unstructured.Unstructured) {
 			u.SetOwnerReferences(original.GetOwnerReferences())
 		}}},
 		"KeepsOldManagedFields": {want: "P3-live-owners", defect: Defect{Created: func(original, u *unstructured.Unstructured) {
 			u.SetManagedFields(original.GetManagedFields())
 		}}},
-		"GivesAwayControl": {want: "P3-true-owners", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+		"ChangesController": {want: "P3-true-owners", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
 			refs := u.GetOwnerReferences()
 			for i := range refs {
 				refs[i].Name = "thief"
@@ -89,10 +89,10 @@ func TestDefectsAreFound(t *testing.T) {
 				_ = unstructured.SetNestedSlice(u.Object, refs[1:], field...)
 			}
 		}}},
-		"LosesExternalNames": {want: "P1-identity", defect: Defect{Created: unannotated(xp.AnnotationExternalName)}},
-		"LetsTheUnknownGo": {want: "P1-identity", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+		"LosesExternalNames": {want: "P1-identity", defect: Defect{Created: removeAnnotations(xp.AnnotationExternalName)}},
+		"ReleasesUnknown": {want: "P1-identity", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
 			if xp.IsManaged(u) {
-				unannotated(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
+				removeAnnotations(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
 			}
 		}}},
 		"FollowsTheNewestRevision": {want: "P4-pinned", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
@@ -101,20 +101,20 @@ func TestDefectsAreFound(t *testing.T) {
 		"LeavesTheRevision": {want: "P4-pinned", defect: Defect{First: func(ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
 			return slices.DeleteFunc(slices.Clone(ids), func(id velero.ResourceIdentifier) bool { return id.GroupResource == revision.Resource() })
 		}}},
-		"DropsTheHold": {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationHold)}},
-		"LetsGoAhead": {want: "P5-ahead", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+		"DropsTheHold": {want: "P5-held", defect: Defect{Created: removeAnnotations(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"ReconcilesEarly": {want: "P5-ahead", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
 			if xp.IsManaged(u) {
-				unannotated(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
+				removeAnnotations(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
 			}
 		}}},
-		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: unannotated(adoption.AnnotationHold, adoption.AnnotationHold)}},
-		"DropsThePause":     {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused)}},
-		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Reason = "" })}},
-		"ForgetsThePause":   {want: "P5-given-back", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Paused = nil })}},
-		"ForgetsThePolicy":  {want: "P5-given-back", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.UpdatePolicy = nil })}},
+		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: removeAnnotations(adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"DropsThePause":     {want: "P5-held", defect: Defect{Created: removeAnnotations(xp.AnnotationPaused)}},
+		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: changeMark(func(h *adoption.Hold) { h.Reason = "" })}},
+		"ForgetsThePause":   {want: "P5-given-back", defect: Defect{Created: changeMark(func(h *adoption.Hold) { h.Paused = nil })}},
+		"ForgetsThePolicy":  {want: "P5-given-back", defect: Defect{Created: changeMark(func(h *adoption.Hold) { h.UpdatePolicy = nil })}},
 		"ChangesWhatIsLive": {want: "P6-live", defect: Defect{Again: func(live *unstructured.Unstructured) { xp.Annotate(live, "defect", "here") }}},
 		"ChangesAgain":      {want: "P6-again", defect: Defect{Again: func(live *unstructured.Unstructured) { xp.Annotate(live, string(live.GetUID()), "here") }}},
-		"TouchesForeigners": {want: "P7-foreign", defect: Defect{Created: func(_, u *unstructured.Unstructured) { xp.Annotate(u, "defect", "here") }}},
+		"ChangesUnrelated":  {want: "P7-foreign", defect: Defect{Created: func(_, u *unstructured.Unstructured) { xp.Annotate(u, "defect", "here") }}},
 		"BringsBackOthers":  {want: "P7-restore", defect: Defect{BringBack: true}},
 		"ReversesTheOrder":  {want: "order", defect: Defect{First: func([]velero.ResourceIdentifier) []velero.ResourceIdentifier { return nil }}},
 		"Panics":            {want: "stands", defect: Defect{Created: func(_, _ *unstructured.Unstructured) { panic("a defect") }}},
@@ -133,7 +133,7 @@ func TestDefectsAreFound(t *testing.T) {
 			t.Parallel()
 			var others []string
 			for seed := range uint64(enough) {
-				broken := Judge(Play(seed, soil, tc.defect))
+				broken := Judge(Simulate(seed, limits, tc.defect))
 				if len(broken[tc.want]) > 0 {
 					t.Logf("found in forest %d: %s", seed, broken[tc.want][0])
 

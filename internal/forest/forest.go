@@ -13,34 +13,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Object of a forest is as the API server of the source cluster has it, with the truth about it.
+// An Object of a forest is an object as the source cluster has it, with the truth about it.
 type Object struct {
 	*unstructured.Unstructured
 
 	Kind Kind
 	Role Role
-	// Own is the object as its person had it: itself, unless it was backed up while an earlier
-	// restore held it.
+	// Own is the object as its user had it. It differs from the object only if an earlier restore
+	// holds that.
 	Own *unstructured.Unstructured
-	// Composer is the XR that composes it, whoever else says so; nil if none does.
+	// Composer is the XR that composes it, nil if there is none. Labels and references of others do
+	// not count.
 	Composer *Object
-	// Controlled says that its composer is also its controller, which a restore by Velero alone may
-	// have undone.
+	// Controlled is true if Composer is also its controller. A restore by Velero alone can lose
+	// that.
 	Controlled bool
-	// Brings is what a backup must take along with it.
-	Brings []*Object
-	// Publishes is the one of these that it publishes its connection details in.
+	// Needs are the objects that a backup must include with it.
+	Needs []*Object
+	// Publishes is the Secret among Needs in which it publishes.
 	Publishes *Object
-	// Astray are its references that a backup must not follow: to what does not exist, or is
-	// somebody else's.
-	Astray []xp.Ref
-	// parent is the XR in whose tree it has grown, whoever composes it.
+	// Unfollowed are its references that a backup must not follow: to missing objects, or to
+	// objects of others.
+	Unfollowed []xp.Ref
+	// parent is the XR in whose tree it was generated.
 	parent *Object
-	// Shape is what is odd about it, for a person.
+	// Shape describes what is odd about it, "" if nothing is.
 	Shape string
 }
 
-// A Forest is a source cluster.
+// A Forest is the content of a source cluster.
 type Forest struct {
 	Seed       uint64
 	Namespaces []string
@@ -50,83 +51,83 @@ type Forest struct {
 	byItem map[xp.Item]*Object
 }
 
-// Get returns an object of the source cluster; nil if there is none.
+// Get returns an object of the source cluster, nil if there is none.
 func (f *Forest) Get(id xp.ID) *Object { return f.byID[id] }
 
-// A Soil says what can grow.
-type Soil struct {
+// Limits are limits of a forest.
+type Limits struct {
 	// Servable leaves out what an API server would not store.
 	Servable bool
-	// Largest is the greatest number of objects.
+	// Largest is the maximum number of objects.
 	Largest int
 }
 
-// Grow grows the forest of a seed.
-func Grow(seed uint64, soil Soil) *Forest {
-	g := &grower{
+// Generate returns the forest of a seed.
+func Generate(seed uint64, limits Limits) *Forest {
+	g := &generator{
 		Forest: &Forest{Seed: seed, Namespaces: []string{"team-a", "team-b", "team-c", "infra"}, byID: map[xp.ID]*Object{}, byItem: map[xp.Item]*Object{}},
 		Rand:   rand.New(rand.NewPCG(seed, 6)),
-		soil:   soil,
+		limits: limits,
 	}
 	switch n := g.IntN(100); {
 	case n < 60:
-		g.left = 4 + g.IntN(12)
+		g.remaining = 4 + g.IntN(12)
 	case n < 90:
-		g.left = 10 + g.IntN(25)
+		g.remaining = 10 + g.IntN(25)
 	case n < 98:
-		g.left = 30 + g.IntN(50)
+		g.remaining = 30 + g.IntN(50)
 	default:
-		g.left = 80 + g.IntN(121)
+		g.remaining = 80 + g.IntN(121)
 	}
-	g.left = min(g.left, soil.Largest)
+	g.remaining = min(g.remaining, limits.Largest)
 	g.platform()
-	for g.left > 0 {
-		g.grow()
+	for g.remaining > 0 {
+		g.addTree()
 	}
-	g.entangle()
+	g.addEdgeCases()
 
 	return g.Forest
 }
 
-// A grower grows one forest.
-type grower struct {
+// A generator generates one forest.
+type generator struct {
 	*Forest
 	*rand.Rand
 
-	soil Soil
-	// left is how many objects there may still be.
-	left   int
-	count  int
-	xrds   map[Kind]*Object
-	onto   map[Kind][]composing
-	roots  []*Object
-	config map[string]*Object
+	limits Limits
+	// remaining is the number of objects that may still be added.
+	remaining    int
+	count        int
+	xrds         map[Kind]*Object
+	compositions map[Kind][]revised
+	roots        []*Object
+	config       map[string]*Object
 }
 
-// composing is a Composition with a revision of it.
-type composing struct{ composition, revision *Object }
+// A revised is a Composition with a revision.
+type revised struct{ composition, revision *Object }
 
-func (g *grower) chance(percent int) bool { return g.IntN(100) < percent }
+func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
-func one[T any](g *grower, of ...T) T { return of[g.IntN(len(of))] }
+func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
-// name returns one that no other object of the kind has, though objects of other kinds and
-// namespaces may.
-func (g *grower) name(k Kind, ns string) string {
+// name returns a name that is free for the kind and namespace. Objects of other kinds or namespaces
+// may have it.
+func (g *generator) name(k Kind, ns string) string {
 	names := []string{"a", "orders", "x-1", "a.b-c", "0", "orders.example.org", "team-a", "long-" + fmt.Sprintf("%050d", 7), "n.n.n"}
-	if !g.soil.Servable {
+	if !g.limits.Servable {
 		names = append(names, "with:colon", "UPPER", "ümlaut", `quote"d`, "a b")
 	}
-	name := one(g, names...)
+	name := pick(g, names...)
 	for g.byID[xp.ID{Group: k.Group, Kind: k.Kind, Namespace: ns, Name: name}] != nil {
-		name = fmt.Sprintf("%s-%d", one(g, names...), g.IntN(1000))
+		name = fmt.Sprintf("%s-%d", pick(g, names...), g.IntN(1000))
 	}
 
 	return name
 }
 
-// add has an object exist. A namespace is left out for what is cluster-scoped.
-func (g *grower) add(k Kind, role Role, ns, name string) *Object {
+// add adds an object. It ignores the namespace of a cluster-scoped kind.
+func (g *generator) add(k Kind, role Role, ns, name string) *Object {
 	if !k.Namespaced {
 		ns = ""
 	}
@@ -144,15 +145,15 @@ func (g *grower) add(k Kind, role Role, ns, name string) *Object {
 	u.SetGroupVersionKind(k.GroupVersionKind)
 	o := &Object{Unstructured: u, Own: u, Kind: k, Role: role}
 	g.count++
-	g.left--
+	g.remaining--
 	g.Objects = append(g.Objects, o)
 	g.byID[xp.RefTo(u).ID()], g.byItem[xp.Item{GroupResource: k.Resource(), Namespace: ns, Name: name}] = o, o
 
 	return o
 }
 
-// own writes an owner reference, and the field of it in managedFields.
-func own(o *Object, owner metav1.OwnerReference) {
+// addOwner adds an owner reference, and its field in managedFields.
+func addOwner(o *Object, owner metav1.OwnerReference) {
 	o.SetOwnerReferences(append(o.GetOwnerReferences(), owner))
 	fields := map[string]any{".": map[string]any{}}
 	for _, r := range o.GetOwnerReferences() {
@@ -181,7 +182,7 @@ func set(o *Object, value any, path ...string) {
 	}
 }
 
-func text(o *unstructured.Unstructured, path ...string) string {
+func stringAt(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...)
 
 	return s
@@ -198,8 +199,8 @@ func label(o *Object, key, value string) {
 
 func annotate(o *Object, key, value string) { xp.Annotate(o.Unstructured, key, value) }
 
-// refer returns a reference, with a namespace if there is one and it is wanted.
-func refer(r xp.Ref, namespaced bool) map[string]any {
+// refFields returns a reference as an object. namespaced is whether it may have a namespace.
+func refFields(r xp.Ref, namespaced bool) map[string]any {
 	m := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name}
 	if namespaced && r.Namespace != "" {
 		m["namespace"] = r.Namespace
@@ -208,8 +209,8 @@ func refer(r xp.Ref, namespaced bool) map[string]any {
 	return m
 }
 
-// nobody names an object that does not exist.
-func (g *grower) nobody(k Kind, ns string) xp.Ref {
+// missingRef returns a reference to an object that does not exist.
+func (g *generator) missingRef(k Kind, ns string) xp.Ref {
 	if !k.Namespaced {
 		ns = ""
 	}
@@ -217,6 +218,6 @@ func (g *grower) nobody(k Kind, ns string) xp.Ref {
 	return xp.Ref{APIVersion: k.GroupVersion().String(), Kind: k.Kind, Namespace: ns, Name: fmt.Sprintf("missing-%d", g.IntN(1000))}
 }
 
-func (g *grower) stranger() types.UID {
+func (g *generator) unknownUID() types.UID {
 	return types.UID(fmt.Sprintf("%08d-dead-4000-8000-%012d", g.Seed%1e8, g.IntN(1000)))
 }

@@ -13,17 +13,16 @@ var (
 	countFlag = flag.Uint64("forest.count", 10000, "how many forests to grow")
 )
 
-// soil is that of the cluster in memory, which takes anything.
-var soil = Soil{Largest: 200}
+// limits are for the cluster in memory, which stores anything.
+var limits = Limits{Largest: 200}
 
-// Nearly all that is made is thrown away at once, and to look for it often takes a third of the
-// time.
+// Nearly all memory is garbage at once, and collecting it often takes a third of the time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	m.Run()
 }
 
-// Random forests are backed up and restored, and all that is promised of that is judged.
+// TestForests backs up and restores random forests and judges all properties.
 func TestForests(t *testing.T) {
 	t.Parallel()
 	const shards = 8
@@ -35,7 +34,7 @@ func TestForests(t *testing.T) {
 		t.Run(strconv.FormatUint(shard, 10), func(t *testing.T) {
 			t.Parallel()
 			for seed := *seedFlag + shard; seed < *seedFlag+count; seed += shards {
-				s := Play(seed, soil, Defect{})
+				s := Simulate(seed, limits, Defect{})
 				for name, broken := range Judge(s) {
 					t.Errorf("%s is broken; to see it again: go test ./internal/forest -run TestForests -forest.seed %d -forest.count 1\n%s\n%d times, such as: %s", name, seed,
 						s.Describe(), len(broken), strings.Join(broken[:min(5, len(broken))], "\n"))

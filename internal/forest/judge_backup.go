@@ -6,7 +6,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// closure judges what is in the backup by what was grown.
+// closure checks the content of the backup.
 func closure(s *Scenario) []string {
 	var broken []string
 	want := wanted(s)
@@ -24,8 +24,8 @@ func closure(s *Scenario) []string {
 	return broken
 }
 
-// wanted is what a backup should have: what Velero takes by itself, and all that belongs to that,
-// as far as the filters let it.
+// wanted returns what a backup must have: the selected objects and all that they need, as far as
+// the filters allow it.
 func wanted(s *Scenario) map[xp.Item]bool {
 	want := map[xp.Item]bool{}
 	var take func(o *Object)
@@ -35,14 +35,14 @@ func wanted(s *Scenario) map[xp.Item]bool {
 			return
 		}
 		want[i] = true
-		for _, b := range o.Brings {
+		for _, b := range o.Needs {
 			if leftOut(s, o, b) == "" {
 				take(b)
 			}
 		}
 	}
 	for _, o := range s.Forest.Objects {
-		if collects(s.Archive.Of, o) {
+		if isSelected(s.Archive.Of, o) {
 			take(o)
 		}
 	}
@@ -50,7 +50,7 @@ func wanted(s *Scenario) map[xp.Item]bool {
 	return want
 }
 
-// leftOut tells why what belongs to an object is not taken along, "" if it is.
+// leftOut returns why a backup must not include o, which another object needs, "" if it must.
 func leftOut(s *Scenario, of, o *Object) string {
 	spec := s.Archive.Of.Spec
 	switch {
@@ -68,14 +68,14 @@ func leftOut(s *Scenario, of, o *Object) string {
 	}
 }
 
-// namedInBackup looks for what was not followed in the log.
+// namedInBackup checks that the log names what the backup did not follow.
 func namedInBackup(s *Scenario) []string {
 	var broken []string
 	missing := func(of *Object, what string, r xp.Ref) {
 		self := xp.String(of.Unstructured) + " names "
 		names := func(kind string) bool {
-			return s.Archive.Said.Names(self+kind+" "+r.Path()+", but ") || s.Archive.Said.Names(self+kind+" "+r.Name+", but ") ||
-				s.Archive.Said.Names(self+kind+" "+of.GetNamespace()+"/"+r.Name+", but ")
+			return s.Archive.Record.Names(self+kind+" "+r.Path()+", but ") || s.Archive.Record.Names(self+kind+" "+r.Name+", but ") ||
+				s.Archive.Record.Names(self+kind+" "+of.GetNamespace()+"/"+r.Name+", but ")
 		}
 		k, _ := KindOf(r.GroupVersionKind().GroupKind())
 		if !names(r.Kind) && !names(k.Resource().String()) {
@@ -87,10 +87,10 @@ func namedInBackup(s *Scenario) []string {
 		if o == nil {
 			continue
 		}
-		for _, r := range o.Astray {
+		for _, r := range o.Unfollowed {
 			missing(o, "leads astray and", r)
 		}
-		for _, b := range o.Brings {
+		for _, b := range o.Needs {
 			if why := leftOut(s, o, b); why != "" {
 				missing(o, why+", and", xp.RefTo(b.Unstructured))
 			}

@@ -14,8 +14,8 @@ import (
 func identity(s *Scenario) []string {
 	var broken []string
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		if o.Role != RoleMR || s.anew() || s.holds() == setting.HoldNone {
-			return // Somebody asked for that.
+		if o.Role != RoleMR || s.composesNew() || s.holds() == setting.HoldNone {
+			return // The user asked for that.
 		}
 		was, is := o.GetAnnotations()[xp.AnnotationExternalName], u.GetAnnotations()[xp.AnnotationExternalName]
 		id, _ := xp.ProviderID(o.Unstructured)
@@ -34,7 +34,7 @@ func identity(s *Scenario) []string {
 func references(s *Scenario) []string {
 	var broken []string
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		if o.Role != RoleXR && o.Role != RoleClaim || s.anew() {
+		if o.Role != RoleXR && o.Role != RoleClaim || s.composesNew() {
 			return
 		}
 		want := o.DeepCopy()
@@ -53,18 +53,18 @@ func references(s *Scenario) []string {
 	return broken
 }
 
-// holds is what the restore was asked to hold.
+// holds returns the setting of the restore.
 func (s *Scenario) holds() setting.Holding {
 	return setting.Holding(s.First.Of.Annotations[setting.Prefix+setting.NameHold])
 }
 
-// isByHand reports whether a person is to lift the holds.
+// isByHand reports whether a user lifts the holds.
 func (s *Scenario) isByHand() bool {
 	return s.First.Of.Annotations[setting.Prefix+setting.NameRelease] == "by-hand"
 }
 
-// isHeldFor returns why an object is not held as it should be; "" if it is.
-func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
+// whyNotHeld returns why an object is not held as it must be, "" if it is.
+func whyNotHeld(s *Scenario, u *unstructured.Unstructured) string {
 	h, err := adoption.HoldOf(u)
 	switch {
 	case err != nil:
@@ -87,13 +87,13 @@ func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
 func held(s *Scenario) []string {
 	var broken []string
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		must := (o.Role == RoleXR || o.Role == RoleClaim) && (!s.anew() || s.isByHand()) || o.Kind.Reconciled() && s.holds() == setting.HoldAll
-		// What nobody had paused is paused by us, and must say so.
+		must := (o.Role == RoleXR || o.Role == RoleClaim) && (!s.composesNew() || s.isByHand()) || o.Kind.Reconciled() && s.holds() == setting.HoldAll
+		// A pause that no user has set is the plugin's, and needs a mark.
 		paused := u.GetAnnotations()[xp.AnnotationPaused] == "true" && o.Own.GetAnnotations()[xp.AnnotationPaused] != "true"
 		if !must && !paused {
 			return
 		}
-		if why := isHeldFor(s, u); why != "" {
+		if why := whyNotHeld(s, u); why != "" {
 			broken = append(broken, fmt.Sprintf("%s (%s) is not held: %s", xp.String(u), o.Shape, why))
 		}
 	})
@@ -101,9 +101,8 @@ func held(s *Scenario) []string {
 	return broken
 }
 
-// ahead looks for MRs that came with what Velero restores first and that nothing keeps from being
-// reconciled.
-func ahead(s *Scenario) []string {
+// early checks that no MR is reconciled that comes back before ConfigMaps.
+func early(s *Scenario) []string {
 	var broken []string
 	for _, c := range s.First.Created {
 		o := s.Forest.byItem[c.Item]
@@ -115,8 +114,8 @@ func ahead(s *Scenario) []string {
 	return broken
 }
 
-// preferences are what a person can have set of what a hold changes.
-func preferencesOf(u *unstructured.Unstructured) map[string]any {
+// settingsOf returns the user's settings that a hold changes.
+func settingsOf(u *unstructured.Unstructured) map[string]any {
 	all := map[string]any{}
 	for _, a := range []string{xp.AnnotationPaused, xp.AnnotationRestoreStatus, "example.org/theirs"} {
 		if v, ok := u.GetAnnotations()[a]; ok {
@@ -132,20 +131,19 @@ func preferencesOf(u *unstructured.Unstructured) map[string]any {
 	return all
 }
 
-func givenBack(s *Scenario) []string {
+func userSettings(s *Scenario) []string {
 	var broken []string
-	// Two of the backup that manage one external resource are copies of each other when they are
-	// moved.
+	// Two items that manage one external resource are copies of each other if they are moved.
 	observing := s.First.Of.Annotations[setting.Prefix+setting.NameClone] == string(setting.Observe)
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		if o.Role != RoleXR && o.Role != RoleClaim && o.Role != RoleMR || s.isCopy(o) || observing && s.at(o) != xp.RefTo(o.Unstructured).ID() {
+		if o.Role != RoleXR && o.Role != RoleClaim && o.Role != RoleMR || s.isCopy(o) || observing && s.restoredID(o) != xp.RefTo(o.Unstructured).ID() {
 			return
 		}
 		u = u.DeepCopy()
 		if err := adoption.RemoveBackedUpHold(u); err != nil {
 			broken = append(broken, err.Error())
 		}
-		if diff := cmp.Diff(preferencesOf(o.Own), preferencesOf(u)); diff != "" {
+		if diff := cmp.Diff(settingsOf(o.Own), settingsOf(u)); diff != "" {
 			broken = append(broken, fmt.Sprintf("%s (%s) is not as its person had it: -own +released\n%s", xp.String(u), o.Shape, diff))
 		}
 	})
@@ -153,10 +151,9 @@ func givenBack(s *Scenario) []string {
 	return broken
 }
 
-// isCopy reports whether an object could be a copy of something that is alive, of which a setting
-// says what becomes.
+// isCopy reports whether an object may be a copy of a live one, which a setting decides on.
 func (s *Scenario) isCopy(o *Object) bool {
-	return s.at(o) != xp.RefTo(o.Unstructured).ID() && len(s.First.Before) > 0
+	return s.restoredID(o) != xp.RefTo(o.Unstructured).ID() && len(s.First.Before) > 0
 }
 
 func pinned(s *Scenario) []string {
@@ -164,10 +161,10 @@ func pinned(s *Scenario) []string {
 	s.created(func(o *Object, u *unstructured.Unstructured) {
 		i := xp.Instance{Unstructured: u}
 		policy, _ := i.UpdatePolicy()
-		if (o.Role == RoleXR || o.Role == RoleClaim) && !s.anew() && i.Revision() != "" && policy != xp.UpdateManual {
+		if (o.Role == RoleXR || o.Role == RoleClaim) && !s.composesNew() && i.Revision() != "" && policy != xp.UpdateManual {
 			broken = append(broken, fmt.Sprintf("%s (%s) follows the newest revision while it is held", xp.String(u), o.Shape))
 		}
-		for _, b := range o.Brings {
+		for _, b := range o.Needs {
 			if b.Kind == revision && s.isLost(b) {
 				broken = append(broken, fmt.Sprintf("%s (%s) is without its %s, which is in the backup", xp.String(u), o.Shape, xp.String(b.Unstructured)))
 			}
@@ -177,10 +174,10 @@ func pinned(s *Scenario) []string {
 	return broken
 }
 
-// isLost reports whether an object is not there after the restore, though it is in the backup and
-// the filters let it through.
+// isLost reports whether an object is missing after the restore, though it is in the backup and
+// passes the filters.
 func (s *Scenario) isLost(o *Object) bool {
 	i := itemOf(o.Unstructured)
 
-	return s.Archive.Items[i] != nil && (&restore{Run: s.First}).passes(i) && s.First.Failed[i] == nil && s.First.After[s.at(o)] == nil
+	return s.Archive.Items[i] != nil && (&restore{Run: s.First}).passes(i) && s.First.Failed[i] == nil && s.First.After[s.restoredID(o)] == nil
 }

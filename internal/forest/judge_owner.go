@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// created calls a function with each object that the first restore has created, as it is at its
-// end, and what was grown.
+// created calls do with each object that the first restore has created, as it is at the end, and
+// its source.
 func (s *Scenario) created(do func(o *Object, u *unstructured.Unstructured)) {
 	for _, c := range s.First.Created {
 		o, u := s.Forest.byItem[c.Item], s.First.After[xp.RefTo(c.Object).ID()]
@@ -23,8 +23,8 @@ func (s *Scenario) created(do func(o *Object, u *unstructured.Unstructured)) {
 	}
 }
 
-// at is where an object of the source is after the restore.
-func (s *Scenario) at(o *Object) xp.ID {
+// restoredID returns where an object of the source is after the restore.
+func (s *Scenario) restoredID(o *Object) xp.ID {
 	id := xp.RefTo(o.Unstructured).ID()
 	if to, ok := s.First.Of.Spec.NamespaceMapping[id.Namespace]; ok {
 		id.Namespace = to
@@ -33,15 +33,15 @@ func (s *Scenario) at(o *Object) xp.ID {
 	return id
 }
 
-// anew reports whether copies are to compose anew, without what the backup says.
-func (s *Scenario) anew() bool {
+// composesNew reports whether copies compose new resources, without what the backup has.
+func (s *Scenario) composesNew() bool {
 	return s.First.Of.Annotations[setting.Prefix+setting.NameClone] == string(setting.New) && len(s.First.Of.Spec.NamespaceMapping) > 0 && len(s.First.Before) > 0
 }
 
-// isCrossplanes reports whether the plugin has a say in what becomes of an object.
-func (o *Object) isCrossplanes() bool { return o.Role != RoleOther || o.isComposed() }
+// isRelated reports whether the plugin handles an object.
+func (o *Object) isRelated() bool { return o.Role != RoleOther || o.isComposed() }
 
-// isComposed reports whether an object says that an XR composes it, be that true or not.
+// isComposed reports whether an object claims to be composed, true or not.
 func (o *Object) isComposed() bool { return xp.IsComposed(o.Unstructured) }
 
 func liveOwners(s *Scenario) []string {
@@ -58,7 +58,7 @@ func liveOwners(s *Scenario) []string {
 			}
 		}
 		if !o.isOwned() {
-			return // Velero takes its owners off, and nobody else has a say in it.
+			return // Velero removes its owners, and the plugin does not handle it.
 		}
 		old := func(uid string) {
 			if _, ok := live[types.UID(uid)]; !ok && s.isOld(uid) {
@@ -76,8 +76,7 @@ func (s *Scenario) isOld(text string) bool {
 	return len(text) == 36 && strings.HasPrefix(text, fmt.Sprintf("%08d-", s.Forest.Seed%1e8))
 }
 
-// walk calls a function with each text in an object, and with each UID among the keys of its
-// managedFields.
+// walk calls do with each text in an object, and with each UID in the keys of its managedFields.
 func walk(v any, do func(text string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +119,7 @@ func trueOwners(s *Scenario) []string {
 	return broken
 }
 
-// owner is what really controls an object.
+// owner returns the object that really controls another.
 func (f *Forest) owner(o *Object) *Object {
 	if o.Controlled {
 		return o.Composer
@@ -134,15 +133,14 @@ func (f *Forest) owner(o *Object) *Object {
 	return nil
 }
 
-// awaits reports whether an MR is held until Crossplane has made a live XR, which is at work, its
-// controller.
-func awaits(u, xr *unstructured.Unstructured) bool {
+// awaitsController reports whether an MR is held until a live and unpaused XR controls it.
+func awaitsController(u, xr *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 
 	return err == nil && h != nil && xr != nil && xp.IsPaused(u) && h.Owner != nil && h.Owner.ID() == xp.RefTo(xr).ID() && !xp.IsPaused(xr)
 }
 
-// controllers judges who controls what was restored.
+// controllers checks the controllers of restored objects.
 func controllers(s *Scenario) []string {
 	var broken []string
 	place := map[xp.Item]int{}
@@ -153,17 +151,17 @@ func controllers(s *Scenario) []string {
 		if o.Role == RoleSecret || !o.Controlled || s.isCopy(o) {
 			return
 		}
-		xr := s.First.After[s.at(o.Composer)]
+		xr := s.First.After[s.restoredID(o.Composer)]
 		c, ok := xp.Controller(u)
 		switch {
 		case ok && xr != nil && c.UID == xr.GetUID():
 		case ok:
 			broken = append(broken, fmt.Sprintf("%s (%s) is controlled by %s %s, which is not the XR that composed it", xp.String(u), o.Shape, c.Kind, c.Name))
-		case xr == nil || xr.GetDeletionTimestamp() != nil || s.anew():
+		case xr == nil || xr.GetDeletionTimestamp() != nil || s.composesNew():
 		case place[itemOf(o.Unstructured)] < place[itemOf(o.Composer.Unstructured)]:
-			// It came first, because the XR has asked for it or is below it. Then the XR is held,
-			// and takes it.
-		case awaits(u, xr):
+			// It came first, since the XR asks for it or is below it. The XR is held then, and
+			// becomes its controller when it is released.
+		case awaitsController(u, xr):
 		default:
 			broken = append(broken, fmt.Sprintf("%s (%s) has lost its controller %s, which is live", xp.String(u), o.Shape, xp.String(xr)))
 		}

@@ -13,19 +13,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-func again(s *Scenario) []string {
+func idempotent(s *Scenario) []string {
 	return changed(s.Second.Before, s.Second.After, func(xp.ID) bool { return true })
 }
 
-func leavesLive(s *Scenario) []string {
+func liveUnchanged(s *Scenario) []string {
 	return changed(s.First.Before, s.First.After, func(id xp.ID) bool {
 		o := s.Forest.byID[id]
 
-		return s.First.Before[id] != nil && (o == nil || o.isCrossplanes())
+		return s.First.Before[id] != nil && (o == nil || o.isRelated())
 	})
 }
 
-// changed says which of the objects that are asked about are not the same any more.
+// changed describes the selected objects that differ.
 func changed(before, after map[xp.ID]*unstructured.Unstructured, about func(xp.ID) bool) []string {
 	var broken []string
 	for id, was := range before {
@@ -42,7 +42,7 @@ func changed(before, after map[xp.ID]*unstructured.Unstructured, about func(xp.I
 	return broken
 }
 
-func ofOthers(s *Scenario) []string {
+func otherNamespaces(s *Scenario) []string {
 	spec := s.First.Of.Spec
 	if len(spec.IncludedNamespaces)+len(spec.ExcludedNamespaces) == 0 || isTrue(spec.IncludeClusterResources) {
 		return nil
@@ -62,11 +62,11 @@ func ofOthers(s *Scenario) []string {
 	return broken
 }
 
-// claimant is the namespace of the claim that brought an object about; "" if none did.
+// claimant returns the namespace of the claim at the root of an object's tree, "" if there is none.
 func (f *Forest) claimant(o *Object) string {
 	for seen := map[*Object]bool{}; o != nil && !seen[o]; o = o.parent {
 		seen[o] = true
-		if ns := text(o.Unstructured, "spec", "claimRef", "namespace"); ns != "" && o.Role == RoleXR {
+		if ns := stringAt(o.Unstructured, "spec", "claimRef", "namespace"); ns != "" && o.Role == RoleXR {
 			return ns
 		}
 	}
@@ -74,10 +74,10 @@ func (f *Forest) claimant(o *Object) string {
 	return ""
 }
 
-func foreign(s *Scenario) []string {
+func unrelatedObjects(s *Scenario) []string {
 	var broken []string
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		if o.isCrossplanes() {
+		if o.isRelated() {
 			return
 		}
 		want := reset(o.Unstructured)
@@ -102,11 +102,11 @@ func foreign(s *Scenario) []string {
 	return broken
 }
 
-// namedInRestore looks for what was left out in the log, and in the errors.
+// namedInRestore checks that the log or an error names what the restore left out.
 func namedInRestore(s *Scenario) []string {
-	broken := leftOutInSilence(s)
+	broken := silentlyLeftOut(s)
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		if !o.isCrossplanes() || o.Role == RolePlatform && o.Kind != revision || s.isCopy(o) {
+		if !o.isRelated() || o.Role == RolePlatform && o.Kind != revision || s.isCopy(o) {
 			return
 		}
 		for _, was := range o.GetOwnerReferences() {
@@ -114,8 +114,8 @@ func namedInRestore(s *Scenario) []string {
 			for _, is := range u.GetOwnerReferences() {
 				kept = kept || is.Kind == was.Kind && is.Name == was.Name
 			}
-			if kept || !o.isOwned() || o.Composer != nil && awaits(u, s.First.After[s.at(o.Composer)]) ||
-				s.First.Said.Names("name="+xp.String(o.Unstructured), "owner="+was.Kind+" "+was.Name, "reason=") {
+			if kept || !o.isOwned() || o.Composer != nil && awaitsController(u, s.First.After[s.restoredID(o.Composer)]) ||
+				s.First.Record.Names("name="+xp.String(o.Unstructured), "owner="+was.Kind+" "+was.Name, "reason=") {
 				continue
 			}
 			broken = append(broken, fmt.Sprintf("%s (%s) has lost its owner %s %s, and nothing says so", xp.String(u), o.Shape, was.Kind, was.Name))
@@ -125,8 +125,8 @@ func namedInRestore(s *Scenario) []string {
 	return broken
 }
 
-// leftOutInSilence are those that the restore came to and did not create, and nothing says so.
-func leftOutInSilence(s *Scenario) []string {
+// silentlyLeftOut describes the items that the restore tried and did not create without a message.
+func silentlyLeftOut(s *Scenario) []string {
 	var broken []string
 	created := map[xp.Item]bool{}
 	for _, c := range s.First.Created {
@@ -134,12 +134,12 @@ func leftOutInSilence(s *Scenario) []string {
 	}
 	for i := range s.First.Tried {
 		o := s.Forest.byItem[i]
-		if o == nil || created[i] || s.First.Before[s.at(o)] != nil || s.First.After[s.at(o)] != nil {
+		if o == nil || created[i] || s.First.Before[s.restoredID(o)] != nil || s.First.After[s.restoredID(o)] != nil {
 			continue
 		}
 		self, err := xp.String(o.Unstructured), s.First.Failed[i]
-		if s.says(err, o) || s.First.Said.Names("ot restored", self, "reason=") || s.First.Said.Names("Not restored: ", self) ||
-			s.First.Said.Names("Not restored, like others of its kind", "name="+o.Kind.Kind+" ") {
+		if s.errorNames(err, o) || s.First.Record.Names("ot restored", self, "reason=") || s.First.Record.Names("Not restored: ", self) ||
+			s.First.Record.Names("Not restored, like others of its kind", "name="+o.Kind.Kind+" ") {
 			continue
 		}
 		broken = append(broken, fmt.Sprintf("%s (%s) was left out, and nothing says so: %v", self, o.Shape, err))
@@ -148,18 +148,18 @@ func leftOutInSilence(s *Scenario) []string {
 	return broken
 }
 
-// says reports whether an error of the restore names an object, or its kind if nothing serves that.
-func (s *Scenario) says(err error, o *Object) bool {
+// errorNames reports whether an error names an object, or its kind if that is not served.
+func (s *Scenario) errorNames(err error, o *Object) bool {
 	if err == nil {
 		return false
 	}
-	there := s.at(o)
+	there := s.restoredID(o)
 
 	return strings.Contains(err.Error(), xp.String(o.Unstructured)) || strings.Contains(err.Error(), there.Namespace+"/"+there.Name) ||
 		strings.Contains(err.Error(), "no matches for kind")
 }
 
-// isOwned reports whether the owners of an object are the plugin's to bring back.
+// isOwned reports whether the plugin restores the owners of an object.
 func (o *Object) isOwned() bool {
 	return o.Role == RoleSecret || o.Role == RoleUsage || o.Kind == revision || o.isComposed()
 }
@@ -175,7 +175,7 @@ func order(s *Scenario) []string {
 	for o := range place {
 		for _, pair := range s.ordered(o) {
 			first, then := pair[0], pair[1]
-			if place[first] > place[then] && place[then] > 0 && !s.Forest.asks(first, then) {
+			if place[first] > place[then] && place[then] > 0 && !s.Forest.dependsOn(first, then) {
 				broken = append(broken, fmt.Sprintf("%s (%s) was restored before %s (%s)",
 					xp.String(then.Unstructured), then.Shape, xp.String(first.Unstructured), first.Shape))
 			}
@@ -185,13 +185,13 @@ func order(s *Scenario) []string {
 	return broken
 }
 
-// ordered are the pairs with an object of which one has to come before the other.
+// ordered returns the pairs with o of which the first must be restored before the second.
 func (s *Scenario) ordered(o *Object) [][2]*Object {
 	var pairs [][2]*Object
 	if o.Composer != nil && o.Controlled && o.isComposed() && !s.bringsComposed(o.Composer) {
 		pairs = append(pairs, [2]*Object{o.Composer, o})
 	}
-	for _, b := range o.Brings {
+	for _, b := range o.Needs {
 		switch {
 		case o.Role == RoleXR && b.Kind == revision, o.Role == RoleClaim && b.Role == RoleXR:
 			pairs = append(pairs, [2]*Object{b, o})
@@ -203,9 +203,9 @@ func (s *Scenario) ordered(o *Object) [][2]*Object {
 	return pairs
 }
 
-// asks reports whether an object asks for another, or for something that does: if each asks for the
-// other, one of them must come first.
-func (f *Forest) asks(of, other *Object) bool {
+// dependsOn reports whether an object asks for another, directly or not. If two ask for each other,
+// either may be first.
+func (f *Forest) dependsOn(of, other *Object) bool {
 	seen := map[*Object]bool{}
 	var visit func(o *Object) bool
 	visit = func(o *Object) bool {
@@ -219,12 +219,12 @@ func (f *Forest) asks(of, other *Object) bool {
 			if k, ok := KindOf(r.GroupVersionKind().GroupKind()); ok && !k.Namespaced {
 				id.Namespace = ""
 			}
-			if other := f.byID[id]; other == nil || other != o.Publishes { // What publishes comes first, whoever owns it.
+			if other := f.byID[id]; other == nil || other != o.Publishes { // What publishes comes first, whatever owns it.
 				next = append(next, other)
 			}
 		}
 		if o.Role == RoleClaim {
-			next = append(next, o.Brings...)
+			next = append(next, o.Needs...)
 		}
 
 		return slices.Contains(next, other) || slices.ContainsFunc(next, visit)
@@ -233,10 +233,11 @@ func (f *Forest) asks(of, other *Object) bool {
 	return visit(of)
 }
 
-// bringsComposed reports whether an XR must ask for what it composes itself, since nothing else
-// may.
+// bringsComposed reports whether an XR must ask for its composed resources, since nothing else may.
 func (s *Scenario) bringsComposed(xr *Object) bool {
 	spec := s.First.Of.Spec
 
-	return spec.LabelSelector != nil || len(spec.IncludedNamespaces)+len(spec.ExcludedNamespaces) > 0 && text(xr.Unstructured, "spec", "claimRef", "name") != ""
+	ofNamespaces := len(spec.IncludedNamespaces)+len(spec.ExcludedNamespaces) > 0
+
+	return spec.LabelSelector != nil || ofNamespaces && stringAt(xr.Unstructured, "spec", "claimRef", "name") != ""
 }

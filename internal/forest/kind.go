@@ -7,7 +7,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Role is what an object is to Crossplane.
+// A Role is the role of an object in Crossplane.
 type Role string
 
 // Roles.
@@ -20,11 +20,11 @@ const (
 	RoleConfig   Role = "provider config"
 	RoleRebuilt  Role = "rebuilt by the control plane"
 	RoleSecret   Role = "connection secret"
-	// RoleOther is anything else: it has to do with Crossplane only if an XR composes it.
+	// RoleOther is any other object. It may be composed.
 	RoleOther Role = "other"
 )
 
-// A Kind is one that a forest has objects of.
+// A Kind is a kind of a forest.
 type Kind struct {
 	schema.GroupVersionKind
 
@@ -32,15 +32,16 @@ type Kind struct {
 	Namespaced bool
 }
 
-// Resource is what Velero calls it.
+// Resource returns the resource as Velero names it.
 func (k Kind) Resource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.Plural}
 }
 
-// Reconciled reports whether Crossplane or a provider reconciles it.
+// Reconciled reports whether Crossplane or a provider reconciles the kind.
 func (k Kind) Reconciled() bool { return k.Category() != "" }
 
-// Category is the one that Crossplane or a provider gives to it; "" if none of them reconciles it.
+// Category returns the category of the CRD, "" if neither Crossplane nor a provider reconciles the
+// kind.
 func (k Kind) Category() string {
 	switch k {
 	case claimKind:
@@ -58,7 +59,7 @@ func kind(group, version, name, plural string, namespaced bool) Kind {
 	return Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: version, Kind: name}, Plural: plural, Namespaced: namespaced}
 }
 
-// Kinds of a forest. Several share a name, since a kind is nothing without its group.
+// Kinds of a forest. Some have the same name in different groups.
 var (
 	legacyXR    = kind("example.org", "v1alpha1", "XOrder", "xorders", false)
 	claimKind   = kind("example.org", "v1alpha1", "Order", "orders", true)
@@ -82,11 +83,11 @@ var (
 	deployment  = kind("apps", "v1", "Deployment", "deployments", true)
 	secret      = kind("", "v1", "Secret", "secrets", true)
 	namespace   = kind("", "v1", "Namespace", "namespaces", false)
-	// ghost is a kind that nothing serves.
-	ghost = kind("ghost.example.net", "v1", "Ghost", "ghosts", true)
+	// unservedKind is a kind that no server has.
+	unservedKind = kind("ghost.example.net", "v1", "Ghost", "ghosts", true)
 )
 
-// Kinds are those that are served.
+// Kinds returns the served kinds.
 func Kinds() []Kind {
 	return []Kind{
 		legacyXR, claimKind, modernXR, clusterXR, clusterMR, localMR, config, localConfig, wideConfig, configUsage, oldUsage, usage, wideUsage, xrd, composition,
@@ -103,14 +104,14 @@ var kinds = func() map[schema.GroupKind]Kind {
 	return all
 }()
 
-// KindOf returns the kind of a group and name; ok is false if it is not served.
+// KindOf returns the kind of a group and name. It returns false if the kind is not served.
 func KindOf(gk schema.GroupKind) (Kind, bool) {
 	k, ok := kinds[gk]
 
 	return k, ok
 }
 
-// itemOf is an object as Velero names it.
+// itemOf returns an object as Velero identifies it.
 func itemOf(u *unstructured.Unstructured) xp.Item {
 	k, _ := KindOf(u.GroupVersionKind().GroupKind())
 

@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// A Property is a promise with the function that finds where a scenario breaks it.
+// A Property is a promise to users, with a function that finds where a scenario breaks it.
 type Property struct {
-	// Name has the number of the promise first.
+	// Name begins with the number of the promise.
 	Name string
-	// Promise is what users are told.
+	// Promise is the sentence for users.
 	Promise string
-	// Broken returns one sentence for each place where it does not hold.
+	// Broken returns one sentence for each violation.
 	Broken func(s *Scenario) []string
 }
 
-// Properties are all that is promised.
+// Properties returns all promises.
 func Properties() []Property {
 	return []Property{
 		{"P1-identity", "A restored MR manages what it managed, or is kept from creating anything until a person has said what.", identity},
@@ -26,13 +26,13 @@ func Properties() []Property {
 		{"P3-true-owners", "An owner is written only if it was one, whatever anybody wrote.", trueOwners},
 		{"P4-pinned", "What is held stays on the revision of the backup, which comes back with it.", pinned},
 		{"P5-held", "Every XR and claim comes back held, marked, and with a reason.", held},
-		{"P5-ahead", "No provider reconciles what comes back before it is its turn.", ahead},
-		{"P5-given-back", "What a person had set can be got back exactly.", givenBack},
-		{"P6-again", "A second restore changes nothing.", again},
-		{"P6-live", "What is Crossplane's and live is left as it is.", leavesLive},
+		{"P5-ahead", "No provider reconciles what comes back before it is its turn.", early},
+		{"P5-given-back", "What a person had set can be got back exactly.", userSettings},
+		{"P6-again", "A second restore changes nothing.", idempotent},
+		{"P6-live", "What is Crossplane's and live is left as it is.", liveUnchanged},
 		{"P7-backup", "A backup takes all that belongs to what it is of, and nothing else.", closure},
-		{"P7-restore", "A restore of namespaces brings back nothing that is of others.", ofOthers},
-		{"P7-foreign", "What has nothing to do with Crossplane comes back as with Velero alone.", foreign},
+		{"P7-restore", "A restore of namespaces brings back nothing that is of others.", otherNamespaces},
+		{"P7-foreign", "What has nothing to do with Crossplane comes back as with Velero alone.", unrelatedObjects},
 		{"P8-backup", "Each reference that a backup does not follow is named, with a reason.", namedInBackup},
 		{"P8-restore", "Each item and each owner that a restore leaves out is named, with a reason.", namedInRestore},
 		{"order", "What must be there first is there first.", order},
@@ -46,7 +46,7 @@ func Properties() []Property {
 	}
 }
 
-// Judge returns what is broken, by the name of the property.
+// Judge returns the violations, by the name of the property.
 func Judge(s *Scenario) map[string][]string {
 	broken := map[string][]string{}
 	for _, p := range Properties() {
@@ -62,7 +62,7 @@ func Judge(s *Scenario) map[string][]string {
 	return broken
 }
 
-// Describe tells a person what a scenario is.
+// Describe returns a summary of the scenario.
 func (s *Scenario) Describe() string {
 	if s.First == nil {
 		return fmt.Sprintf("a forest of %d", len(s.Forest.Objects))

@@ -18,28 +18,28 @@ import (
 // A Restored is an object that a restore has created.
 type Restored struct {
 	Item xp.Item
-	// Object is as it was created. It has the UID that the API server gave it.
+	// Object is the object as it was created, with its new UID.
 	Object *unstructured.Unstructured
-	// Early says that it came back when it was the turn of a kind that Velero restores before
-	// custom resources.
+	// Early is true if it was restored in the turn of a kind that Velero restores before custom
+	// resources.
 	Early bool
 }
 
-// A Run is what became of one restore.
+// A Run is the result of one restore.
 type Run struct {
-	Of   *velerov1.Restore
-	Said *Record
-	// Created are in the order in which they were.
+	Of     *velerov1.Restore
+	Record *Record
+	// Created are in the order of their creation.
 	Created []Restored
-	// Failed are the items that an action has refused, and why.
+	// Failed are the items that an action has refused, with its error.
 	Failed map[xp.Item]error
-	// Tried are the items that Velero came to and that its filters let through.
+	// Tried are the items that Velero came to and that pass the filters.
 	Tried map[xp.Item]bool
-	// Before and After are the cluster.
+	// Before and After are the objects of the cluster.
 	Before, After map[xp.ID]*unstructured.Unstructured
 }
 
-// A restore is one while it runs.
+// A restore is a restore in progress.
 type restore struct {
 	*Run
 
@@ -57,17 +57,17 @@ type action struct {
 	rules
 }
 
-// Restore restores a backup as Velero does (velero pkg/restore/restore.go, restoreItem), with its
-// items in a random order. What was before is a copy of the cluster; one that is nil is made.
+// Restore restores a backup as Velero does (velero pkg/restore/restore.go, restoreItem), with the
+// items in random order. before is a copy of the cluster; nil makes one.
 func Restore(
 	f *Forest, a *Archive, cluster *Cluster, of *velerov1.Restore, before map[xp.ID]*unstructured.Unstructured, random *rand.Rand, defect Defect,
 ) *Run {
 	if before == nil {
-		before = cluster.copied()
+		before = cluster.copies()
 	}
 	r := &restore{
 		Run: &Run{
-			Of: of, Said: &Record{swallow: defect.Swallow}, Failed: map[xp.Item]error{}, Tried: map[xp.Item]bool{}, Before: before,
+			Of: of, Record: &Record{drop: defect.DropLine}, Failed: map[xp.Item]error{}, Tried: map[xp.Item]bool{}, Before: before,
 		},
 		archive: a, cluster: cluster, defect: defect, forest: f,
 	}
@@ -75,21 +75,21 @@ func Restore(
 	items := slices.Clone(a.Order)
 	random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 	sorted := random.IntN(2) == 0
-	if sorted { // As Velero would, if nobody has set other priorities.
-		slices.SortStableFunc(items, func(a, b xp.Item) int { return turn(a) - turn(b) })
+	if sorted { // Velero's order without other priorities.
+		slices.SortStableFunc(items, func(a, b xp.Item) int { return priority(a) - priority(b) })
 	}
 	for _, i := range items {
-		if r.early = sorted && turn(i) < 3; r.selects(i) {
+		if r.early = sorted && priority(i) < 3; r.selects(i) {
 			r.item(i)
 		}
 	}
-	r.After = cluster.copied()
+	r.After = cluster.copies()
 
 	return r.Run
 }
 
-// turn is when Velero comes to a resource.
-func turn(i xp.Item) int {
+// priority returns the place of a resource in Velero's order.
+func priority(i xp.Item) int {
 	switch name := i.GroupResource.String(); name {
 	case "namespaces":
 		return 0
@@ -113,7 +113,7 @@ var alphabet = func() []string {
 }()
 
 func (r *restore) prepare() {
-	log, known := r.Said.Log(), r.cluster.view()
+	log, known := r.Record.Log(), r.cluster.view()
 	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
 	for _, o := range restoreitem.Orders() {
 		order := restoreitem.NewOrder(o.Selector, known, requested, log, restoreitem.WithClaimKinds(known), xrds)
@@ -125,7 +125,7 @@ func (r *restore) prepare() {
 	}
 }
 
-// selects reports whether Velero takes an item by itself.
+// selects reports whether the restore selects an item that nothing asks for.
 func (r *restore) selects(i xp.Item) bool {
 	if s := r.Of.Spec.LabelSelector; s != nil && !selects(s, r.archive.Items[i]) {
 		return false
@@ -136,7 +136,7 @@ func (r *restore) selects(i xp.Item) bool {
 		(i.Namespace != "" || i.GroupResource == namespace.Resource() || !some || isTrue(r.Of.Spec.IncludeClusterResources) || r.defect.BringBack)
 }
 
-// passes reports whether the restore's filters let an item through when something asks for it.
+// passes reports whether the restore's filters admit an additional item.
 func (r *restore) passes(i xp.Item) bool {
 	s := r.Of.Spec
 	if !included(s.IncludedResources, s.ExcludedResources, i.GroupResource.String()) {
@@ -152,7 +152,7 @@ func (r *restore) passes(i xp.Item) bool {
 func (r *restore) item(i xp.Item) {
 	original := r.archive.Items[i]
 	if original == nil {
-		r.Said.add("warning: unable to restore additional item " + i.String())
+		r.Record.add("warning: unable to restore additional item " + i.String())
 
 		return
 	}
@@ -230,7 +230,7 @@ func (r *restore) create(i xp.Item, original, u *unstructured.Unstructured) {
 	r.Created = append(r.Created, Restored{Item: i, Object: u.DeepCopy(), Early: r.early})
 }
 
-// overwrite is --existing-resource-policy=update.
+// overwrite implements --existing-resource-policy=update.
 func (*restore) overwrite(live, u *unstructured.Unstructured) {
 	for key, value := range u.Object {
 		if key != "metadata" && key != "status" {
@@ -243,7 +243,8 @@ func (*restore) overwrite(live, u *unstructured.Unstructured) {
 	live.SetAnnotations(u.GetAnnotations())
 }
 
-// reset is what Velero gives to the first action: an item without what the API server writes.
+// reset returns the item as Velero gives it to the first action: without what the API server
+// writes.
 func reset(original *unstructured.Unstructured) *unstructured.Unstructured {
 	u := original.DeepCopy()
 	for _, field := range []string{

@@ -13,11 +13,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// rules say which items an action is for, by Velero's own code.
+// rules select the items of an action, with Velero's own code.
 type rules struct {
 	resources *collections.IncludesExcludes
 	labels    labels.Selector
-	// known is what was found out: globs are slow.
+	// known caches results: globs are slow.
 	known map[schema.GroupResource]bool
 }
 

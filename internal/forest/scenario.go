@@ -21,17 +21,16 @@ type Scenario struct {
 	Archive *Archive
 	First   *Run
 	Second  *Run
-	// Panic is what an action has panicked with; "" if none has.
+	// Panic is the panic of an action with its stack, "" if there was none.
 	Panic string
 
-	// Mask takes off what an API server writes into what has nothing to do with Crossplane; nil if
-	// there is none.
+	// Mask removes what an API server writes into objects unrelated to Crossplane. It may be nil.
 	Mask func(u *unstructured.Unstructured)
 }
 
-// Play grows a forest, backs it up with random filters, loses all of it or a part, and restores it
-// twice with others.
-func Play(seed uint64, soil Soil, defect Defect) (s *Scenario) {
+// Simulate generates a forest, backs it up with random filters, loses all or a part of it, and
+// restores it twice with other filters.
+func Simulate(seed uint64, limits Limits, defect Defect) (s *Scenario) {
 	s = &Scenario{}
 	defer func() {
 		if p := recover(); p != nil {
@@ -39,7 +38,7 @@ func Play(seed uint64, soil Soil, defect Defect) (s *Scenario) {
 		}
 	}()
 	random := rand.New(rand.NewPCG(seed, 7))
-	s.Forest = Grow(seed, soil)
+	s.Forest = Generate(seed, limits)
 	s.Archive = BackUp(s.Forest, Backups(s.Forest, random), random, defect)
 	target, alive := lose(s.Forest, random)
 	of := Restores(s.Forest, random, alive)
@@ -56,11 +55,11 @@ func Backups(f *Forest, random *rand.Rand) *velerov1.Backup {
 	b := &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "backup"}}
 	switch n := random.IntN(100); {
 	case n < 35:
-		b.Spec.IncludedNamespaces = some(f.Namespaces, random, 1)
+		b.Spec.IncludedNamespaces = sample(f.Namespaces, random, 1)
 	case n < 50:
-		b.Spec.IncludedNamespaces = some(f.Namespaces, random, 2)
+		b.Spec.IncludedNamespaces = sample(f.Namespaces, random, 2)
 	case n < 60:
-		b.Spec.ExcludedNamespaces = some(f.Namespaces, random, 1)
+		b.Spec.ExcludedNamespaces = sample(f.Namespaces, random, 1)
 	case n < 65:
 		b.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
 	}
@@ -80,31 +79,31 @@ func clusterResources(random *rand.Rand) *bool {
 	}
 }
 
-func some(names []string, random *rand.Rand, n int) []string {
+func sample(names []string, random *rand.Rand, n int) []string {
 	names = slices.Clone(names)
 	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 
 	return names[:n]
 }
 
-// Restores returns a random Restore. If all is alive, it is of copies.
+// Restores returns a random Restore. If all objects are live, it restores copies.
 func Restores(f *Forest, random *rand.Rand, alive bool) *velerov1.Restore {
 	r := &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday", Annotations: map[string]string{}}}
 	switch n := random.IntN(100); {
 	case n < 20:
-		r.Spec.IncludedNamespaces = some(f.Namespaces, random, 1)
+		r.Spec.IncludedNamespaces = sample(f.Namespaces, random, 1)
 	case n < 30:
-		r.Spec.IncludedNamespaces = some(f.Namespaces, random, 2)
+		r.Spec.IncludedNamespaces = sample(f.Namespaces, random, 2)
 	case n < 40:
-		r.Spec.ExcludedNamespaces = some(f.Namespaces, random, 1)
+		r.Spec.ExcludedNamespaces = sample(f.Namespaces, random, 1)
 	case n < 50:
 		r.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
 	}
 	switch n := random.IntN(100); {
 	case n < 5:
-		r.Spec.ExcludedResources = some(alphabet, random, 2)
+		r.Spec.ExcludedResources = sample(alphabet, random, 2)
 	case n < 8:
-		r.Spec.IncludedResources = some(alphabet, random, 8)
+		r.Spec.IncludedResources = sample(alphabet, random, 8)
 	}
 	r.Spec.IncludeClusterResources = clusterResources(random)
 	if random.IntN(100) < 20 {
@@ -125,14 +124,14 @@ func Restores(f *Forest, random *rand.Rand, alive bool) *velerov1.Restore {
 		mode := []setting.Holding{setting.HoldAll, setting.HoldAll, setting.HoldNone}[random.IntN(3)]
 		r.Annotations[setting.Prefix+setting.NameHold] = string(mode)
 	}
-	adjust(r, rand.New(rand.NewPCG(f.Seed, 9)))
+	addSettings(r, rand.New(rand.NewPCG(f.Seed, 9)))
 
 	return r
 }
 
-// adjust adds settings. From a source of their own, they leave the rest of each seed as it was
-// before there were such.
-func adjust(r *velerov1.Restore, random *rand.Rand) {
+// addSettings adds settings from its own random source, so that older seeds keep the rest as it
+// was.
+func addSettings(r *velerov1.Restore, random *rand.Rand) {
 	if random.IntN(100) < 15 {
 		r.Annotations[setting.Prefix+setting.NameRelease] = "by-hand"
 	}
@@ -141,15 +140,15 @@ func adjust(r *velerov1.Restore, random *rand.Rand) {
 	}
 }
 
-// lose returns the cluster that is restored to, and whether it is the source with all that it had.
+// lose returns the target cluster, and whether it is the complete source.
 func lose(f *Forest, random *rand.Rand) (target *Cluster, alive bool) {
 	target = newCluster()
-	source := f.source().copied()
+	source := f.source().copies()
 	switch n := random.IntN(100); {
 	case n < 55:
 	case n < 88:
 		part := 1 + random.IntN(9)
-		for _, o := range f.Objects { // In their order, for a seed to be a seed.
+		for _, o := range f.Objects { // In their order, so that a seed gives the same result.
 			if id := xp.RefTo(o.Unstructured).ID(); random.IntN(10) < part {
 				target.objects[id] = source[id]
 			}
@@ -167,7 +166,7 @@ func lose(f *Forest, random *rand.Rand) (target *Cluster, alive bool) {
 		}
 	}
 	if random.IntN(25) == 0 {
-		for _, u := range f.source().copied() {
+		for _, u := range f.source().copies() {
 			if u.GetKind() == xrd.Kind && u.GetName() == legacyXR.Resource().String() {
 				_ = unstructured.SetNestedField(u.Object, "2026-01-02T03:04:05Z", "metadata", "deletionTimestamp") // It has metadata.
 				target.objects[xp.RefTo(u).ID()] = u

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds by which Crossplane v2 serves the kinds of MRs. A provider brings a
-// ManagedResourceDefinition (MRD) of each, which makes its CRD when it is active. If the provider
-// has the capability safe-start, it is active only when a policy or a person says so.
+// Kinds that decide whether Crossplane v2 serves the kind of an MR. A provider brings a
+// ManagedResourceDefinition (MRD) for each kind. An active MRD makes the CRD. If the provider has
+// the capability safe-start, its MRDs are inactive until a policy or a user activates them.
 var (
 	KindManagedDefinition = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
 	KindActivationPolicy  = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
@@ -19,8 +19,8 @@ var (
 	ResourceActivationPolicy  = schema.GroupResource{Group: GroupAPIExtensions, Resource: "managedresourceactivationpolicies"}
 )
 
-// ReasonAwaitingActivation is why nothing runs a provider, from v2.4 on: none of its MRDs is
-// active.
+// ReasonAwaitingActivation is the reason on a provider revision that has no Deployment since none
+// of its MRDs is active (Crossplane v2.4 and later).
 const ReasonAwaitingActivation = "AwaitingActivation"
 
 // IsManagedDefinition reports whether u is an MRD.
@@ -28,7 +28,7 @@ func IsManagedDefinition(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindManagedDefinition.GroupKind()
 }
 
-// IsActivationPolicy reports whether u says which MRDs are active.
+// IsActivationPolicy reports whether u is a ManagedResourceActivationPolicy.
 func IsActivationPolicy(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindActivationPolicy.GroupKind()
 }
@@ -41,16 +41,16 @@ func ManagedKind(mrd *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// IsInactive reports whether an MRD has its kind not served. It is inactive unless it says
-// something else.
+// IsInactive reports whether an MRD keeps its kind from being served. The default state is
+// inactive.
 func IsInactive(mrd *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
 
 	return state != "Active"
 }
 
-// Activates reports whether a policy activates the MRD of a name, as Crossplane does (crossplane
-// apis/apiextensions/v1alpha1, ActivationPolicy).
+// Activates reports whether a policy activates the MRD of a name. It matches as Crossplane does
+// (crossplane apis/apiextensions/v1alpha1, ActivationPolicy).
 func Activates(policy *unstructured.Unstructured, name string) bool {
 	field, _, _ := unstructured.NestedFieldNoCopy(policy.Object, "spec", "activate")
 	patterns, _ := field.([]any)
@@ -63,7 +63,7 @@ func Activates(policy *unstructured.Unstructured, name string) bool {
 	})
 }
 
-// HowToActivate says what a person can do to have the kind of an inactive MRD served.
+// HowToActivate returns, as part of a message, how a user activates the inactive MRD of a name.
 func HowToActivate(name string) string {
 	patch := NewCommand("kubectl", "patch", "managedresourcedefinition").Word("--type=merge").With("-p", `{"spec":{"state":"Active"}}`).On(name)
 

@@ -19,25 +19,26 @@ var (
 
 const kindServiceAccount = "ServiceAccount"
 
-// Names by which RBAC knows ServiceAccounts: one, and all, or all of a namespace (kubernetes
-// apiserver pkg/authentication/serviceaccount).
+// Names of ServiceAccounts in RBAC: the prefix of one, the group of all (or, with a suffix, of all
+// in a namespace), the group of all users (kubernetes apiserver pkg/authentication/serviceaccount).
 const (
-	userOfAccount   = "system:serviceaccount:"
-	groupOfAccounts = "system:serviceaccounts"
-	groupOfAll      = "system:authenticated"
+	accountUserPrefix  = "system:serviceaccount:"
+	accountsGroup      = "system:serviceaccounts"
+	authenticatedGroup = "system:authenticated"
 )
 
-// lengthOfHash is how much of a hash is at the end of the name of a package revision
+// hashLength is the length of the hash that ends the name of a package revision
 // (crossplane-runtime xpkg.FriendlyID).
-const lengthOfHash = 12
+const hashLength = 12
 
 // A Grant is the role that a RoleBinding or ClusterRoleBinding gives.
 type Grant struct {
-	// Binding is what gives it, in the namespace in which it is given, or everywhere.
+	// Binding is the RoleBinding or ClusterRoleBinding. A Binding with a namespace grants the role
+	// there, one without grants it everywhere.
 	Binding Ref
-	// Role is the kind and the name of what is given.
+	// Role is the kind and name of the role, with a space between them.
 	Role string
-	// Accounts are the ServiceAccounts that are named.
+	// Accounts are the ServiceAccounts that are subjects by name.
 	Accounts []Ref
 
 	groups []string
@@ -48,8 +49,8 @@ func AccountRef(namespace, name string) Ref {
 	return Ref{APIVersion: "v1", Kind: kindServiceAccount, Namespace: namespace, Name: name}
 }
 
-// GrantOf returns what a person's binding gives; ok is false for anything else, and for what
-// Crossplane's RBAC manager makes.
+// GrantOf returns what the binding of a user grants. It returns false for any other object, and for
+// a binding that Crossplane's RBAC manager makes.
 func GrantOf(u *unstructured.Unstructured) (g Grant, ok bool) {
 	if gk := u.GroupVersionKind().GroupKind(); gk != KindRoleBinding.GroupKind() && gk != KindClusterRoleBinding.GroupKind() || madeForPackage(u) != "" {
 		return Grant{}, false
@@ -63,7 +64,7 @@ func GrantOf(u *unstructured.Unstructured) (g Grant, ok bool) {
 		kind, _ := m["kind"].(string)
 		name, _ := m["name"].(string)
 		namespace, _ := m["namespace"].(string)
-		user, isAccount := strings.CutPrefix(name, userOfAccount)
+		user, isAccount := strings.CutPrefix(name, accountUserPrefix)
 		switch {
 		case kind == "Group":
 			g.groups = append(g.groups, name)
@@ -78,31 +79,31 @@ func GrantOf(u *unstructured.Unstructured) (g Grant, ok bool) {
 	return g, true
 }
 
-// GivesTo reports whether a ServiceAccount is given the role.
+// GivesTo reports whether the binding grants the role to a ServiceAccount, by name or by group.
 func (g Grant) GivesTo(account Ref) bool {
 	return slices.Contains(g.Accounts, account) || slices.ContainsFunc(g.groups, func(group string) bool {
-		return group == groupOfAll || group == groupOfAccounts || group == groupOfAccounts+":"+account.Namespace
+		return group == authenticatedGroup || group == accountsGroup || group == accountsGroup+":"+account.Namespace
 	})
 }
 
-// IsSameAs reports whether it is the same role that both give in the same place.
+// IsSameAs reports whether both bindings grant the same role in the same place.
 func (g Grant) IsSameAs(o Grant) bool {
 	return g.Role == o.Role && g.Binding.Namespace == o.Binding.Namespace
 }
 
-// SplitRevisionName takes the name of a package revision apart: what it has of the package's name
-// is followed by a hash. It returns false for any other name.
+// SplitRevisionName returns the part of a package revision's name that precedes the hash. It
+// returns false for a name without a hash.
 func SplitRevisionName(name string) (pkg string, ok bool) {
 	n := strings.LastIndexByte(name, '-')
-	if n < 1 || len(name)-n-1 != lengthOfHash || strings.Trim(name[n+1:], "0123456789abcdef") != "" {
+	if n < 1 || len(name)-n-1 != hashLength || strings.Trim(name[n+1:], "0123456789abcdef") != "" {
 		return "", false
 	}
 
 	return name[:n], true
 }
 
-// RunsAs returns the name of the ServiceAccount that a package revision runs as: the revision's
-// own, unless one of the DeploymentRuntimeConfigs says otherwise (crossplane
+// RunsAs returns the name of the ServiceAccount of a package revision. That is the name of the
+// revision, unless its DeploymentRuntimeConfig in configs has another (crossplane
 // internal/controller/pkg/runtime).
 func RunsAs(revision *unstructured.Unstructured, configs []*unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(revision.Object, "spec", "runtimeConfigRef", "name")

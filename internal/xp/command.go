@@ -7,35 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// Program is what the program of this plugin is called on a command line.
+// Program is the name of this program on a command line.
 const Program = "velero-plugin-for-crossplane"
 
-// A Command is a command line for a person to copy. What objects are called is in it as words of a
-// POSIX shell and nothing else, whatever somebody has written there, and is never taken for an
-// option.
+// A Command is a command line for a user to copy. A tenant chooses the names of objects, so each is
+// quoted as one word of a POSIX shell and can't become an option.
 type Command struct {
 	words []word
-	// refused says why there is no command to copy.
+	// refused is why there is no command to copy, "" if there is one.
 	refused string
 }
 
-// A word is quoted. An operand is what a program takes for an option if it begins with a dash,
-// unless options have ended before.
+// A word is one quoted word. An operand that begins with a dash (dashed) is an option to a program,
+// unless "--" precedes it.
 type word struct {
 	text            string
 	operand, dashed bool
 }
 
-// placeholder stands for what can't be a word of a command.
+// placeholder stands for a name that can't be a word of a command.
 const placeholder = "NAME"
 
-const whyUnprintable = "NAME has characters that do not print, so there is no command to copy"
+const unprintable = "NAME has characters that do not print, so there is no command to copy"
 
-// NewCommand returns a command of words that no object has a say in: a program, subcommands and
-// options.
+// NewCommand returns a command of trusted words: a program, subcommands and options. The words are
+// not quoted.
 func NewCommand(words ...string) Command { return Command{}.Word(words...) }
 
-// Word adds more of such words.
+// Word adds trusted words. They are not quoted.
 func (c Command) Word(words ...string) Command {
 	c.words = slices.Clone(c.words)
 	for _, w := range words {
@@ -45,11 +44,11 @@ func (c Command) Word(words ...string) Command {
 	return c
 }
 
-// With adds an option and its value.
+// With adds an option and its quoted value.
 func (c Command) With(option, value string) Command {
 	text, ok := ShellWord(value)
 	if !ok {
-		text, c.refused = placeholder, whyUnprintable
+		text, c.refused = placeholder, unprintable
 	}
 	if strings.HasPrefix(value, "-") {
 		return c.Word(option + "=" + text)
@@ -58,13 +57,13 @@ func (c Command) With(option, value string) Command {
 	return c.Word(option, text)
 }
 
-// On adds operands, such as the names of objects.
+// On adds quoted operands, such as the names of objects.
 func (c Command) On(operands ...string) Command {
 	c.words = slices.Clone(c.words)
 	for _, o := range operands {
 		text, ok := ShellWord(o)
 		if !ok {
-			text, c.refused = placeholder, whyUnprintable
+			text, c.refused = placeholder, unprintable
 		}
 		c.words = append(c.words, word{text: text, operand: true, dashed: strings.HasPrefix(o, "-")})
 	}
@@ -72,11 +71,11 @@ func (c Command) On(operands ...string) Command {
 	return c
 }
 
-// String returns the command line. If there is none to copy it shows what it would be, and says why
-// there is none.
+// String returns the command line. If there is none to copy, it has placeholders and ends with the
+// reason.
 func (c Command) String() string { return Then(c) }
 
-// Then returns the command lines of which each is carried out if the one before it was.
+// Then joins command lines with &&.
 func Then(commands ...Command) string {
 	lines, refused := make([]string, 0, len(commands)), ""
 	for _, c := range commands {
@@ -89,8 +88,8 @@ func Then(commands ...Command) string {
 	return strings.Join(lines, " && ") + refused
 }
 
-// line returns the words in their order. If an operand begins with a dash, the options come first,
-// and what ends them.
+// line returns the words in their order. If an operand begins with a dash, options come first, then
+// "--", then operands.
 func (c Command) line() string {
 	words := c.words
 	if slices.ContainsFunc(words, func(w word) bool { return w.dashed }) {
@@ -106,8 +105,8 @@ func (c Command) line() string {
 	return strings.Join(texts, " ")
 }
 
-// ShellWord returns a string as one word of a POSIX shell, quoted if it needs to be; ok is false if
-// it has what does not print, which a terminal may obey, or which makes it look like another.
+// ShellWord returns a string as one word of a POSIX shell, quoted if needed. It returns false if
+// the string has characters that do not print: a terminal may obey them, or show another string.
 func ShellWord(s string) (word string, ok bool) {
 	switch {
 	case !IsPrintable(s):
@@ -119,40 +118,41 @@ func ShellWord(s string) (word string, ok bool) {
 	}
 }
 
-// isSpecial reports whether a character may mean something to a shell.
+// isSpecial reports whether a shell may give a character a meaning.
 func isSpecial(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("./-_:,@", r)
 }
 
-// IsPrintable reports whether a string has nothing but characters that print, and spaces.
+// IsPrintable reports whether a string is valid UTF-8 of printing characters and spaces only.
 func IsPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// ReleaseCommand returns the command that lifts the hold on what r names.
+// ReleaseCommand returns the command that releases r.
 func ReleaseCommand(r Ref) Command { return NewCommand(Program, "release").On(r.Path()) }
 
-// ReleaseOf returns the command that lifts the holds of a Restore.
+// ReleaseOf returns the command that releases everything that a Restore has held.
 func ReleaseOf(restore string) Command {
 	return NewCommand(Program, "release").With("--restore", restore)
 }
 
-// ValidateCommand returns the command that says how well what r names is.
+// ValidateCommand returns the command that validates r.
 func ValidateCommand(r Ref) Command { return NewCommand(Program, "validate").On(r.Path()) }
 
-// ExchangeCommand returns the command that has what r names exchange what it has composed anew for
-// what it composed in a backup.
+// ExchangeCommand returns the command that replaces what r composed after a restore with what it
+// composed in a backup.
 func ExchangeCommand(r Ref) Command {
 	return NewCommand(Program, "exchange").On(r.Path()).With("--backup", "FILE")
 }
 
-// DescribeRestore returns Velero's command that says what a Restore did.
+// DescribeRestore returns Velero's command that describes a Restore.
 func DescribeRestore(name string) Command {
 	return NewCommand("velero", "restore", "describe", "--details").On(name)
 }
 
-// Kubectl returns a command of kubectl's about what r names. The labels or annotations that come
-// after it no object has a say in.
+// Kubectl returns a kubectl command for r. The pairs are labels or annotations to set or remove, as
+// kubectl takes them. It has no command to copy if kubectl would read the kind or name as something
+// else.
 func Kubectl(verb string, r Ref, pairs ...string) Command {
 	kind := r.Kind
 	gv := r.GroupVersionKind()
@@ -174,12 +174,12 @@ func Kubectl(verb string, r Ref, pairs ...string) Command {
 	return c.On(pairs...)
 }
 
-// isResource reports whether kubectl takes a word for one resource: several are divided by commas,
-// and one and its name by a slash.
+// isResource reports whether kubectl reads a word as one resource. A comma separates several
+// resources, and a slash separates a resource and a name.
 func isResource(kind string) bool {
 	return !strings.ContainsFunc(kind, func(r rune) bool { return isSpecial(r) || strings.ContainsRune("/_:,@", r) }) && !strings.HasPrefix(kind, "-")
 }
 
-// isPair reports whether kubectl takes a word for a label or annotation to be set or removed,
-// rather than for a name.
+// isPair reports whether kubectl reads a word as a label or annotation to set or remove, not as a
+// name.
 func isPair(name string) bool { return strings.Contains(name, "=") || strings.HasSuffix(name, "-") }

@@ -44,7 +44,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// FuzzCommand has a shell say which words it reads in a command.
+// FuzzCommand compares the words that a shell reads in a command with the words that went in.
 func FuzzCommand(f *testing.F) {
 	for _, s := range []string{
 		"orders", "", "-rf", "--all", "--", "a b", "a  b", "$(touch pwned)", "`touch pwned`", "'; rm -rf ~'", `"`, `\`, "!!", "~", "*", "{a,b}", "a\nb",
@@ -70,7 +70,7 @@ func FuzzCommand(f *testing.F) {
 		if !xp.IsPrintable(value) || !xp.IsPrintable(operand) {
 			return
 		}
-		out, err := exec.CommandContext(t.Context(), shell, "-c", line).CombinedOutput() //nolint:gosec // That nothing else is run is what is tested.
+		out, err := exec.CommandContext(t.Context(), shell, "-c", line).CombinedOutput() //nolint:gosec // The test proves that nothing else is run.
 		if err != nil {
 			t.Fatalf("%q: %v: %s", line, err, out)
 		}

@@ -20,7 +20,7 @@ func TestComposed(t *testing.T) {
 		want   bool
 	}{
 		"Controlled": {reason: "The UID is the XR's.", xr: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
-		"SomebodyElse": {
+		"OtherController": {
 			reason: "A label proves nothing against a controller.",
 			xr:     xr, object: xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("other")))),
 		},
@@ -70,17 +70,17 @@ func TestSavedRefs(t *testing.T) {
 		object *unstructured.Unstructured
 		want   want
 	}{
-		"All": {reason: "Nothing dangles.", object: xptest.XR("x", xptest.Refs(bucket, gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket), xp.RefTo(gone)}}},
-		"Dangling": {
-			reason: "What was not there is not waited for.",
+		"All": {reason: "Every ref is resolved.", object: xptest.XR("x", xptest.Refs(bucket, gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket), xp.RefTo(gone)}}},
+		"Unresolved": {
+			reason: "A restore does not wait for an unresolved ref.",
 			object: xptest.XR("x", xptest.Refs(gone, bucket), xptest.Dangling(gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket)}},
 		},
-		"Modern": {
+		"V2": {
 			reason: "A ref without a namespace means the XR's.",
 			object: xptest.ModernXR("x", xptest.Refs(local, xptest.NamespacedMR("b")), xptest.Dangling(local)), want: want{Refs: []xp.Ref{xp.RefTo(xptest.NamespacedMR("b"))}},
 		},
 		"Unreadable": {
-			reason: "Without a list of what dangles all is waited for, which is safe.",
+			reason: "Without a list of unresolved refs a restore waits for all, which is safe.",
 			object: xptest.XR("x", xptest.Refs(gone), xptest.Field("x", "metadata", xp.FieldUnresolvedRefs)), want: want{Refs: []xp.Ref{xp.RefTo(gone)}},
 		},
 		"Malformed": {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An Instance is a view of an XR or a claim: of what the two have in common, which is a choice of
-// Composition and revision. Crossplane v2 keeps it in spec.crossplane; v1, claims and v2's
-// LegacyCluster XRs keep it in spec.
+// An Instance is a view of what XRs and claims have in common: the choice of Composition and
+// revision. XRs of Crossplane v2 have it in spec.crossplane. XRs of v1, claims and v2's
+// LegacyCluster XRs have it in spec.
 type Instance struct {
 	*unstructured.Unstructured
 }
 
-// path of a field that Crossplane owns.
+// path returns the path of a field that Crossplane owns.
 func (i Instance) path(fields ...string) []string {
 	if hasV2Schema(i.Unstructured) {
 		return append([]string{"spec", "crossplane"}, fields...)
@@ -25,8 +25,7 @@ func (i Instance) path(fields ...string) []string {
 	return append([]string{"spec"}, fields...)
 }
 
-// Field returns the patch that sets the named field of those that Crossplane owns, nested as it is
-// in the object.
+// Field returns a merge patch that sets one of the fields that Crossplane owns.
 func (i Instance) Field(name string, value any) map[string]any {
 	path := i.path(name)
 	patch := map[string]any{path[len(path)-1]: value}
@@ -37,10 +36,10 @@ func (i Instance) Field(name string, value any) map[string]any {
 	return patch
 }
 
-// UpdatePolicyPath is where the composition update policy is.
+// UpdatePolicyPath returns the path of the composition update policy.
 func (i Instance) UpdatePolicyPath() []string { return i.path("compositionUpdatePolicy") }
 
-// UpdatePolicy returns the composition update policy; ok is false if it is not set, which means
+// UpdatePolicy returns the composition update policy. It returns false if none is set, which means
 // Automatic.
 func (i Instance) UpdatePolicy() (string, bool) {
 	s, found, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...)
@@ -48,8 +47,8 @@ func (i Instance) UpdatePolicy() (string, bool) {
 	return s, found && err == nil
 }
 
-// SetUpdatePolicy sets the composition update policy. It fails if that is something else than a
-// policy, of which nobody could give back what it was.
+// SetUpdatePolicy sets the composition update policy. It fails if the present value is not a
+// string: a release could not restore that.
 func (i Instance) SetUpdatePolicy(policy string) error {
 	if _, _, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...); err != nil {
 		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
@@ -61,19 +60,20 @@ func (i Instance) SetUpdatePolicy(policy string) error {
 	return nil
 }
 
-// RemoveUpdatePolicy removes the composition update policy, which means Automatic.
+// RemoveUpdatePolicy removes the composition update policy, so that the default, Automatic,
+// applies.
 func (i Instance) RemoveUpdatePolicy() {
 	unstructured.RemoveNestedField(i.Object, i.path("compositionUpdatePolicy")...)
 }
 
-// Revision returns the name of the CompositionRevision that is in use, "" if there is none yet.
+// Revision returns the name of the CompositionRevision in use, "" if there is none yet.
 func (i Instance) Revision() string {
 	s, _, _ := unstructured.NestedString(i.Object, i.path("compositionRevisionRef", "name")...)
 
 	return s
 }
 
-// Composition returns the name of the Composition that is in use, "" if there is none yet.
+// Composition returns the name of the Composition in use, "" if there is none yet.
 func (i Instance) Composition() string {
 	s, _, _ := unstructured.NestedString(i.Object, i.path("compositionRef", "name")...)
 
@@ -85,14 +85,14 @@ type Composite struct {
 	Instance
 }
 
-// CompositeFrom returns the view of u as an XR. It does not check that it is one.
+// CompositeFrom returns a view of u as an XR. It does not check that u is an XR.
 func CompositeFrom(u *unstructured.Unstructured) Composite {
 	return Composite{Instance{u}}
 }
 
-// ResourceRefs returns what the XR composes, in its order; a ref without a namespace means the XR's
-// own. Refs without a name, which Crossplane skips, are left out. It fails if the list is not one
-// of references.
+// ResourceRefs returns the composed resources that the XR lists, in its order. A ref without a
+// namespace gets the XR's. Refs without a name, which Crossplane skips, are left out. It fails if
+// the field is not a list of references.
 func (c Composite) ResourceRefs() ([]Ref, error) {
 	path := c.path("resourceRefs")
 	v, found, err := unstructured.NestedFieldNoCopy(c.Object, path...)
@@ -112,7 +112,7 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 		if r.Name == "" {
 			continue
 		}
-		// A namespaced XR composes in its own namespace only, whatever a ref says (crossplane
+		// A namespaced XR composes in its own namespace only, whatever a ref names (crossplane
 		// composition_functions.go).
 		if c.GetNamespace() != "" {
 			r.Namespace = c.GetNamespace()
@@ -123,30 +123,30 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 	return refs, nil
 }
 
-// SavedRefs returns what the backup's copy of an XR composes, without what a restore must not wait
-// for. A list of the latter that can't be read is not this plugin's; without it what is missing is
-// waited for, which is safe.
+// SavedRefs returns the resourceRefs of the backup's copy of an XR, without the unresolved ones. If
+// the list of unresolved refs can't be read, another writer made it. All refs are returned then, so
+// a restore waits for more than it has to, which is safe.
 func (c Composite) SavedRefs() ([]Ref, error) {
 	refs, err := c.ResourceRefs()
 	if err != nil {
 		return nil, err
 	}
-	dangling, _ := UnresolvedRefs(c.Unstructured)
-	left := make(map[ID]bool, len(dangling))
-	for _, r := range dangling {
-		left[r.ID()] = true
+	unresolved, _ := UnresolvedRefs(c.Unstructured)
+	skip := make(map[ID]bool, len(unresolved))
+	for _, r := range unresolved {
+		skip[r.ID()] = true
 	}
 
-	return slices.DeleteFunc(refs, func(r Ref) bool { return left[r.ID()] }), nil
+	return slices.DeleteFunc(refs, func(r Ref) bool { return skip[r.ID()] }), nil
 }
 
-// RemoveResourceRefs takes off what the XR composes, so that it composes anew.
+// RemoveResourceRefs removes the resourceRefs, so that the XR composes new resources.
 func (c Composite) RemoveResourceRefs() {
 	unstructured.RemoveNestedField(c.Object, c.path("resourceRefs")...)
 }
 
-// ClaimRef returns the claim that the XR is bound to; ok is false if there is none, as for all XRs
-// of Crossplane v2's own schema.
+// ClaimRef returns the claim of the XR. It returns false if there is none, as for all XRs of
+// Crossplane v2's own schema.
 func (c Composite) ClaimRef() (Ref, bool) {
 	r, ok := refAt(c.Unstructured, "spec", "claimRef")
 
@@ -158,45 +158,45 @@ type Claim struct {
 	Instance
 }
 
-// ClaimFrom returns the view of u as a claim. It does not check that it is one.
+// ClaimFrom returns a view of u as a claim. It does not check that u is a claim.
 func ClaimFrom(u *unstructured.Unstructured) Claim {
 	return Claim{Instance{u}}
 }
 
-// CompositeRef returns the claim's XR; ok is false if it has none yet.
+// CompositeRef returns the claim's XR. It returns false if the claim has none yet.
 func (c Claim) CompositeRef() (Ref, bool) {
 	r, ok := refAt(c.Unstructured, "spec", "resourceRef")
 
 	return r, ok && r.Name != ""
 }
 
-// Bound reports whether the claim and the XR name each other, which is what makes them belong
-// together.
+// Bound reports whether the claim and the XR name each other. One reference alone proves nothing.
 func Bound(claim Claim, xr Composite) bool {
 	to, ok := claim.CompositeRef()
 	if !ok || to.ID() != RefTo(xr.Unstructured).ID() {
 		return false
 	}
-	back, ok := xr.ClaimRef()
+	backRef, ok := xr.ClaimRef()
 
-	return ok && back.ID() == RefTo(claim.Unstructured).ID()
+	return ok && backRef.ID() == RefTo(claim.Unstructured).ID()
 }
 
-// Controls reports whether the live owner controls the live object u.
+// Controls reports whether the live owner is the controller of the live object u.
 func Controls(owner, u *unstructured.Unstructured) bool {
 	c := metav1.GetControllerOfNoCopy(u)
 
 	return c != nil && c.UID != "" && c.UID == owner.GetUID()
 }
 
-// Composed reports whether the live object u, which the XR references, is one that it composed: it
-// controls it, or nothing does and u carries the label of the XR's tree. A restore without this
-// plugin leaves it like that until Crossplane reconciles the XR.
+// Composed reports whether the live object u, which the XR lists, is a composed resource of the XR.
+// Either the XR controls it, or nothing controls it and it has the label of the XR's tree. A
+// restore without this plugin leaves the latter, until Crossplane reconciles the XR.
 func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	if _, ok := Controller(u); ok {
 		return Controls(xr.Unstructured, u)
 	}
-	// A tenant can write labels on an XR of their own, which composes in its own namespace only.
+	// A tenant can write labels on an XR of their own, but such an XR composes in its own namespace
+	// only.
 	if xr.GetNamespace() != "" && u.GetNamespace() != xr.GetNamespace() {
 		return false
 	}
@@ -208,8 +208,8 @@ func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	return Label(u, LabelComposite) == root
 }
 
-// SecretRef returns the Secret that u publishes its connection details in: namespace and name; ok
-// is false if it publishes none. A namespaced object publishes in its own namespace.
+// SecretRef returns the Secret in which u publishes its connection details. It returns false if u
+// publishes none. A namespaced object publishes in its own namespace.
 func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "writeConnectionSecretToRef")
 	m, ok := v.(map[string]any)
@@ -225,22 +225,21 @@ func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
 	return Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}, name != "" && namespace != ""
 }
 
-// A Condition is what Crossplane says of an object's state.
+// A Condition is a condition in the status of an object.
 type Condition struct {
 	Status  string
 	Reason  string
 	Message string
-	// Since is when the status last changed; zero if it does not say.
+	// Since is the last transition time, zero if there is none.
 	Since time.Time
-	// Generation is that of the object which this was said of; 0 if it does not say, as with
-	// Crossplane v1.
+	// Generation is the observedGeneration, 0 if there is none, as with Crossplane v1.
 	Generation int64
 }
 
-// ConditionOf returns the condition of the given type; ok is false if the object has none.
+// ConditionOf returns the condition of the given type. It returns false if the object has none.
 func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition, bool) {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
-	list, _ := value.([]any) // Anything else holds none.
+	list, _ := value.([]any) // Anything else has no conditions.
 	for _, entry := range list {
 		m, ok := entry.(map[string]any)
 		if !ok || m["type"] != conditionType {
@@ -260,8 +259,8 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 	return Condition{}, false
 }
 
-// IsPaused reports whether Crossplane leaves u alone: only the exact value "true" does
-// (crossplane-runtime pkg/meta).
+// IsPaused reports whether the pause annotation keeps controllers from u. Only the exact value
+// "true" does (crossplane-runtime pkg/meta).
 func IsPaused(u *unstructured.Unstructured) bool {
 	return Annotation(u, AnnotationPaused) == "true"
 }

@@ -11,14 +11,14 @@ import (
 type DefinedKind struct {
 	schema.GroupVersionKind
 
-	// XRD is the name of its definition.
+	// XRD is the name of the XRD.
 	XRD string
-	// Since is when Crossplane last said that the API server serves it.
+	// Since is the transition time of the XRD's condition for this kind.
 	Since time.Time
 }
 
-// DefinedKinds returns the kinds that an XRD defines and that are served: that of its XRs, and of
-// its claims if it offers any.
+// DefinedKinds returns the served kinds of an XRD: the kind of its XRs, then the kind of its claims
+// if it has one.
 func DefinedKinds(xrd *unstructured.Unstructured) []DefinedKind {
 	gv := schema.GroupVersion{Version: servedVersion(xrd)}
 	gv.Group, _, _ = unstructured.NestedString(xrd.Object, "spec", "group")
@@ -51,7 +51,7 @@ func servedVersion(xrd *unstructured.Unstructured) string {
 	return ""
 }
 
-// ScopeLegacy is that of an XRD of Crossplane v1, and of one of v2 that has claims.
+// ScopeLegacy is the scope of an XRD of Crossplane v1, and of a v2 XRD with claims.
 const ScopeLegacy = "LegacyCluster"
 
 // ScopeOf returns the scope of the XRs that an XRD defines.

@@ -1,5 +1,5 @@
-// Package xp knows what Crossplane's objects look like: typed views over unstructured composite
-// resources (XRs), claims, managed resources (MRs), connection secrets and CompositionRevisions.
-// Where Crossplane v1 and v2 keep a field in different places, the difference is in this package
-// and nowhere else. It does no I/O.
+// Package xp has typed views of Crossplane's objects, over unstructured ones: composite resources
+// (XRs), claims, managed resources (MRs), connection secrets, revisions. Crossplane v1 and v2
+// differ in this package only. It does no I/O. Every package may import it; it imports none of this
+// module. Begin with composite.go (views) and role.go (what an object is).
 package xp

@@ -9,27 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// KindEnvironment is EnvironmentConfig, which functions read.
+// KindEnvironment is the kind of EnvironmentConfigs, which functions read.
 var KindEnvironment = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1beta1", Kind: "EnvironmentConfig"}
 
-// ResourceEnvironment is what EnvironmentConfigs are called.
+// ResourceEnvironment is the resource of EnvironmentConfigs.
 var ResourceEnvironment = schema.GroupResource{Group: GroupAPIExtensions, Resource: "environmentconfigs"}
 
-// PipelineInputs are what the pipeline of a Composition or its revision says that its functions
-// read, beside what an XR composes.
+// PipelineInputs are what the functions of a pipeline read beside composed resources, as far as a
+// Composition or its revision names it.
 type PipelineInputs struct {
 	// Environments are the names of EnvironmentConfigs.
 	Environments []string
-	// Others say in words what is selected by labels, or is of another kind.
+	// Others are clauses for a message: one for each selector by labels, and for each object of
+	// another kind.
 	Others []string
 }
 
-// PipelineInputsOf returns what a pipeline says that its functions read. It knows the fields that
-// inputs have for that, whichever function they are for: environmentConfigs
-// (function-environment-configs) and extraResources (function-extra-resources), and the
-// requirements of a step. What a function asks for when it runs, as a template can have it do, is
-// written nowhere: Crossplane has it in memory only (crossplane
-// internal/controller/apiextensions/composite).
+// PipelineInputsOf reads the inputs of a pipeline. It knows these fields, for any function:
+//   - environmentConfigs (function-environment-configs),
+//   - extraResources (function-extra-resources),
+//   - the requirements of a step.
+//
+// A function can also ask for objects while it runs, as a template can. Crossplane keeps these
+// requests in memory only (crossplane internal/controller/apiextensions/composite).
 func PipelineInputsOf(revision *unstructured.Unstructured) *PipelineInputs {
 	r := &PipelineInputs{}
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
@@ -49,8 +51,8 @@ func PipelineInputsOf(revision *unstructured.Unstructured) *PipelineInputs {
 	return r
 }
 
-// Required names what the steps of a pipeline require of Crossplane, such as requiredSchemas of a
-// step: an older one does not know that, and does not store it.
+// Required returns, for messages, the requirements that the steps of a pipeline have, such as
+// requiredSchemas. An older Crossplane does not know some of them, and its CRD drops them.
 func Required(revision *unstructured.Unstructured) []string {
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
@@ -70,7 +72,7 @@ func Required(revision *unstructured.Unstructured) []string {
 	return slices.Compact(required)
 }
 
-// input looks for the fields at any depth.
+// input finds the fields at any depth.
 func (r *PipelineInputs) input(step string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -91,8 +93,7 @@ func (r *PipelineInputs) input(step string, v any) {
 	}
 }
 
-// entries reads a list of what a function is to be given. The kind is that of entries that have
-// none.
+// entries reads a list of inputs of a function. gvk is the kind of entries without a kind.
 func (r *PipelineInputs) entries(step string, v any, gvk schema.GroupVersionKind) {
 	list, _ := v.([]any)
 	for _, entry := range list {
@@ -121,20 +122,19 @@ func (r *PipelineInputs) entries(step string, v any, gvk schema.GroupVersionKind
 	}
 }
 
-// String is for messages, which name the first few.
+// String returns Others for a message, the first few.
 func (r *PipelineInputs) String() string {
 	const few = 5
-	said := strings.Join(r.Others[:min(few, len(r.Others))], "; ")
+	text := strings.Join(r.Others[:min(few, len(r.Others))], "; ")
 	if more := len(r.Others) - few; more > 0 {
-		said += fmt.Sprintf("; and %d more", more)
+		text += fmt.Sprintf("; and %d more", more)
 	}
 
-	return said
+	return text
 }
 
-// SavedEnvironments returns the names of the EnvironmentConfigs that the backup's copy of an XR
-// says to come before it: those that its pipeline names and that there were when the backup was
-// taken.
+// SavedEnvironments returns the names of the EnvironmentConfigs that must come back before an XR,
+// from the backup's copy of it: those that its pipeline names and that were live at the backup.
 func SavedEnvironments(xr *unstructured.Unstructured) []string {
 	items, _, err := RestoreFirst(xr)
 	if err != nil {

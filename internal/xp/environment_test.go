@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestReads(t *testing.T) {
+func TestPipelineInputsOf(t *testing.T) {
 	const selects = "the step env selects objects of the kind EnvironmentConfig.apiextensions.crossplane.io by labels"
 	cases := map[string]struct {
 		reason string

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// MatchesResource reports whether one of Velero's filters by resource is for a resource. Velero has
-// an API server complete what people write (velero pkg/util/collections,
-// GetResourceIncludesExcludes): the plural or the singular name, with or without the group or the
-// beginning of that. Short names are known to the API server alone, so what is filtered by these is
-// not found.
+// MatchesResource reports whether one of Velero's resource filters selects a resource. A filter is
+// the plural or singular name, with or without the group or the beginning of the group, since
+// Velero has the API server complete it (velero pkg/util/collections, GetResourceIncludesExcludes).
+// Only the API server knows short names, so filters with these match nothing here.
 func MatchesResource(filters []string, resource schema.GroupResource) bool {
 	return slices.ContainsFunc(filters, func(filter string) bool {
 		if ok, err := path.Match(filter, resource.String()); ok && err == nil {

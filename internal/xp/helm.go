@@ -9,25 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InstalledAgain is what comes of it that Helm's Secrets of a release are missing.
+// InstalledAgain is, as part of a message, the consequence of missing Helm Secrets of a release.
 const InstalledAgain = "provider-helm installs the chart again over what is there, with new passwords where the chart makes some"
 
 const (
-	// prefixRelease begins the names of the Secrets in which Helm keeps the revisions of releases
+	// prefixRelease is the prefix of the Secrets in which Helm keeps the revisions of releases
 	// (helm pkg/storage, makeKey).
 	prefixRelease = "sh.helm.release.v1."
-	// mostRevisions is how many of them provider-helm has Helm keep.
-	mostRevisions = 20
+	// maxRevisions is the number of revisions that provider-helm has Helm keep.
+	maxRevisions = 20
 )
 
-// groupsRelease are the groups of provider-helm's kinds: the cluster-scoped ones and, since
-// Crossplane v2, those in namespaces.
+// groupsRelease are the API groups of provider-helm: of cluster-scoped kinds, and of namespaced
+// kinds since Crossplane v2.
 var groupsRelease = []string{"helm.crossplane.io", "helm.m.crossplane.io"} //nolint:gochecknoglobals // It is constant.
 
-// ReleaseSecret returns the Secret in which Helm keeps the newest revision that provider-helm has
-// seen of its release; ok is false if u is no Release, was never installed, or installs nothing.
-// provider-helm installs the chart if it finds no revision (provider-helm pkg/controller/*/release,
-// Observe). If the release is in another cluster, there is no such Secret in this one.
+// ReleaseSecret returns the Secret in which Helm keeps the newest revision of a release that
+// provider-helm has seen. It returns false if u is not a Release, was never installed, or may not
+// create. provider-helm installs the chart if it finds no revision (provider-helm
+// pkg/controller/*/release, Observe). A release in another cluster has no such Secret in this
+// cluster.
 func ReleaseSecret(u *unstructured.Unstructured) (r Ref, ok bool) {
 	if !isRelease(u) || !MayCreate(u) {
 		return Ref{}, false
@@ -38,24 +39,23 @@ func ReleaseSecret(u *unstructured.Unstructured) (r Ref, ok bool) {
 	return r, revision > 0 && IsValidName(r.Namespace, r.Name)
 }
 
-// RevisionSecrets returns the Secrets in which Helm can keep revisions of a Release before that of
-// ReleaseSecret, to which provider-helm can go back.
+// RevisionSecrets returns the Secrets of the older revisions of a Release, to which provider-helm
+// can roll back.
 func RevisionSecrets(u *unstructured.Unstructured) []Ref {
 	newest, _, _ := unstructured.NestedInt64(u.Object, "status", "atProvider", "revision")
 	var refs []Ref
-	for revision := newest - 1; revision > max(newest-mostRevisions, 0); revision-- {
+	for revision := newest - 1; revision > max(newest-maxRevisions, 0); revision-- {
 		refs = append(refs, revisionSecret(u, revision))
 	}
 
 	return refs
 }
 
-// IsReleaseSecret reports whether a Secret of the name is one in which Helm keeps a revision of a
-// release.
+// IsReleaseSecret reports whether Helm keeps a revision of a release in a Secret of this name.
 func IsReleaseSecret(name string) bool { return strings.HasPrefix(name, prefixRelease) }
 
-// NamesReleaseNamespace reports whether a Release says itself in which namespace its release is.
-// That of one that does not is its own.
+// NamesReleaseNamespace reports whether the spec of a Release names the namespace of its release.
+// The default is the namespace of the Release.
 func NamesReleaseNamespace(u *unstructured.Unstructured) bool {
 	return isRelease(u) && namespaceOfRelease(u) != ""
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestCanExist(t *testing.T) {
+func TestIsValidName(t *testing.T) {
 	for _, tc := range []struct {
 		namespace, name string
 		want            bool
 	}{
 		{"", "orders.example.org", true},
 		{"team-a", "o", true},
-		{"team-a", "system:node:a", true}, // Of RBAC.
+		{"team-a", "system:node:a", true}, // A user of RBAC.
 		{"team-a", "", false},
 		{"team-a", ".", false},
 		{"team-a", "..", false},
@@ -33,8 +33,8 @@ func TestCanExist(t *testing.T) {
 	}
 }
 
-// A tenant's XR can list as much as etcd takes, and a file can have any number. What is allocated
-// counts, since time depends on what else runs.
+// A tenant's XR can list as many refs as etcd stores, and a file any number. The test counts
+// allocations, since time depends on other processes.
 func TestManyRefsAreCheap(t *testing.T) {
 	of := func(n int) *unstructured.Unstructured {
 		refs := make([]any, n)
@@ -48,7 +48,7 @@ func TestManyRefsAreCheap(t *testing.T) {
 	for n, u := range map[int]*unstructured.Unstructured{many / 100: of(many / 100), many: of(many)} {
 		refs, err := xp.CompositeFrom(u).SavedRefs()
 		if err != nil || len(refs) != n/2 || refs[0].Name != fmt.Sprint("b", n/2) {
-			t.Fatalf("of %d refs of which half dangle there are %d: %v", n, len(refs), err)
+			t.Fatalf("of %d refs of which half are unresolved there are %d: %v", n, len(refs), err)
 		}
 		if each := testing.AllocsPerRun(1, func() { _, _ = xp.CompositeFrom(u).SavedRefs() }) / float64(n); each > 20 {
 			t.Errorf("Each of %d refs costs %.0f allocations; the time must not grow with the square", n, each)
@@ -56,7 +56,7 @@ func TestManyRefsAreCheap(t *testing.T) {
 	}
 }
 
-// Whatever is in the place of a list of refs is refused with the name of the XR, or lists nothing.
+// A malformed list of refs is an error that names the XR, or an empty list.
 func TestMalformedRefs(t *testing.T) {
 	cases := map[string]struct {
 		refs    any

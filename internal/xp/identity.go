@@ -8,31 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An Identity says how well it is known which external resource an MR manages.
+// An Identity is how well it is known which external resource an MR manages.
 type Identity string
 
 // Identities.
 const (
-	// Known MRs have an external-name, or are of a kind that never has one, and no create is in
-	// flight.
+	// Known MRs have an external-name, or are of a kind that never has one, and no create is
+	// pending.
 	Known Identity = "named"
-	// CreatePending MRs were being created: whether there is an external resource, and which, only
-	// the cloud knows.
+	// CreatePending MRs were being created. Only the cloud knows whether there is an external
+	// resource, and which.
 	CreatePending Identity = "create in flight"
-	// Recoverable MRs have no external-name, but their provider says what the external resource is
-	// called there. For some kinds that is the external-name, for others not.
+	// Recoverable MRs have no external-name, but status.atProvider has an id. For some kinds this
+	// id is the external-name, for others it is not.
 	Recoverable Identity = "recoverable"
-	// Unknown MRs have neither, and there may be an external resource.
+	// Unknown MRs have neither, and may have an external resource.
 	Unknown Identity = "unknown"
-	// NeverCreated MRs never had an external resource.
+	// NeverCreated MRs have never had an external resource.
 	NeverCreated Identity = "unborn"
 )
 
-// IdentityOf classes an MR as it is, or was when it was backed up. A provider whose external-names
-// are not the names of the objects writes them after the create. An asynchronous one does so by
-// late initialisation only, and not at all if its managementPolicies don't have that (upjet issue
-// 531). What is not surely unborn is Unknown: one that is taken for unborn by mistake is created a
-// second time.
+// IdentityOf classifies an MR, live or from a backup. A provider that does not derive
+// external-names from names of objects writes them after the create. An asynchronous provider
+// writes them by late initialisation only, so never if the managementPolicies lack that (upjet
+// issue 531). An MR that may have been created is Unknown: if it were taken for NeverCreated by
+// mistake, its external resource would be created a second time.
 func IdentityOf(mr *unstructured.Unstructured) Identity {
 	switch _, id := ProviderID(mr); {
 	case createIncomplete(mr):
@@ -41,53 +41,52 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 		return Known
 	case id:
 		return Recoverable
-	case wasCreated(mr):
+	case mayExist(mr):
 		return Unknown
 	default:
 		return NeverCreated
 	}
 }
 
-// SetUnnamed writes onto the backup's copy of an MR that it needs no external-name, as
-// SetRestoreFirst does.
+// SetUnnamed notes on the backup's copy of an MR that it needs no external-name.
 func SetUnnamed(mr *unstructured.Unstructured) {
 	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
 		metadata[FieldUnnamed] = true
 	}
 }
 
-// isUnnamed reads what SetUnnamed wrote.
+// isUnnamed reads the note of SetUnnamed.
 func isUnnamed(mr *unstructured.Unstructured) bool {
 	unnamed, _, _ := unstructured.NestedBool(mr.Object, "metadata", FieldUnnamed)
 
 	return unnamed
 }
 
-// SetDoubted writes onto the backup's copy of an MR that no external-name is to be made of what its
-// provider calls it, as SetRestoreFirst does.
+// SetDoubted notes on the backup's copy of an MR that its external-name must not be derived from
+// the id of its provider.
 func SetDoubted(mr *unstructured.Unstructured) {
 	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
 		metadata[FieldDoubted] = true
 	}
 }
 
-// IsDoubted reads what SetDoubted wrote.
+// IsDoubted reads the note of SetDoubted.
 func IsDoubted(mr *unstructured.Unstructured) bool {
 	doubted, _, _ := unstructured.NestedBool(mr.Object, "metadata", FieldDoubted)
 
 	return doubted
 }
 
-// wasCreated reports whether there may be an external resource of an MR without a name.
-func wasCreated(mr *unstructured.Unstructured) bool {
+// mayExist reports whether an MR without a name may have an external resource.
+func mayExist(mr *unstructured.Unstructured) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")
 	atProvider, _ := v.(map[string]any)
 	ready, _ := ConditionOf(mr, ConditionReady)
 	if HasAnnotation(mr, AnnotationCreateSucceeded) || len(atProvider) > 0 || ready.Status == "True" {
 		return true
 	}
-	// A create is announced before it is tried. If it failed, and never succeeded, then the
-	// provider tries it again wherever the MR is.
+	// A provider announces a create before it tries. If the create failed and none ever succeeded,
+	// the provider tries again, wherever the MR is.
 	if HasAnnotation(mr, AnnotationCreateFailed) {
 		return false
 	}
@@ -95,27 +94,31 @@ func wasCreated(mr *unstructured.Unstructured) bool {
 	return HasAnnotation(mr, AnnotationCreatePending) || hasFinalizer(mr, FinalizerManaged)
 }
 
-// createIncomplete reports whether the newest that an MR says of its creation is that it is about
-// to happen, as providers do (crossplane-runtime pkg/meta, ExternalCreateIncomplete), and nothing
-// proves that its provider has found an external resource since.
+// createIncomplete reports whether the newest note of an MR about its creation is that a create is
+// about to happen (crossplane-runtime pkg/meta, ExternalCreateIncomplete), and nothing proves that
+// the provider has found an external resource since.
 //
-// A provider that is stopped between the create and its note of that leaves an MR like this. Most
-// refuse to go on, and make it Synced=False. One whose external-names are deterministic, such as
-// provider-kubernetes, goes on, observes, and never writes the note (crossplane-runtime
-// pkg/reconciler/managed/reconciler.go, WithDeterministicExternalName). So Synced proves it if it
-// has turned True after the announcement: who has announced a create writes status only once that
-// has ended, and has noted how before. That Synced is True is not enough: it stays so from the time
-// before while what somebody has deleted outside is created again. Nor is its observedGeneration:
-// an annotation makes no new generation. Times are of seconds, so the same one proves nothing.
+// A provider that stops between the create and its next note leaves an MR like this. Most providers
+// then refuse to go on and set Synced to False. A provider with deterministic external-names, such
+// as provider-kubernetes, goes on, observes, and never writes the note (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go, WithDeterministicExternalName).
+//
+// So Synced is the proof, if it has turned True after the announcement: a provider that announces a
+// create writes status only after the create has ended and its result is noted. These prove
+// nothing:
+//   - Synced=True alone: it stays True while a provider recreates a resource that a user deleted
+//     outside.
+//   - observedGeneration: an annotation does not change the generation.
+//   - The same second: times have a resolution of one second.
 func createIncomplete(mr *unstructured.Unstructured) bool {
-	at := func(annotation string) time.Time {
+	timeOf := func(annotation string) time.Time {
 		t, _ := time.Parse(time.RFC3339, Annotation(mr, annotation))
 
 		return t
 	}
-	pending := at(AnnotationCreatePending)
+	pending := timeOf(AnnotationCreatePending)
 
-	if pending.IsZero() || !pending.After(at(AnnotationCreateSucceeded)) || !pending.After(at(AnnotationCreateFailed)) {
+	if pending.IsZero() || !pending.After(timeOf(AnnotationCreateSucceeded)) || !pending.After(timeOf(AnnotationCreateFailed)) {
 		return false
 	}
 	synced, _ := ConditionOf(mr, ConditionSynced)
@@ -123,60 +126,60 @@ func createIncomplete(mr *unstructured.Unstructured) bool {
 	return synced.Status != "True" || !synced.Since.After(pending)
 }
 
-// ProviderID returns what an MR's provider says that the external resource is called, which is not
-// the external-name for all kinds.
+// ProviderID returns status.atProvider.id, the id of the external resource. For some kinds it is
+// not the external-name. It returns false if there is none.
 func ProviderID(mr *unstructured.Unstructured) (string, bool) {
 	id, _, _ := unstructured.NestedString(mr.Object, "status", "atProvider", "id")
 
 	return id, id != ""
 }
 
-// SetExternalName says which external resource an MR manages.
+// SetExternalName sets the external-name of an MR.
 func SetExternalName(mr *unstructured.Unstructured, name string) {
 	Annotate(mr, AnnotationExternalName, name)
 }
 
-// ManagementPolicies returns what an MR's provider may do; ok is false if it does not say, which
-// means everything.
+// ManagementPolicies returns what the provider of an MR may do. It returns false if the MR has
+// none, which means everything.
 func ManagementPolicies(mr *unstructured.Unstructured) (policies []string, ok bool) {
 	policies, ok, err := unstructured.NestedStringSlice(mr.Object, "spec", "managementPolicies")
 
 	return policies, ok && err == nil
 }
 
-// HasPolicies reports whether an MR that an API server has stored is of a kind with
-// managementPolicies: it gives them their default, ["*"], if nobody sets them (crossplane-runtime
-// apis/common/v1, ResourceSpec), and drops them where the CRD has none.
+// HasPolicies reports whether the kind of a stored MR has managementPolicies. The API server
+// defaults them to ["*"] (crossplane-runtime apis/common/v1, ResourceSpec), and drops them if the
+// CRD has none.
 func HasPolicies(mr *unstructured.Unstructured) bool {
 	_, ok, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", "managementPolicies")
 
 	return ok
 }
 
-// OnlyObserves reports whether an MR's provider changes nothing outside of the cluster.
+// OnlyObserves reports whether the provider of an MR changes no external resource.
 func OnlyObserves(mr *unstructured.Unstructured) bool {
 	policies, _ := ManagementPolicies(mr)
 
 	return slices.Equal(policies, []string{PolicyObserve})
 }
 
-// MayWrite reports whether an MR's provider does more than to observe. Without any policy it does
-// not even do that.
+// MayWrite reports whether the provider of an MR does more than observe. With an empty list of
+// policies it does nothing.
 func MayWrite(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 
 	return (!ok || len(policies) > 0) && !OnlyObserves(mr)
 }
 
-// MayCreate reports whether an MR's provider creates an external resource if it finds none.
+// MayCreate reports whether the provider of an MR creates an external resource if it finds none.
 func MayCreate(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 
 	return !ok || slices.Contains(policies, PolicyAll) || slices.Contains(policies, "Create")
 }
 
-// GroupFamily is the API group of an MR without what tells namespaced MRs from cluster-scoped ones:
-// both kinds manage the same external resources.
+// GroupFamily returns the API group of an MR without the part that marks namespaced MRs. Namespaced
+// and cluster-scoped kinds of a provider manage the same external resources.
 func GroupFamily(group string) string {
 	return strings.Replace(group, ".m.", ".", 1)
 }

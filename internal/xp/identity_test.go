@@ -19,7 +19,7 @@ const (
 	after  = "2026-01-02T03:04:06Z"
 )
 
-// unnamed is an MR without an external-name.
+// unnamed returns an MR without an external-name.
 func unnamed(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations")}, o...)...)
 }
@@ -39,20 +39,20 @@ func TestIdentityOf(t *testing.T) {
 		mr     *unstructured.Unstructured
 		want   xp.Identity
 	}{
-		"Named":         {reason: "It has an external-name.", mr: xptest.MR("b"), want: xp.Known},
-		"NamedCreated":  {reason: "It was created.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Known},
-		"NamedAtOnce":   {reason: "Times are of seconds, so a quick create has one for both.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Known},
-		"NamedRefused":  {reason: "It could not be created, and will be tried again.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Known},
-		"NamedOther":    {reason: "What its provider calls it doesn't matter then.", mr: xptest.MR("b", id), want: xp.Known},
-		"NamedNotBorn":  {reason: "A provider whose names are those of the objects writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Known},
-		"NamedNoTime":   {reason: "A time that can't be read is none, as for providers.", mr: xptest.MR("b", pending("now")), want: xp.Known},
-		"InFlight":      {reason: "It was about to be created.", mr: unnamed(pending(before)), want: xp.CreatePending},
-		"InFlightAgain": {reason: "It failed before, and is tried again.", mr: unnamed(failed(before), pending(after)), want: xp.CreatePending},
-		"InFlightOnceMore": {
+		"Named":             {reason: "It has an external-name.", mr: xptest.MR("b"), want: xp.Known},
+		"NamedCreated":      {reason: "It was created.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Known},
+		"NamedAtOnce":       {reason: "Times are of seconds, so a quick create has one for both.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Known},
+		"NamedRefused":      {reason: "It could not be created, and will be tried again.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Known},
+		"NamedOther":        {reason: "What its provider calls it doesn't matter then.", mr: xptest.MR("b", id), want: xp.Known},
+		"NamedNeverCreated": {reason: "A provider whose names are those of the objects writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Known},
+		"NamedNoTime":       {reason: "A time that can't be read is none, as for providers.", mr: xptest.MR("b", pending("now")), want: xp.Known},
+		"Pending":           {reason: "It was about to be created.", mr: unnamed(pending(before)), want: xp.CreatePending},
+		"PendingAgain":      {reason: "It failed before, and is tried again.", mr: unnamed(failed(before), pending(after)), want: xp.CreatePending},
+		"PendingOnceMore": {
 			reason: "What succeeded before was another external resource.", mr: unnamed(succeeded(before), failed(before), pending(after)), want: xp.CreatePending,
 		},
-		"InFlightNamed": {reason: "A name that was there before the create does not say how that ended.", mr: xptest.MR("b", pending(before)), want: xp.CreatePending},
-		"InFlightID":    {reason: "Nor does what there was earlier.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.CreatePending},
+		"PendingNamed": {reason: "A name that was there before the create does not say how that ended.", mr: xptest.MR("b", pending(before)), want: xp.CreatePending},
+		"PendingID":    {reason: "Nor does what there was earlier.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.CreatePending},
 		"NamedSince": {
 			reason: "A provider that names its resources itself goes on after it was killed in the middle, and notes nothing.",
 			mr:     xptest.MR("b", pending(before), synced("True", after)), want: xp.Known,
@@ -60,22 +60,22 @@ func TestIdentityOf(t *testing.T) {
 		"NamedSinceAgain": {
 			reason: "The same in a second create.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Known,
 		},
-		"InFlightSynced": {
+		"PendingSynced": {
 			reason: "It was in order before somebody deleted its external resource, and what says so is not written again until the create is over.",
 			mr:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), want: xp.CreatePending,
 		},
-		"InFlightSyncedOfIt": {
+		"PendingSyncedOfIt": {
 			reason: "The generation that was reconciled says nothing of an annotation.",
 			mr:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), want: xp.CreatePending,
 		},
-		"InFlightSyncedAtOnce": {reason: "Times are of seconds.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.CreatePending},
-		"InFlightSyncedUndated": {
+		"PendingSyncedAtOnce": {reason: "Times are of seconds.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.CreatePending},
+		"PendingSyncedUndated": {
 			reason: "Nothing says since when.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.CreatePending,
 		},
-		"InFlightRefused": {
+		"PendingRefused": {
 			reason: "Its provider refuses to go on.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.CreatePending,
 		},
-		"InFlightReady": {
+		"PendingReady": {
 			reason: "Whether it is Ready is not what tells.", want: xp.CreatePending,
 			mr: xptest.MR("b", pending(before), status(`{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"`+after+`"}]}`)),
 		},
@@ -86,22 +86,22 @@ func TestIdentityOf(t *testing.T) {
 		"RecoverableEmptyName": {
 			reason: "An empty name is none.", mr: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, ""), id), want: xp.Recoverable,
 		},
-		"RecoverableFailed": {reason: "An id is one of something.", mr: unnamed(id, failed(before)), want: xp.Recoverable},
-		"Unknown":           {reason: "It was created.", mr: unnamed(pending(before), succeeded(after)), want: xp.Unknown},
-		"UnknownRefused":    {reason: "Another create than the one that failed succeeded.", mr: unnamed(succeeded(before), failed(after)), want: xp.Unknown},
-		"UnknownReady":      {reason: "Something is ready.", mr: unnamed(failed(before), status(`{"conditions":[{"type":"Ready","status":"True"}]}`)), want: xp.Unknown},
-		"UnknownObserved":   {reason: "Something was observed.", mr: unnamed(failed(before), status(`{"atProvider":{"state":"on"}}`)), want: xp.Unknown},
-		"UnknownID":         {reason: "An id is a string.", mr: unnamed(status(`{"atProvider":{"id":7}}`)), want: xp.Unknown},
-		"UnknownEmptyID":    {reason: "An empty one is none, and yet somebody wrote it.", mr: unnamed(status(`{"atProvider":{"id":""}}`)), want: xp.Unknown},
-		"UnknownFinalizer":  {reason: "Its provider has worked on it, and what it has written may be lost.", mr: unnamed(), want: xp.Unknown},
-		"UnknownPending":    {reason: "A time that can't be read was one.", mr: unnamed(noFinalizer, pending("?")), want: xp.Unknown},
-		"Unborn":            {reason: "No provider has seen it.", mr: unnamed(noFinalizer), want: xp.NeverCreated},
-		"UnbornRefused":     {reason: "It was never created, and is tried again wherever it is.", mr: unnamed(pending(before), failed(after)), want: xp.NeverCreated},
-		"UnbornUnready": {
+		"RecoverableFailed":   {reason: "An id is one of something.", mr: unnamed(id, failed(before)), want: xp.Recoverable},
+		"Unknown":             {reason: "It was created.", mr: unnamed(pending(before), succeeded(after)), want: xp.Unknown},
+		"UnknownRefused":      {reason: "Another create than the one that failed succeeded.", mr: unnamed(succeeded(before), failed(after)), want: xp.Unknown},
+		"UnknownReady":        {reason: "Something is ready.", mr: unnamed(failed(before), status(`{"conditions":[{"type":"Ready","status":"True"}]}`)), want: xp.Unknown},
+		"UnknownObserved":     {reason: "Something was observed.", mr: unnamed(failed(before), status(`{"atProvider":{"state":"on"}}`)), want: xp.Unknown},
+		"UnknownID":           {reason: "An id is a string.", mr: unnamed(status(`{"atProvider":{"id":7}}`)), want: xp.Unknown},
+		"UnknownEmptyID":      {reason: "An empty one is none, and yet somebody wrote it.", mr: unnamed(status(`{"atProvider":{"id":""}}`)), want: xp.Unknown},
+		"UnknownFinalizer":    {reason: "Its provider has worked on it, and what it has written may be lost.", mr: unnamed(), want: xp.Unknown},
+		"UnknownPending":      {reason: "A time that can't be read was one.", mr: unnamed(noFinalizer, pending("?")), want: xp.Unknown},
+		"NeverCreated":        {reason: "No provider has seen it.", mr: unnamed(noFinalizer), want: xp.NeverCreated},
+		"NeverCreatedRefused": {reason: "It was never created, and is tried again wherever it is.", mr: unnamed(pending(before), failed(after)), want: xp.NeverCreated},
+		"NeverCreatedUnready": {
 			reason: "Its provider can't even look.", want: xp.NeverCreated,
 			mr: unnamed(noFinalizer, status(`{"atProvider":{},"conditions":[{"type":"Ready","status":"False"},{"type":"Synced","status":"False"}]}`)),
 		},
-		"UnbornNoStatus": {reason: "Malformed is none.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.NeverCreated},
+		"NeverCreatedNoStatus": {reason: "Malformed is none.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.NeverCreated},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,9 +112,9 @@ func TestIdentityOf(t *testing.T) {
 	}
 }
 
-// A create is in flight exactly if crossplane-runtime refuses to go on (pkg/meta,
-// ExternalCreateIncomplete, which this repeats).
-func TestInFlightAsProvidersSee(t *testing.T) {
+// A create is pending exactly if crossplane-runtime refuses to go on (pkg/meta,
+// ExternalCreateIncomplete; the test repeats its rule).
+func TestCreatePendingAsRuntime(t *testing.T) {
 	values := []string{"-", "", "?", before, after, "2026-01-02T04:04:05+01:00"}
 	at := func(s string) time.Time {
 		parsed, _ := time.Parse(time.RFC3339, s)
@@ -159,7 +159,7 @@ func TestManagementPolicies(t *testing.T) {
 	type want struct {
 		Policies []string
 		OK       bool
-		// Only observes, and may create.
+		// Only is OnlyObserves, Create is MayCreate.
 		Only, Create bool
 	}
 	for name, tc := range map[string]struct {
@@ -196,8 +196,8 @@ func TestSetExternalName(t *testing.T) {
 	}
 }
 
-// Whatever people and providers write, an MR that may have an external resource is never taken for
-// unborn.
+// FuzzIdentityOf checks that no MR with a possible external resource is NeverCreated, whatever
+// users and providers write.
 func FuzzIdentityOf(f *testing.F) {
 	f.Add("", "", before, "", "", true, false)
 	f.Add("b", "vpc-1", "", before, after, true, true)
@@ -222,7 +222,7 @@ func FuzzIdentityOf(f *testing.F) {
 		}
 		got := xp.IdentityOf(mr)
 		if got == xp.NeverCreated && (name != "" || id != "" || succeeded != "" || ready || finalizer && failed == "") {
-			t.Errorf("%s is taken for unborn", fmt.Sprint(mr.Object))
+			t.Errorf("%s is taken for NeverCreated", fmt.Sprint(mr.Object))
 		}
 		if got == xp.Known && name == "" || got == xp.Recoverable && (id == "" || name != "") {
 			t.Errorf("%s is taken for %s", fmt.Sprint(mr.Object), got)

@@ -9,14 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// domain is that of the annotations, labels and finalizers that Crossplane reads and writes.
+// domain is the domain of Crossplane's annotations, labels and finalizers.
 const domain = "crossplane.io"
 
-// Inherit gives a live XR or claim that somebody has made what it had from Crossplane in a backup:
-// what it composed, its Composition and the revision of that, its finalizer, external-name and
-// labels. What it has already stays, but for a revision that nobody has chosen. Whether it is
-// paused is up to whoever has made it. It fails if the one in the backup composed nothing, or the
-// live one has something else where that belongs.
+// Inherit gives a live XR or claim, which another writer created, what Crossplane had written on it
+// in a backup: composed resources, Composition and revision, finalizer, external-name, labels. Live
+// values stay, except a revision under the update policy Automatic. The pause stays as it is. It
+// fails if the backup's copy has no composed resources, or if a field in the way is not an object.
 func Inherit(live, backup *unstructured.Unstructured) error {
 	from, composed := Instance{backup}, composedBy(backup)
 	policy, _, _ := unstructured.NestedString(live.Object, from.path("compositionUpdatePolicy")...)
@@ -47,7 +46,7 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 	return nil
 }
 
-// InheritedPaths are the fields that Inherit can write.
+// InheritedPaths returns the paths of the fields that Inherit can write.
 func InheritedPaths(backup *unstructured.Unstructured) [][]string {
 	from := Instance{backup}
 	paths := [][]string{{"metadata", "finalizers"}, from.path(composedBy(backup)), from.path(fieldComposition), from.path(fieldRevision)}
@@ -67,7 +66,7 @@ const (
 	fieldRevision    = "compositionRevisionRef"
 )
 
-// composedBy is the field in which an XR or a claim names what it composed.
+// composedBy returns the field in which an XR or claim lists its composed resources or its XR.
 func composedBy(u *unstructured.Unstructured) string {
 	if IsClaim(u) {
 		return "resourceRef"
@@ -76,7 +75,8 @@ func composedBy(u *unstructured.Unstructured) string {
 	return "resourceRefs"
 }
 
-// HasComposed reports whether an XR lists anything or is a claim's, or a claim has an XR.
+// HasComposed reports whether an XR lists composed resources or has a claim, or whether a claim has
+// an XR.
 func HasComposed(u *unstructured.Unstructured) bool {
 	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}, {"spec", "resourceRef"}, {"spec", "claimRef"}} {
 		switch v, ok, err := unstructured.NestedFieldNoCopy(u.Object, path...); list := v.(type) {
@@ -94,7 +94,8 @@ func HasComposed(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// inherited are labels or annotations with those of the backup that Crossplane reads.
+// inherited adds to own labels or annotations those of the backup in Crossplane's domain. Own
+// values win. The pause is left out.
 func inherited(own, backup map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, value := range backup {
@@ -107,14 +108,14 @@ func inherited(own, backup map[string]string) map[string]string {
 	return all
 }
 
-// isOfCrossplane reports whether a qualified name is in Crossplane's domain, or in one below it.
+// isOfCrossplane reports whether a qualified name is in Crossplane's domain or a subdomain.
 func isOfCrossplane(name string) bool {
 	in, _, ok := strings.Cut(name, "/")
 
 	return ok && (in == domain || strings.HasSuffix(in, "."+domain))
 }
 
-// copyBackupMetadata gives an object what the backup's copy of it has that no live one has.
+// copyBackupMetadata copies the fields that only a backup's copy of an object has.
 func copyBackupMetadata(to, from *unstructured.Unstructured) {
 	for _, name := range backupMetadata {
 		if value, ok, _ := unstructured.NestedFieldCopy(from.Object, "metadata", name); ok {

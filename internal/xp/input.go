@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InputSecrets returns the Secrets that an MR has its provider read, such as the password of a
-// database: what in its spec is called as providers call references to Secrets, each once and in
-// order. Those of a namespaced MR are in its own namespace, and it can name no other. What
-// provider-kubernetes manages names what that needs, and not what the provider reads. Of a Release
-// of Helm it is also the Secret that provider-helm knows its release by, in whatever namespace that
-// is.
+// InputSecrets returns the Secrets that the provider of an MR reads, such as the password of a
+// database, sorted and without duplicates. It finds them by the names that providers give to
+// references to Secrets. A namespaced MR can name Secrets in its own namespace only. A manifest
+// that provider-kubernetes applies is skipped: its references are not for the provider. For a
+// Release of provider-helm the Secret of its newest revision is included, in any namespace.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
 	found := secretNames{in: mr.GetNamespace(), refs: map[Ref]bool{}}
 	for _, field := range []string{"forProvider", "initProvider"} {
@@ -27,7 +26,7 @@ func InputSecrets(mr *unstructured.Unstructured) []Ref {
 	return slices.SortedFunc(maps.Keys(found.refs), Ref.Compare)
 }
 
-// secretNames are references to Secrets, in the given namespace only if there is one.
+// secretNames collects references to Secrets. If in is set, it takes only those in this namespace.
 type secretNames struct {
 	in   string
 	refs map[Ref]bool
@@ -52,8 +51,8 @@ func collectSecrets(v any, into secretNames) {
 	}
 }
 
-// isSecretReference reports whether a field holds references to Secrets: passwordSecretRef, as
-// upjet generates it, secretKeyRef, imagePullSecretRefs.
+// isSecretReference reports whether a field holds references to Secrets, such as passwordSecretRef
+// (as upjet generates it), secretKeyRef, imagePullSecretRefs.
 func isSecretReference(field string) bool {
 	lower := strings.TrimSuffix(strings.ToLower(field), "s")
 
@@ -78,16 +77,15 @@ func addSecrets(v any, into secretNames) {
 	}
 }
 
-// An Input is what a backup knows of a Secret that an MR has its provider read.
+// An Input is a Secret that the provider of an MR reads, as a backup knows it.
 type Input struct {
 	Ref
 
-	// Exists says that there was one, and Stored that the backup has it.
+	// Exists is true if the Secret was live, Stored if the backup has it.
 	Exists, Stored bool
 }
 
-// SetInputs writes what a backup knows of the Secrets that the provider of an MR reads onto its
-// copy of that, as SetRestoreFirst does.
+// SetInputs notes the inputs of an MR on the backup's copy of it.
 func SetInputs(u *unstructured.Unstructured, inputs []Input) {
 	list := make([]any, len(inputs))
 	for i, in := range inputs {
@@ -96,8 +94,8 @@ func SetInputs(u *unstructured.Unstructured, inputs []Input) {
 	setField(u, FieldInputs, list)
 }
 
-// Inputs reads what SetInputs wrote of those Secrets that the MR itself names; ok is false of one
-// if nothing is known of it.
+// Inputs reads the note of SetInputs. The function that it returns looks one Secret up; it returns
+// false if the note does not have it.
 func Inputs(mr *unstructured.Unstructured) func(secret Ref) (in Input, ok bool) {
 	list, _, _ := field(mr, FieldInputs)
 	known := map[ID]Input{}

@@ -58,8 +58,8 @@ func TestInputSecrets(t *testing.T) {
 	}
 }
 
-// Whoever can write to the bucket can write the note, so it counts for what the MR itself names,
-// and anything can be in it.
+// Any writer to the bucket can write the note. So it can hold anything, and it counts for Secrets
+// that the MR names only.
 func TestInputs(t *testing.T) {
 	secret := func(name string) xp.Ref {
 		return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "infra", Name: name}

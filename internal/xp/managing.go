@@ -6,26 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Managing is an MR, and with what it manages its external resource.
+// A Managing is an MR as a manager of an external resource.
 type Managing struct {
 	Ref
 
-	// Account is the ProviderConfig that the MR names, without an API version. It is the same for
-	// two MRs of one kind if they use the same.
+	// Account is the ProviderConfig of the MR, without an API version. Two MRs of one kind with the
+	// same Account use the same ProviderConfig.
 	Account Ref
-	// Observes says that its provider changes nothing.
+	// Observes is true if the provider changes nothing.
 	Observes bool
 }
 
-// ManagingOf returns what an MR says of itself.
+// ManagingOf reads an MR.
 func ManagingOf(mr *unstructured.Unstructured) Managing {
 	return Managing{Ref: RefTo(mr), Account: AccountOf(mr), Observes: OnlyObserves(mr)}
 }
 
-// AccountOf returns the ProviderConfig that an MR names, without an API version, which an MR does
-// not say. One in a namespace is that namespace's, whatever others are called. An MR in a namespace
-// that does not say which kind it names means a cluster-scoped one (crossplane-runtime
-// apis/common).
+// AccountOf returns the ProviderConfig that an MR names, without an API version, since an MR names
+// none. A ProviderConfig in a namespace differs from one of the same name elsewhere. A namespaced
+// MR that names no kind means the cluster-scoped one (crossplane-runtime apis/common).
 func AccountOf(mr *unstructured.Unstructured) Ref {
 	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", "providerConfigRef")
 	m, _ := v.(map[string]any)

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Annotation returns an annotation of u as GetAnnotations does, "" if there is none. It copies
-// nothing, which matters where there are thousands.
+// Annotation returns an annotation of u, "" if there is none. Unlike GetAnnotations it copies
+// nothing, which matters for thousands of objects.
 func Annotation(u *unstructured.Unstructured, name string) string {
 	value, _ := stringEntry(u, "annotations", name)
 
@@ -22,15 +22,15 @@ func HasAnnotation(u *unstructured.Unstructured, name string) bool {
 	return ok
 }
 
-// Label returns a label of u as GetLabels does, "" if there is none. It copies nothing either.
+// Label returns a label of u, "" if there is none. It copies nothing.
 func Label(u *unstructured.Unstructured, name string) string {
 	value, _ := stringEntry(u, "labels", name)
 
 	return value
 }
 
-// stringEntry reads from a map of strings in the metadata of u. One in which there is anything else
-// has nothing.
+// stringEntry reads an entry of a map in the metadata of u. If the map has a value that is no
+// string, it has no entries, as for GetAnnotations.
 func stringEntry(u *unstructured.Unstructured, field, name string) (value string, ok bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
 	all, _ := v.(map[string]any)
@@ -38,7 +38,7 @@ func stringEntry(u *unstructured.Unstructured, field, name string) (value string
 		return "", false
 	}
 	for _, other := range all {
-		if _, is := other.(string); !is && other != nil {
+		if _, isString := other.(string); !isString && other != nil {
 			return "", false
 		}
 	}
@@ -47,14 +47,14 @@ func stringEntry(u *unstructured.Unstructured, field, name string) (value string
 	return value, true
 }
 
-// hasFinalizer reports whether a finalizer is among those that GetFinalizers returns.
+// hasFinalizer reports whether GetFinalizers would return a finalizer. It copies nothing.
 func hasFinalizer(u *unstructured.Unstructured, name string) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "finalizers")
 	all, _ := v.([]any)
 	found := false
 	for _, f := range all {
-		s, is := f.(string)
-		if !is {
+		s, isString := f.(string)
+		if !isString {
 			return false
 		}
 		found = found || s == name
@@ -63,9 +63,10 @@ func hasFinalizer(u *unstructured.Unstructured, name string) bool {
 	return found
 }
 
-// CheckMetadata fails if the metadata of an object is not as Kubernetes has it. Whoever reads such
-// labels or annotations finds none, and takes away all of them by writing one. An API server
-// neither stores nor accepts it, so only who has written to a backup can have made it.
+// CheckMetadata returns an error if the metadata of an object is malformed. The getters of
+// unstructured return nothing for malformed labels or annotations, and a setter then removes all of
+// them. An API server neither accepts nor stores such an object, so a writer to the bucket has made
+// it.
 func CheckMetadata(u *unstructured.Unstructured) error {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	if !ok {
@@ -89,8 +90,8 @@ func CheckMetadata(u *unstructured.Unstructured) error {
 	}
 	owners, ok := metadata["ownerReferences"].([]any)
 	for _, o := range owners {
-		_, is := o.(map[string]any)
-		ok = ok && is
+		_, isObject := o.(map[string]any)
+		ok = ok && isObject
 	}
 	if !ok {
 		return errors.New("its ownerReferences are no list of objects")

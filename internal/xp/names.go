@@ -3,56 +3,56 @@ package xp
 // Annotations, labels and finalizers that Crossplane reads and writes.
 const (
 	AnnotationPaused = "crossplane.io/paused"
-	// AnnotationLastApplied is what somebody has applied client-side.
+	// AnnotationLastApplied is the object as kubectl has applied it client-side.
 	AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-	// AnnotationPausedByGuard is on what the guard of this plugin has let in paused: that pause is
-	// no person's.
+	// AnnotationPausedByGuard marks an object that the plugin's guard has paused. Such a pause is
+	// not a user's.
 	AnnotationPausedByGuard = "velero.crossplane.x-k8s.io/paused-by-guard"
-	// AnnotationExchange is on what was paused to have what a backup knows in place of what was
-	// composed anew: that pause is no person's either.
+	// AnnotationExchange marks an object that the exchange command has paused. Such a pause is not
+	// a user's either.
 	AnnotationExchange     = "velero.crossplane.x-k8s.io/exchange"
 	AnnotationExternalName = "crossplane.io/external-name"
 	AnnotationResourceName = "crossplane.io/composition-resource-name"
-	// AnnotationReconcileRequested asks for a reconcile each time that its value changes
-	// (crossplane-runtime v2.3 pkg/meta). Before that Crossplane does not know it, but any change
-	// of an object makes it look.
+	// AnnotationReconcileRequested requests a reconcile each time that its value changes
+	// (crossplane-runtime v2.3 pkg/meta). Older versions do not know it, but any change of an
+	// object causes a reconcile.
 	AnnotationReconcileRequested = "crossplane.io/reconcile-requested-at"
-	// AnnotationCreatePending, Succeeded and Failed tell how far a provider is with creating
-	// something (crossplane-runtime pkg/meta).
+	// AnnotationCreatePending, Succeeded and Failed note how far the creation of an external
+	// resource is (crossplane-runtime pkg/meta).
 	AnnotationCreatePending   = "crossplane.io/external-create-pending"
 	AnnotationCreateSucceeded = "crossplane.io/external-create-succeeded"
 	AnnotationCreateFailed    = "crossplane.io/external-create-failed"
-	// AnnotationDeletionAttempt is on what somebody tried to delete while a Usage protected it
-	// (crossplane internal/webhook/protection/usage). When a Usage with replayDeletion goes,
-	// Crossplane deletes it.
+	// AnnotationDeletionAttempt is on an object whose deletion a Usage has refused (crossplane
+	// internal/webhook/protection/usage). When a Usage with replayDeletion goes, Crossplane deletes
+	// the object.
 	AnnotationDeletionAttempt = "usage.crossplane.io/deletion-attempt-with-policy"
 
 	LabelComposite       = "crossplane.io/composite"
 	LabelCompositionName = "crossplane.io/composition-name"
 	LabelPackage         = "pkg.crossplane.io/package"
 	LabelClaimNamespace  = "crossplane.io/claim-namespace"
-	// LabelInUse is on what a Usage protects: Crossplane's webhook is asked about the deletion of
-	// nothing else.
+	// LabelInUse is on the objects that Usages protect. Crossplane's webhook handles deletions of
+	// objects with this label only.
 	LabelInUse = "crossplane.io/in-use"
-	// LabelOwnerUID is on what was published with a secret store, and says by whom: Crossplane
-	// refuses to publish in what another one's UID is on.
+	// LabelOwnerUID is on a Secret of a secret store and has the UID of the object that publishes
+	// in it. Crossplane refuses to publish in a Secret with the UID of another.
 	LabelOwnerUID = "secret.crossplane.io/owner-uid"
-	// LabelRestore and LabelBackup are what Velero writes on what a restore creates.
+	// LabelRestore and LabelBackup are Velero's labels on what a restore creates.
 	LabelRestore = "velero.io/restore-name"
 	LabelBackup  = "velero.io/backup-name"
 
-	// FinalizerComposite is on every XR that was reconciled (crossplane
+	// FinalizerComposite is on every XR that was ever reconciled (crossplane
 	// internal/controller/apiextensions/composite).
 	FinalizerComposite = "composite.apiextensions.crossplane.io"
-	// FinalizerClaim is on every claim that was reconciled (crossplane
+	// FinalizerClaim is on every claim that was ever reconciled (crossplane
 	// internal/controller/apiextensions/claim).
 	FinalizerClaim = "finalizer.apiextensions.crossplane.io"
-	// FinalizerManaged is on every MR that was reconciled (crossplane-runtime
+	// FinalizerManaged is on every MR that was ever reconciled (crossplane-runtime
 	// pkg/reconciler/managed).
 	FinalizerManaged = "finalizer.managedresource.crossplane.io"
 )
 
-// Groups of Crossplane's own kinds.
+// API groups of Crossplane's own kinds.
 const (
 	GroupAPIExtensions = "apiextensions.crossplane.io"
 	GroupPackage       = "pkg.crossplane.io"
@@ -61,7 +61,7 @@ const (
 	GroupSecrets       = "secrets.crossplane.io"
 )
 
-// Values that Crossplane gives to fields.
+// Values of fields, condition types and reasons of Crossplane.
 const (
 	UpdateManual         = "Manual"
 	UpdateAutomatic      = "Automatic"
@@ -71,61 +71,61 @@ const (
 	PolicyObserve        = "Observe"
 	PolicyAll            = "*"
 	ConditionEstablished = "Established"
-	// ConditionHealthy is a package's; from v2.0 on its revision has one for what it brings and one
-	// for what runs it.
+	// ConditionHealthy is a package's condition. Since v2.0 a package revision has one for its
+	// contents and one for its runtime instead.
 	ConditionHealthy         = "Healthy"
 	ConditionRevisionHealthy = "RevisionHealthy"
 	ConditionRuntimeHealthy  = "RuntimeHealthy"
-	// ConditionValidPipeline of a CompositionRevision, from v2.0 on: without it Crossplane does not
-	// reconcile.
+	// ConditionValidPipeline is a CompositionRevision's, since v2.0. Crossplane does not reconcile
+	// an XR whose revision lacks it.
 	ConditionValidPipeline = "ValidPipeline"
 	ReasonReconcilePaused  = "ReconcilePaused"
 	// ConditionResponsive is False with ReasonCircuitOpen on an XR whose events Crossplane drops,
-	// from v2.1 on.
+	// since v2.1.
 	ConditionResponsive = "Responsive"
 	ReasonCircuitOpen   = "WatchCircuitOpen"
 )
 
-// Fields of metadata that are on the backup's copy of an object only. No live object can have them:
-// the API server drops fields of metadata that it does not know (k8s.io/apiextensions-apiserver
-// pkg/apiserver/schema/objectmeta, GetObjectMeta), so unlike an annotation they can't be a
-// tenant's, and a restore without this plugin leaves nothing of them.
+// Fields of metadata that only the backup's copy of an object has. The API server drops fields of
+// metadata that it does not know (k8s.io/apiextensions-apiserver pkg/apiserver/schema/objectmeta,
+// GetObjectMeta). So no live object has them, no tenant can write them, and a restore without this
+// plugin leaves nothing of them.
 const (
-	// FieldFormat is the format of all of them, a number; without it, it is the first
+	// FieldFormat is the format of these fields, a number. The default is the first format
 	// (docs/formats.md).
 	FieldFormat = "velero.crossplane.io/format"
-	// FieldRestoreFirst is the ordered list of what a restore must bring back before the object, as
-	// "resource.group/namespace/name" (see Tree).
+	// FieldRestoreFirst is the ordered list of what a restore must restore before the object, as
+	// "resource.group/namespace/name" (see Item).
 	FieldRestoreFirst = "velero.crossplane.io/tree"
-	// FieldUnresolvedRefs lists the resourceRefs of an XR that led nowhere, or to what another
-	// owner controls, when the backup was taken. A restore does not wait for them.
+	// FieldUnresolvedRefs lists the resourceRefs of an XR that were not live at the backup, or that
+	// another owner controlled. A restore does not wait for them.
 	FieldUnresolvedRefs = "velero.crossplane.io/dangling"
-	// FieldConditions says of what an XR composed which of its conditions were True when the backup
-	// was taken. A restore waits until they are again.
+	// FieldConditions has the conditions of each composed resource of an XR that were True at the
+	// backup. A restore waits until they are True again.
 	FieldConditions = "velero.crossplane.io/well"
-	// FieldPublished is true if the backup has the connection secret of the object, wherever that
-	// is. A restore waits for it.
+	// FieldPublished is true if the backup has the connection secret of the object, in any
+	// namespace. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"
-	// FieldStored names the Secret of the backup that the object has published with a secret store,
+	// FieldStored names the Secret in the backup that the object has published with a secret store,
 	// or its StoreConfig if that store is not in the cluster.
 	FieldStored = "velero.crossplane.io/stored"
-	// FieldUnnamed is true if it was known that an MR has no external-name, and never will.
+	// FieldUnnamed is true for an MR that has no external-name and never gets one.
 	FieldUnnamed = "velero.crossplane.io/unnamed"
-	// FieldDoubted is true if the others of an MR's kind spoke against that its external-name is
-	// the one that follows from what its provider calls it.
+	// FieldDoubted is true if other MRs of the kind contradict the rule that derives the
+	// external-name from the id.
 	FieldDoubted = "velero.crossplane.io/doubted"
-	// FieldInputs lists the Secrets that an MR has its provider read, and says which of them there
-	// were, and which the backup has. A restore waits for those that there were.
+	// FieldInputs lists the Secrets that the provider of an MR reads, and for each whether it was
+	// live and whether the backup has it. A restore waits for those that were live.
 	FieldInputs = "velero.crossplane.io/inputs"
 )
 
-// Annotations that make Velero take what an action asks for with an object also where the filters
-// of the backup or restore leave it out. Anybody who may write an object can write them.
+// Annotations that make Velero include the additional items of an action despite the filters of the
+// backup or restore. Any writer of an object can set them.
 const (
 	AnnotationMustInclude = "backup.velero.io/must-include-additional-items"
 	AnnotationMustRestore = "restore.velero.io/must-include-additional-items"
 )
 
-// AnnotationRestoreStatus makes Velero restore the status of the object that has it, as it is in
-// the backup (velero pkg/restore/restore.go, determineRestoreStatus, from 1.16).
+// AnnotationRestoreStatus makes Velero restore the status of the object from the backup (velero
+// pkg/restore/restore.go, determineRestoreStatus, since 1.16).
 const AnnotationRestoreStatus = "velero.io/restore-status"

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VerifyOwner tells why the live owner is not the one that the item's owner reference means, "" if
-// it is: a reference in a backup proves nothing by itself, since a tenant can write any, so the
-// owner must name the item too (P7).
-//   - An XR lists what it composes in its resourceRefs.
-//   - A Composition's revision carries its name in a label that Crossplane wrote.
-//   - A package's revision carries its name in a label that Crossplane wrote.
-//   - Whatever publishes connection details names the Secret.
+// VerifyOwner returns why the live owner does not own the item, "" if it does. A tenant can write
+// any owner reference into an object, so a reference in a backup proves nothing. The owner must
+// also point at the item (P7):
+//   - An XR lists a composed resource in its resourceRefs.
+//   - A CompositionRevision has its Composition's name in a label that Crossplane writes.
+//   - A package revision has its package's name in a label that Crossplane writes.
+//   - An XR or MR names the Secret in which it publishes.
 //
 // itemNamespace is the namespace that the item is restored to.
 func VerifyOwner(owner, item *unstructured.Unstructured, itemNamespace string) string {
@@ -52,8 +52,8 @@ func VerifyOwner(owner, item *unstructured.Unstructured, itemNamespace string) s
 	return ""
 }
 
-// RenameOwners replaces the UIDs of owners in an object's managedFields, which Velero writes back
-// as they were in the backup: old to new, and away with those that have no new one.
+// RenameOwners replaces the UIDs of owners in the managedFields of an object, which Velero restores
+// as they are in the backup. uids maps old to new. An owner without a new UID is removed.
 func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 	entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || len(entries) == 0 {
@@ -73,7 +73,7 @@ func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 		if len(renamed) == 0 {
 			unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata", "f:ownerReferences")
 			if of, _, _ := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata"); isEmpty(of) {
-				unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata") // Else it would be one of the fields itself.
+				unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata") // An empty f:metadata would mean that the manager owns metadata itself.
 			}
 
 			continue
@@ -89,8 +89,8 @@ func isEmpty(fields any) bool {
 	return ok && len(m) == 0
 }
 
-// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}.
-// Besides these there is only the list itself, ".".
+// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}. The
+// list itself has the key ".".
 func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]any {
 	renamed := map[string]any{}
 	for key, value := range fields {
@@ -118,7 +118,7 @@ func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]
 	return renamed
 }
 
-// Controller returns a copy of u's controller reference; ok is false if it has none.
+// Controller returns a copy of u's controller reference. It returns false if there is none.
 func Controller(u *unstructured.Unstructured) (metav1.OwnerReference, bool) {
 	c := metav1.GetControllerOf(u)
 	if c == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestOwnedBothWays(t *testing.T) {
+func TestVerifyOwner(t *testing.T) {
 	type args struct {
 		owner, item *unstructured.Unstructured
 		namespace   string
@@ -165,8 +165,8 @@ func TestRenameOwners(t *testing.T) {
 	}
 }
 
-// Whatever an object's managedFields are, no UID that is not in the map is left in any
-// f:ownerReferences, and nothing else changes.
+// FuzzRenameOwners checks that f:ownerReferences keeps no UID that is not in the map, and that
+// nothing else changes.
 func FuzzRenameOwners(f *testing.F) {
 	for _, s := range []string{
 		`[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"old\"}":{},"k:{\"uid\":\"gone\"}":{"f:uid":{}}}}}}]`,
@@ -203,9 +203,9 @@ func FuzzRenameOwners(f *testing.F) {
 	})
 }
 
-// Whatever two objects hold, asking whether one owns the other does not panic, and nothing is owned
-// by what does not name it.
-func FuzzOwnedBothWays(f *testing.F) {
+// FuzzVerifyOwner checks that VerifyOwner accepts no owner that does not name the item, and does
+// not panic.
+func FuzzVerifyOwner(f *testing.F) {
 	f.Add(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}}`, `{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}`, "")
 	f.Add(`{"spec":{"crossplane":{"resourceRefs":[1]}}}`, `{"kind":"K"}`, "a")
 	f.Add(`{"spec":{"writeConnectionSecretToRef":{"name":"s","namespace":"a"}}}`,
@@ -220,7 +220,7 @@ func FuzzOwnedBothWays(f *testing.F) {
 		}
 		o, i := decoded(t, owner), decoded(t, it)
 		for _, u := range []*unstructured.Unstructured{o, i} {
-			askEverything(u)
+			callAll(u)
 		}
 		if xp.VerifyOwner(o, i, namespace) == "" && i.GetName() != "" && !xp.IsRevision(i) {
 			spec, _ := json.Marshal(o.Object["spec"])
@@ -232,7 +232,8 @@ func FuzzOwnedBothWays(f *testing.F) {
 	})
 }
 
-// Whatever an XR holds, its refs are read or refused, and a namespaced XR has none elsewhere.
+// FuzzResourceRefs checks that refs are read or refused, and that those of a namespaced XR are in
+// its namespace.
 func FuzzResourceRefs(f *testing.F) {
 	for _, s := range []string{
 		`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}}`,
@@ -247,7 +248,7 @@ func FuzzResourceRefs(f *testing.F) {
 			t.Skip()
 		}
 		u := decoded(t, object)
-		askEverything(u)
+		callAll(u)
 		refs, err := xp.CompositeFrom(u).ResourceRefs()
 		if err != nil && (refs != nil || !strings.HasPrefix(err.Error(), "cannot read ")) {
 			t.Errorf("refs %v with error %v", refs, err)
@@ -260,8 +261,7 @@ func FuzzResourceRefs(f *testing.F) {
 	})
 }
 
-// decoded is an object as it comes from Velero or the API server: with int64 and float64, and
-// without the types that only Go has.
+// decoded returns an object as Velero or the API server decodes it, with int64 and float64 only.
 func decoded(t *testing.T, object map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	if object == nil {
@@ -282,8 +282,8 @@ func decoded(t *testing.T, object map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// askEverything is for fuzz tests: no question about any object may panic.
-func askEverything(u *unstructured.Unstructured) {
+// callAll calls every view of an object. A fuzz test fails if one panics.
+func callAll(u *unstructured.Unstructured) {
 	_, _, _, _, _, _ = xp.IsComposite(u), xp.IsClaim(u), xp.IsManaged(u), xp.IsComposed(u), xp.IsConnectionSecret(u), xp.IsPaused(u)
 	_, _ = xp.SkipReason(u), xp.String(u)
 	i := xp.Instance{Unstructured: u}

@@ -24,8 +24,8 @@ func IsDefinition(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindDefinition.GroupKind()
 }
 
-// DefinitionKinds returns the kinds that an XRD defines, of its XRs first and then of their claims,
-// if it has any. They need not be served.
+// DefinitionKinds returns the kinds that an XRD defines, served or not: the kind of its XRs, then
+// the kind of its claims if it has one.
 func DefinitionKinds(xrd *unstructured.Unstructured) []schema.GroupKind {
 	var kinds []schema.GroupKind
 	group, names := definitionNames(xrd, "kind")
@@ -36,7 +36,7 @@ func DefinitionKinds(xrd *unstructured.Unstructured) []schema.GroupKind {
 	return kinds
 }
 
-// DefinitionResources returns the resources that an XRD defines, as DefinitionKinds does the kinds.
+// DefinitionResources returns the resources of DefinitionKinds.
 func DefinitionResources(xrd *unstructured.Unstructured) []schema.GroupResource {
 	var resources []schema.GroupResource
 	group, names := definitionNames(xrd, "plural")
@@ -47,8 +47,8 @@ func DefinitionResources(xrd *unstructured.Unstructured) []schema.GroupResource 
 	return resources
 }
 
-// definitionNames returns the group of an XRD, and what its XRs and its claims are called in one of
-// the forms of their names.
+// definitionNames returns the group of an XRD, and one form of the names of its XRs and its claims:
+// "kind" or "plural".
 func definitionNames(xrd *unstructured.Unstructured, form string) (group string, names []string) {
 	group, _, _ = unstructured.NestedString(xrd.Object, "spec", "group")
 	for _, of := range []string{"names", "claimNames"} {
@@ -60,14 +60,13 @@ func definitionNames(xrd *unstructured.Unstructured, form string) (group string,
 	return group, names
 }
 
-// Defines reports whether an XRD defines a kind, be it of its XRs or of their claims. It need not
-// be served.
+// Defines reports whether an XRD defines a kind, of XRs or of claims, served or not.
 func Defines(xrd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	return slices.Contains(DefinitionKinds(xrd), gk)
 }
 
-// RunBy returns the kinds of XRs that an XRD, a Composition or a revision of one is for, and with
-// an XRD that of their claims.
+// RunBy returns the kinds of XRs that an XRD, a Composition or a CompositionRevision is for. An
+// XRD's kind of claims is included.
 func RunBy(platform *unstructured.Unstructured) []schema.GroupKind {
 	if IsDefinition(platform) {
 		return DefinitionKinds(platform)
@@ -80,8 +79,8 @@ func RunBy(platform *unstructured.Unstructured) []schema.GroupKind {
 	return []schema.GroupKind{schema.FromAPIVersionAndKind(m["apiVersion"], m["kind"]).GroupKind()}
 }
 
-// Referenced returns the apiVersion in which Crossplane reads the XRs of an XRD; "" if the XRD does
-// not say.
+// Referenced returns the apiVersion in which Crossplane reads the XRs of an XRD, "" if no version
+// is referenceable.
 func Referenced(xrd *unstructured.Unstructured) string {
 	group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
 	field, _, _ := unstructured.NestedFieldNoCopy(xrd.Object, "spec", "versions")
@@ -96,15 +95,15 @@ func Referenced(xrd *unstructured.Unstructured) string {
 	return ""
 }
 
-// Finalizers of an XRD (crossplane internal/controller/apiextensions/definition and offered): as
-// long as it has them, Crossplane is deleting every XR and every claim of its kinds.
+// Finalizers of an XRD (crossplane internal/controller/apiextensions/definition and offered). While
+// an XRD that is being deleted has them, Crossplane deletes every XR and every claim of its kinds.
 const (
 	finalizerDefined = "defined.apiextensions.crossplane.io"
 	finalizerOffered = "offered.apiextensions.crossplane.io"
 )
 
-// XRDTerminating says of an XRD that is being deleted what that means, what it waits for, and what
-// to do.
+// XRDTerminating returns, for a message, what the deletion of an XRD means, what it waits for, and
+// what to do.
 func XRDTerminating(xrd *unstructured.Unstructured) string {
 	var waits []string
 	for _, f := range xrd.GetFinalizers() {
@@ -127,7 +126,7 @@ func XRDTerminating(xrd *unstructured.Unstructured) string {
 }
 
 // Functions returns the names of the Functions in the pipeline of a Composition or its revision,
-// each once.
+// without duplicates.
 func Functions(revision *unstructured.Unstructured) []string {
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
@@ -145,9 +144,9 @@ func Functions(revision *unstructured.Unstructured) []string {
 	return names
 }
 
-// ComposedNames returns the names that the inputs of a pipeline give to what is composed, as that
-// of function-patch-and-transform does, with the kind of each; the zero kind where its base has
-// none. Which names other functions give is written nowhere.
+// ComposedNames returns the composition-resource-names in the inputs of a pipeline, as
+// function-patch-and-transform has them, with the kind of each. The kind is zero if the base has
+// none. The names that other functions choose are stored nowhere.
 func ComposedNames(revision *unstructured.Unstructured) map[string]schema.GroupKind {
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
@@ -170,15 +169,14 @@ func ComposedNames(revision *unstructured.Unstructured) map[string]schema.GroupK
 	return names
 }
 
-// IsActive reports whether a package revision is the one that is to run.
+// IsActive reports whether the package manager runs this package revision.
 func IsActive(revision *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(revision.Object, "spec", "desiredState")
 
 	return state == "Active"
 }
 
-// Endpoint returns where Crossplane reaches the Function of an active revision, "" if it is not
-// running yet.
+// Endpoint returns the address of the Function of an active revision, "" if it does not run yet.
 func Endpoint(revision *unstructured.Unstructured) string {
 	endpoint, _, _ := unstructured.NestedString(revision.Object, "status", "endpoint")
 

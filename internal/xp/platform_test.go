@@ -33,7 +33,7 @@ func TestDefines(t *testing.T) {
 	}
 }
 
-func TestDying(t *testing.T) {
+func TestXRDTerminating(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		finalizers []string

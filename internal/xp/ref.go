@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Ref names an object, as Crossplane's resourceRefs do.
+// A Ref is a reference to an object, as in Crossplane's resourceRefs.
 type Ref struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -20,7 +20,7 @@ type Ref struct {
 	Name      string `json:"name"`
 }
 
-// An ID is a Ref without the API version: two Refs with one ID are one object.
+// An ID is a Ref without the API version. Two Refs with the same ID are the same object.
 type ID struct {
 	Group     string
 	Kind      string
@@ -33,8 +33,8 @@ func RefTo(u *unstructured.Unstructured) Ref {
 	return Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// IdentityOnly returns an object that has no more than who it is and as of which version, which is
-// what a patch of it takes, or an Event about it.
+// IdentityOnly returns an object with its identity and resource version only. A patch or an Event
+// needs no more.
 func IdentityOnly(r Ref, uid types.UID, version string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind}}
 	u.SetNamespace(r.Namespace)
@@ -45,31 +45,31 @@ func IdentityOnly(r Ref, uid types.UID, version string) *unstructured.Unstructur
 	return u
 }
 
-// GroupVersionKind of what r names. An API version that can't be parsed gives an empty one, which
-// no server serves.
+// GroupVersionKind returns the kind of the Ref. It is empty, so that no server serves it, if the
+// API version can't be parsed.
 func (r Ref) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// ID of what r names.
+// ID returns the ID of the Ref.
 func (r Ref) ID() ID {
 	return ID{Group: r.GroupVersionKind().Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// String is for messages: Kind namespace/name, or Kind name.
+// String returns "Kind namespace/name", or "Kind name", for messages.
 func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
 }
 
-// IsValidName reports whether an API server can have an object with the name in the namespace, or
-// in none. Both become parts of a path, that of a request and that of a file in a backup, and
-// whoever can write a reference can write anything: with "../team-b/password" Velero would read the
-// file of another namespace (velero pkg/archive/filesystem.go, GetItemFilePath).
+// IsValidName reports whether an API server can have an object with this name and namespace ("" for
+// none). Both become parts of a URL and of a path in a backup, and a tenant can write any
+// reference. With "../team-b/password" Velero would read a file of another namespace (velero
+// pkg/archive/filesystem.go, GetItemFilePath).
 func IsValidName(namespace, name string) bool {
 	return name != "" && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
 }
 
-// Path of what r names: namespace/name, or name.
+// Path returns namespace/name, or name.
 func (r Ref) Path() string {
 	if r.Namespace == "" {
 		return r.Name
@@ -78,12 +78,12 @@ func (r Ref) Path() string {
 	return r.Namespace + "/" + r.Name
 }
 
-// Compare orders Refs by group and version, kind, namespace and name.
+// Compare orders Refs by API version, kind, namespace and name.
 func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
 }
 
-// String names an object in a message: Kind namespace/name, or Kind name.
+// String returns "Kind namespace/name", or "Kind name", of an object, for messages.
 func String(u *unstructured.Unstructured) string {
 	return RefTo(u).String()
 }
@@ -98,8 +98,8 @@ func Annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(annotations)
 }
 
-// refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if
-// there is no map with a kind and a name.
+// refAt reads a Ref at the path of fields. Its namespace may be "". It returns false if there is no
+// object with an apiVersion and a kind.
 func refAt(u *unstructured.Unstructured, fields ...string) (Ref, bool) {
 	v, found, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
 	if !found {

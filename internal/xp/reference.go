@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Owners returns what the owner references of an object in the namespace name. Those that are
-// namespaced are in the namespace.
+// Owners returns the owners of an object, from its owner references. Each has the namespace of the
+// object: a namespaced owner is in it.
 func Owners(u *unstructured.Unstructured) []Ref {
 	var refs []Ref
 	for _, o := range u.GetOwnerReferences() {
@@ -17,8 +17,8 @@ func Owners(u *unstructured.Unstructured) []Ref {
 	return refs
 }
 
-// Uses returns what a Usage protects and what it protects it for, as far as it names them: it has
-// the names as soon as Crossplane has resolved its selectors.
+// Uses returns what a Usage protects and what uses that, as far as the Usage names them. Crossplane
+// writes the names when it has resolved the selectors.
 func Uses(usage *unstructured.Unstructured) []Ref {
 	var refs []Ref
 	for _, field := range []string{"of", "by"} {
@@ -30,10 +30,10 @@ func Uses(usage *unstructured.Unstructured) []Ref {
 	return refs
 }
 
-// MapNamespaces rewrites every reference of u into a namespace that is restored to another: in its
-// spec, the namespace of each field whose name ends in Ref or Refs, as Crossplane and its providers
-// name references, and the label that names the claim's namespace. What a provider-kubernetes
-// Object manages stays where it is: it is the Object's external resource.
+// MapNamespaces rewrites the references of u from mapped namespaces to the new ones: the namespace
+// of each field of the spec whose name ends in Ref or Refs, as Crossplane and providers name
+// references, and the label with the claim's namespace. The manifest in an Object of
+// provider-kubernetes stays as it is: that is the external resource.
 func MapNamespaces(u *unstructured.Unstructured, mapping map[string]string) {
 	labels := u.GetLabels()
 	if to, ok := mapping[labels[LabelClaimNamespace]]; ok && labels[LabelClaimNamespace] != "" {
@@ -43,7 +43,7 @@ func MapNamespaces(u *unstructured.Unstructured, mapping map[string]string) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok {
 		mapFields(spec, mapping)
 	}
-	// What a namespaced XR composes is in its own namespace, which is mapped with it.
+	// A namespaced XR composes in its own namespace, which changes with the XR.
 	if u.GetNamespace() == "" {
 		for _, name := range []string{FieldUnresolvedRefs, FieldConditions} {
 			refs, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name)
@@ -78,8 +78,8 @@ func mapFields(fields map[string]any, mapping map[string]string) {
 	}
 }
 
-// isReference reports whether a field holds a reference. Selectors of Usages name a namespace too,
-// and two fields of provider-kubernetes are references by another name.
+// isReference reports whether a field holds a reference. The selector of a Usage has a namespace
+// too, and provider-kubernetes has two references with other names.
 func isReference(field string) bool {
 	return strings.HasSuffix(field, "Ref") || strings.HasSuffix(field, "Refs") || field == "dependsOn" || field == "patchesFrom" || field == "resourceSelector"
 }

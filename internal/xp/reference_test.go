@@ -103,12 +103,12 @@ func TestMapNamespaces(t *testing.T) {
 			object: `{"spec":{"forProvider":{"namespace":"a","alarm":{"namespace":"a"},"alarms":[{"namespace":"a"}]}},"status":{"xRef":{"namespace":"a"}}}`,
 			want:   `{"spec":{"forProvider":{"namespace":"a","alarm":{"namespace":"a"},"alarms":[{"namespace":"a"}]}},"status":{"xRef":{"namespace":"a"}}}`,
 		},
-		"Dangling": {
+		"Unresolved": {
 			reason: "What is not waited for must still be the same as what is referenced.",
 			object: `{"metadata":{"velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
 			want:   `{"metadata":{"velero.crossplane.io/dangling":[{"name":"b","namespace":"copy"}]}}`,
 		},
-		"DanglingInANamespace": {
+		"UnresolvedInANamespace": {
 			reason: "A namespaced XR composes in its own namespace, so what it lists is read as there, and the list of what dangles with it.",
 			object: `{"metadata":{"namespace":"a","velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
 			want:   `{"metadata":{"namespace":"a","velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
@@ -137,8 +137,7 @@ func TestMapNamespaces(t *testing.T) {
 	}
 }
 
-// Whatever an object holds, mapping its namespaces does not panic, and changes nothing but
-// namespaces that are mapped.
+// FuzzMapNamespaces checks that only mapped namespaces change, without a panic.
 func FuzzMapNamespaces(f *testing.F) {
 	f.Add(`{"metadata":{"labels":{"crossplane.io/claim-namespace":"a"},"velero.crossplane.io/dangling":[{"namespace":"a"}]},"spec":{"claimRef":{"namespace":"a"}}}`)
 	f.Add(`{"spec":{"crossplane":{"resourceRefs":[{"namespace":"a"},null,7,[{"namespace":"a"}]]},"forProvider":{"manifest":{"xRef":{"namespace":"a"}}}}}`)
@@ -159,8 +158,8 @@ func FuzzMapNamespaces(f *testing.F) {
 	})
 }
 
-// checkMapped walks through both and fails where they differ in anything but a namespace "a" that
-// became "copy".
+// checkMapped fails if after differs from before in anything but a namespace "a" that is now
+// "copy".
 func checkMapped(t *testing.T, before, after any) {
 	t.Helper()
 	switch b := before.(type) {

@@ -12,8 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// What a released version has written onto what it has backed up is read by each later one, for
-// ever (docs/formats.md).
+// Each later version reads the notes of every released version (docs/formats.md).
 func TestReleasedNotes(t *testing.T) {
 	versions, err := filepath.Glob("testdata/released/v*.json")
 	if err != nil || len(versions) == 0 {

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// IsComposite reports whether u is an XR: by the finalizer that Crossplane gives to each, or by its
-// fields if it was never reconciled. There may be no XRD to ask: a restore can start before there
-// is one.
+// IsComposite reports whether u is an XR: by Crossplane's finalizer, or by its fields if it was
+// never reconciled. It asks no XRD, since a restore can start before there is one.
 func IsComposite(u *unstructured.Unstructured) bool {
 	if hasFinalizer(u, FinalizerComposite) {
 		return true
@@ -25,7 +24,7 @@ func IsComposite(u *unstructured.Unstructured) bool {
 	return (refs || claim) && selectsComposition(u)
 }
 
-// IsClaim reports whether u is a claim, as IsComposite does for XRs.
+// IsClaim reports whether u is a claim, by the same means as IsComposite.
 func IsClaim(u *unstructured.Unstructured) bool {
 	if u.GetNamespace() == "" {
 		return false
@@ -38,20 +37,19 @@ func IsClaim(u *unstructured.Unstructured) bool {
 	return bound && selectsComposition(u) && !IsComposite(u)
 }
 
-// Categories that Crossplane gives to the kinds of XRDs, and providers to those of MRs.
+// Categories of CRDs: Crossplane gives them to the kinds of XRDs, providers to the kinds of MRs.
 const (
 	CategoryClaim     = "claim"
 	CategoryComposite = "composite"
 	CategoryManaged   = "managed"
 )
 
-// AreReconciled reports whether a kind of the categories is one of claims, XRs or MRs.
+// AreReconciled reports whether the categories of a kind are those of claims, XRs or MRs.
 func AreReconciled(categories []string) bool {
 	return slices.ContainsFunc(categories, func(c string) bool { return c == CategoryClaim || c == CategoryComposite || c == CategoryManaged })
 }
 
-// IsManaged reports whether u is an MR, which a provider reconciles with something outside of the
-// cluster.
+// IsManaged reports whether u is an MR.
 func IsManaged(u *unstructured.Unstructured) bool {
 	if hasFinalizer(u, FinalizerManaged) {
 		return true
@@ -68,14 +66,14 @@ func Publishes(u *unstructured.Unstructured) bool {
 	return ok && IsManaged(u) && !IsComposite(u) && !IsClaim(u)
 }
 
-// IsComposed reports whether u says that an XR composed it. Only its controller reference and that
-// XR's resourceRefs together prove it.
+// IsComposed reports whether u claims to be a composed resource. Its controller reference and the
+// resourceRefs of that XR together are the proof.
 func IsComposed(u *unstructured.Unstructured) bool {
 	return Label(u, LabelComposite) != "" && (HasAnnotation(u, AnnotationResourceName) || metav1.GetControllerOfNoCopy(u) != nil)
 }
 
-// IsConnectionSecret reports whether u is a Secret that Crossplane or a provider published
-// connection details in.
+// IsConnectionSecret reports whether u is a Secret of the type in which Crossplane and providers
+// publish connection details.
 func IsConnectionSecret(u *unstructured.Unstructured) bool {
 	t, _, _ := unstructured.NestedString(u.Object, "type")
 
@@ -87,7 +85,7 @@ func IsRevision(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "CompositionRevision" && u.GroupVersionKind().Group == GroupAPIExtensions
 }
 
-// IsUsage reports whether u is a Usage or ClusterUsage, which protects what it uses from deletion.
+// IsUsage reports whether u is a Usage or ClusterUsage, which protects other objects from deletion.
 func IsUsage(u *unstructured.Unstructured) bool {
 	switch group := u.GroupVersionKind().Group; u.GetKind() {
 	case "Usage":
@@ -99,31 +97,29 @@ func IsUsage(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsProviderConfig reports whether u says how a provider authenticates, or where it or Crossplane
-// publishes, which many MRs share.
+// IsProviderConfig reports whether u is a ProviderConfig, ClusterProviderConfig or StoreConfig.
+// Many MRs share one.
 func IsProviderConfig(u *unstructured.Unstructured) bool {
 	return IsProviderConfigKind(u.GetKind()) && IsCustomGroup(u.GroupVersionKind().Group)
 }
 
-// IsProviderConfigKind reports whether providers name what they authenticate with, or publish with,
-// like that.
+// IsProviderConfigKind reports whether providers use this kind for authentication or for
+// publishing.
 func IsProviderConfigKind(kind string) bool {
 	return kind == "ProviderConfig" || kind == "ClusterProviderConfig" || kind == KindStoreConfig
 }
 
-// IsSchedule reports whether u is a CronOperation or WatchOperation, which starts Operations by
-// itself.
+// IsSchedule reports whether u is a CronOperation or WatchOperation, which starts Operations.
 func IsSchedule(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().Group == GroupOperations && (u.GetKind() == "CronOperation" || u.GetKind() == "WatchOperation")
 }
 
-// ScheduleKinds are the kinds of which IsSchedule knows objects.
+// ScheduleKinds returns the kinds for which IsSchedule is true.
 func ScheduleKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Group: GroupOperations, Kind: "CronOperation"}, {Group: GroupOperations, Kind: "WatchOperation"}}
 }
 
-// IsPackageRevision reports whether u is a revision of a package: of a provider, a function or a
-// configuration.
+// IsPackageRevision reports whether u is a revision of a Provider, Function or Configuration.
 func IsPackageRevision(u *unstructured.Unstructured) bool {
 	return isPackageRevisionKind(u.GroupVersionKind())
 }
@@ -132,7 +128,7 @@ func isPackageRevisionKind(gvk schema.GroupVersionKind) bool {
 	return gvk.Group == GroupPackage && strings.HasSuffix(gvk.Kind, "Revision")
 }
 
-// IsPackage reports whether u is a package: a provider, a function or a configuration.
+// IsPackage reports whether u is a Provider, Function or Configuration.
 func IsPackage(u *unstructured.Unstructured) bool {
 	switch u.GetKind() {
 	case "Provider", "Function", "Configuration":
@@ -142,11 +138,11 @@ func IsPackage(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsPlatform reports whether u is an XRD, a Composition or a CompositionRevision, which all XRs of
-// a kind share.
+// IsPlatform reports whether u is an XRD, Composition or CompositionRevision, which all XRs of a
+// kind share.
 func IsPlatform(u *unstructured.Unstructured) bool { return IsPlatformKind(u.GroupVersionKind()) }
 
-// IsPlatformKind reports whether XRDs, Compositions or CompositionRevisions are of a kind.
+// IsPlatformKind reports whether a kind is that of XRDs, Compositions or CompositionRevisions.
 func IsPlatformKind(gvk schema.GroupVersionKind) bool {
 	switch gvk.Kind {
 	case "CompositeResourceDefinition", "Composition", "CompositionRevision":
@@ -156,8 +152,8 @@ func IsPlatformKind(gvk schema.GroupVersionKind) bool {
 	}
 }
 
-// IsCrossplaneGroup reports whether a group is one of Crossplane's own, rather than a provider's or
-// of people's XRDs.
+// IsCrossplaneGroup reports whether an API group is one of Crossplane's own, not a provider's or an
+// XRD's.
 func IsCrossplaneGroup(group string) bool {
 	switch group {
 	case GroupAPIExtensions, GroupPackage, GroupOperations, GroupProtection:
@@ -171,17 +167,17 @@ func isCore(u *unstructured.Unstructured, kind string) bool {
 	return u.GetAPIVersion() == "v1" && u.GetKind() == kind
 }
 
-// hasV2Schema reports whether u has the schema of Crossplane v2. A spec.crossplane alone proves
-// nothing: the author of any CRD can have one (that of Upbound's ControlPlane says which version of
-// Crossplane to run), and the author of a v1 XRD too.
+// hasV2Schema reports whether u has the schema of Crossplane v2. A spec.crossplane alone is no
+// proof. The author of any CRD or v1 XRD can have such a field: in Upbound's ControlPlane it is the
+// version of Crossplane to run.
 func hasV2Schema(u *unstructured.Unstructured) bool {
 	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "crossplane", "resourceRefs")
 
 	return refs || selectsComposition(u, "crossplane")
 }
 
-// NeedsV2 reports whether u is something that Crossplane v1 does not know: an XR or XRD of v2's
-// schema, or a kind of a group that came with v2.
+// NeedsV2 reports whether Crossplane v1 does not know u: an XR or XRD with v2's schema, or a kind
+// of a group that came with v2.
 func NeedsV2(u *unstructured.Unstructured) bool {
 	switch group := u.GroupVersionKind().Group; {
 	case group == GroupProtection, group == GroupOperations:
@@ -193,8 +189,8 @@ func NeedsV2(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsNative reports whether u is a Composition or a revision of one that composes without a
-// pipeline, which Crossplane does only up to v1.
+// IsNative reports whether u is a Composition or CompositionRevision without a pipeline, which only
+// Crossplane v1 supports.
 func IsNative(u *unstructured.Unstructured) bool {
 	if kind := u.GetKind(); !IsPlatform(u) || kind != "Composition" && kind != "CompositionRevision" {
 		return false

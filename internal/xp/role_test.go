@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// roles are what an object is taken for.
+// roles are the results of all predicates for an object.
 type roles struct {
 	Composite, Claim, Managed, Composed, ConnectionSecret, Revision, Usage, ProviderConfig, Schedule, PackageRevision, Platform bool
 }
@@ -26,7 +26,7 @@ func TestRoles(t *testing.T) {
 		want   roles
 	}{
 		"XR":          {reason: "By its finalizer.", object: xptest.XR("a"), want: roles{Composite: true}},
-		"ModernXR":    {reason: "By its finalizer.", object: xptest.ModernXR("a"), want: roles{Composite: true}},
+		"V2XR":        {reason: "By its finalizer.", object: xptest.ModernXR("a"), want: roles{Composite: true}},
 		"NewModernXR": {reason: "By its fields, before Crossplane has seen it.", object: xptest.ModernXR("a", never), want: roles{Composite: true}},
 		"NewXR": {
 			reason: "By its fields, as a claim makes it.",
@@ -98,8 +98,8 @@ func TestRoles(t *testing.T) {
 			reason: "Of Crossplane v2.",
 			object: xptest.Object("protection.crossplane.io/v1beta1", "ClusterUsage", "", "u"), want: roles{Usage: true},
 		},
-		"OldClusterUsage": {reason: "There is none in that group.", object: xptest.Object("apiextensions.crossplane.io/v1", "ClusterUsage", "", "u")},
-		"SomebodysUse":    {reason: "A Usage of another group is somebody else's.", object: xptest.Object("example.org/v1", "Usage", "", "u")},
+		"OldClusterUsage":     {reason: "There is none in that group.", object: xptest.Object("apiextensions.crossplane.io/v1", "ClusterUsage", "", "u")},
+		"UsageOfAnotherGroup": {reason: "A Usage of another group is somebody else's.", object: xptest.Object("example.org/v1", "Usage", "", "u")},
 		"ProviderConfig": {
 			reason: "Which group has one is up to the provider.",
 			object: xptest.Object("aws.example.org/v1", "ProviderConfig", "", "default"), want: roles{ProviderConfig: true},
@@ -117,7 +117,7 @@ func TestRoles(t *testing.T) {
 			reason: "It starts Operations.",
 			object: xptest.Object("ops.crossplane.io/v1alpha1", "WatchOperation", "", "o"), want: roles{Schedule: true},
 		},
-		"SomebodysCron": {reason: "One of another group is somebody else's.", object: xptest.Object("example.org/v1", "CronOperation", "", "o")},
+		"CronOfAnotherGroup": {reason: "One of another group is somebody else's.", object: xptest.Object("example.org/v1", "CronOperation", "", "o")},
 		"ProviderRevision": {
 			reason: "A revision of a package.",
 			object: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p"), want: roles{PackageRevision: true},
@@ -125,7 +125,7 @@ func TestRoles(t *testing.T) {
 		"Provider":    {reason: "A package is not its own revision.", object: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p")},
 		"XRD":         {reason: "All XRs of a kind share it.", object: xptest.XRD("xorders.example.org"), want: roles{Platform: true}},
 		"Composition": {reason: "All XRs of a kind share it.", object: xptest.Composition("c", xptest.XR("x")), want: roles{Platform: true}},
-		"SomebodysXRD": {
+		"XRDOfAnotherGroup": {
 			reason: "A kind of that name in another group is somebody else's.",
 			object: xptest.Object("example.org/v1", "CompositeResourceDefinition", "", "x"),
 		},

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Item is an object as Velero names it.
+// An Item is an object as Velero identifies it.
 type Item struct {
 	schema.GroupResource
 	// Namespace is "" for a cluster-scoped object.
@@ -16,7 +16,7 @@ type Item struct {
 	Name      string
 }
 
-// Resources of Crossplane's own kinds that an XR can't do without.
+// Resources of Crossplane's own kinds that every XR needs.
 var (
 	ResourceXRD         = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositeresourcedefinitions"}
 	ResourceComposition = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositions"}
@@ -37,8 +37,8 @@ func parseItem(s string) (Item, error) {
 	return Item{GroupResource: resource, Namespace: parts[1], Name: parts[2]}, nil
 }
 
-// SetRestoreFirst writes what must come back before u onto the backup's copy of it, in place of
-// what is there.
+// SetRestoreFirst notes on the backup's copy of u what a restore must restore before u. It replaces
+// an older note.
 func SetRestoreFirst(u *unstructured.Unstructured, items []Item) {
 	list := make([]any, len(items))
 	for i, item := range items {
@@ -47,7 +47,7 @@ func SetRestoreFirst(u *unstructured.Unstructured, items []Item) {
 	setField(u, FieldRestoreFirst, list)
 }
 
-// RestoreFirst reads what SetRestoreFirst wrote; ok is false if there is nothing.
+// RestoreFirst reads the note of SetRestoreFirst. It returns false if there is none.
 func RestoreFirst(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
 	list, ok, err := field(u, FieldRestoreFirst)
 	if err != nil || !ok {
@@ -65,8 +65,7 @@ func RestoreFirst(u *unstructured.Unstructured) (items []Item, ok bool, err erro
 	return items, true, nil
 }
 
-// SetUnresolvedRefs writes refs that a restore must not wait for onto the backup's copy of an XR,
-// as SetRestoreFirst does.
+// SetUnresolvedRefs notes on the backup's copy of an XR the refs that a restore must not wait for.
 func SetUnresolvedRefs(u *unstructured.Unstructured, refs []Ref) {
 	list := make([]any, len(refs))
 	for i, r := range refs {
@@ -79,7 +78,7 @@ func SetUnresolvedRefs(u *unstructured.Unstructured, refs []Ref) {
 	setField(u, FieldUnresolvedRefs, list)
 }
 
-// UnresolvedRefs reads what SetUnresolvedRefs wrote; it returns nil if there is nothing.
+// UnresolvedRefs reads the note of SetUnresolvedRefs. It returns nil if there is none.
 func UnresolvedRefs(u *unstructured.Unstructured) ([]Ref, error) {
 	list, ok, err := field(u, FieldUnresolvedRefs)
 	if err != nil || !ok {
@@ -97,8 +96,8 @@ func UnresolvedRefs(u *unstructured.Unstructured) ([]Ref, error) {
 	return refs, nil
 }
 
-// SetPublished writes onto the backup's copy of an object whether the backup has its connection
-// secret, as SetRestoreFirst does.
+// SetPublished notes on the backup's copy of an object whether the backup has its connection
+// secret.
 func SetPublished(u *unstructured.Unstructured, published bool) {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	switch {
@@ -110,19 +109,19 @@ func SetPublished(u *unstructured.Unstructured, published bool) {
 	}
 }
 
-// Published reads what SetPublished wrote.
+// Published reads the note of SetPublished.
 func Published(u *unstructured.Unstructured) bool {
 	published, _, _ := unstructured.NestedBool(u.Object, "metadata", FieldPublished)
 
 	return published
 }
 
-// Format is the newest format of notes that this version of the plugin reads, and the one that it
-// writes, without saying so: it is the first (docs/formats.md).
+// Format is the newest format of the notes that this version reads, and the one it writes. The
+// first format is written without a number (docs/formats.md).
 const Format = 1
 
-// CheckFormat fails if a newer version of this plugin has written what only the backup's copy of u
-// has: nobody knows what it says.
+// CheckFormat returns an error if a newer version of this plugin has written the notes on the
+// backup's copy of u.
 func CheckFormat(u *unstructured.Unstructured) error {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	format, ok := metadata[FieldFormat]
@@ -133,25 +132,25 @@ func CheckFormat(u *unstructured.Unstructured) error {
 	return fmt.Errorf("a newer version of this plugin has backed it up, in format %v; this one reads up to %d", format, Format)
 }
 
-// SetMustInclude has Velero take all that u's action asks for, whatever the backup's filters say.
+// SetMustInclude makes Velero back up all additional items of u despite the backup's filters.
 func SetMustInclude(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustInclude, "true")
 }
 
-// backupMetadata are what only the backup's copy of an object has in its metadata.
+// backupMetadata are the fields of metadata that only the backup's copy of an object has.
 //
 //nolint:gochecknoglobals // It is a constant list.
 var backupMetadata = []string{
 	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted,
 }
 
-// SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters
-// say. Velero 1.18.3 takes it off before it creates u; 1.18.1 knows nothing of it.
+// SetMustRestore makes Velero restore all additional items of u despite the restore's filters.
+// Velero 1.18.3 removes the annotation before it creates u. 1.18.1 does not know it.
 func SetMustRestore(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustRestore, "true")
 }
 
-// StripBackupMetadata takes off u what only the backup's copy of it has.
+// StripBackupMetadata removes from u what only the backup's copy has.
 func StripBackupMetadata(u *unstructured.Unstructured) {
 	for _, name := range backupMetadata {
 		unstructured.RemoveNestedField(u.Object, "metadata", name)
@@ -161,7 +160,7 @@ func StripBackupMetadata(u *unstructured.Unstructured) {
 	}
 }
 
-// HasBackupMetadata reports whether u has anything that StripBackupMetadata takes off.
+// HasBackupMetadata reports whether u has anything that StripBackupMetadata removes.
 func HasBackupMetadata(u *unstructured.Unstructured) bool {
 	for _, name := range backupMetadata {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name); ok {
@@ -172,7 +171,8 @@ func HasBackupMetadata(u *unstructured.Unstructured) bool {
 	return HasAnnotation(u, AnnotationMustInclude) || HasAnnotation(u, AnnotationMustRestore)
 }
 
-// field reads a list from the metadata of the backup's copy of an object.
+// field reads a list from the metadata of the backup's copy of an object. It returns false if there
+// is none.
 func field(u *unstructured.Unstructured, name string) (list []any, ok bool, err error) {
 	v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name)
 	if !ok {

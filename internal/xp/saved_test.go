@@ -18,7 +18,7 @@ func item(group, resource, namespace, name string) xp.Item {
 	return xp.Item{GroupResource: schema.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
 }
 
-func TestTree(t *testing.T) {
+func TestRestoreFirst(t *testing.T) {
 	type want struct {
 		Items []xp.Item
 		OK    bool
@@ -76,7 +76,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-func TestSetTree(t *testing.T) {
+func TestSetRestoreFirst(t *testing.T) {
 	forged := xptest.Tree("secrets/team-b/theirs")
 	items := []xp.Item{item("g", "r", "", "n")}
 	cases := map[string]struct {
@@ -105,7 +105,7 @@ func TestSetTree(t *testing.T) {
 	}
 }
 
-func TestDangling(t *testing.T) {
+func TestUnresolvedRefs(t *testing.T) {
 	const prefix = "cannot read metadata[velero.crossplane.io/dangling] of XOrder x: "
 	for name, tc := range map[string]struct {
 		value any
@@ -137,31 +137,30 @@ func TestDangling(t *testing.T) {
 	}
 }
 
-// Nothing of what a backup notes on its copy of an object gets into a cluster, and nothing else is
-// taken off.
+// No note gets into a cluster, and StripBackupMetadata removes nothing else.
 func TestNotes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		note xptest.Option
 		want bool
 	}{
-		"Tree":     {note: xptest.Tree("a.b//c"), want: true},
-		"Dangling": {note: xptest.Dangling(xptest.MR("b")), want: true},
-		"Empty":    {note: xptest.Tree(), want: true},
-		"NotAList": {note: xptest.Field("x", "metadata", xp.FieldRestoreFirst), want: true},
-		"Secret":   {note: xptest.Published(), want: true},
-		"Must":     {note: xp.SetMustInclude, want: true},
-		"Restore":  {note: xptest.Annotated(xp.AnnotationMustRestore, "true"), want: true},
-		"AnyValue": {note: xptest.Annotated(xp.AnnotationMustRestore, ""), want: true},
-		"None":     {note: xptest.Annotated("theirs", "kept")},
+		"Tree":       {note: xptest.Tree("a.b//c"), want: true},
+		"Unresolved": {note: xptest.Dangling(xptest.MR("b")), want: true},
+		"Empty":      {note: xptest.Tree(), want: true},
+		"NotAList":   {note: xptest.Field("x", "metadata", xp.FieldRestoreFirst), want: true},
+		"Secret":     {note: xptest.Published(), want: true},
+		"Must":       {note: xp.SetMustInclude, want: true},
+		"Restore":    {note: xptest.Annotated(xp.AnnotationMustRestore, "true"), want: true},
+		"AnyValue":   {note: xptest.Annotated(xp.AnnotationMustRestore, ""), want: true},
+		"None":       {note: xptest.Annotated("theirs", "kept")},
 	} {
 		bare := xptest.XR("x", xptest.Annotated("theirs", "kept"))
 		u := xptest.With(bare, tc.note)
 		if got := xp.HasBackupMetadata(u); got != tc.want {
-			t.Errorf("%s: HasNotes: got %v, want %v", name, got, tc.want)
+			t.Errorf("%s: HasBackupMetadata: got %v, want %v", name, got, tc.want)
 		}
 		xp.StripBackupMetadata(u)
 		if diff := cmp.Diff(bare, u); diff != "" || xp.HasBackupMetadata(u) {
-			t.Errorf("%s: WithoutNotes: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: StripBackupMetadata: -want, +got:\n%s", name, diff)
 		}
 	}
 	u := xptest.XR("x")
@@ -171,8 +170,9 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// What SetRestoreFirst writes Tree reads, for all names that Kubernetes allows.
-func FuzzTreeRoundTrip(f *testing.F) {
+// FuzzRestoreFirst checks that RestoreFirst reads what SetRestoreFirst writes, for all names that
+// Kubernetes allows.
+func FuzzRestoreFirst(f *testing.F) {
 	f.Add("buckets", "c.example.org", "team-a", "b")
 	f.Add("secrets", "", "team-a", "s")
 	f.Add("xorders", "example.org", "", "x:y.z")
@@ -191,8 +191,8 @@ func FuzzTreeRoundTrip(f *testing.F) {
 	})
 }
 
-// Whatever is in the place of the notes is read or refused, what is read is written and read as the
-// same, and all of it is taken off.
+// FuzzNotes checks that any note is read or refused, that a note that is read and written again
+// stays the same, and that StripBackupMetadata removes it.
 func FuzzNotes(f *testing.F) {
 	for _, s := range []string{`["r.g/ns/n"]`, `[]`, `null`, `{}`, `["/","//","a//b"]`, `[1]`, `"x"`, `[{"apiVersion":"a/b","kind":"K","name":"n"}]`, `[null]`, `[{"name":1}]`} {
 		f.Add(s)

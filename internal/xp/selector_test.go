@@ -8,7 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-func TestCustom(t *testing.T) {
+func TestCustomResources(t *testing.T) {
 	include, exclude := xp.CustomResources()
 	if len(include) == 0 || len(exclude) == 0 {
 		t.Error("An action without an include list applies to everything, and without an exclude list to CRDs, which can exceed a plugin call.")
@@ -19,7 +19,7 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-func TestIsCustom(t *testing.T) {
+func TestIsCustomGroup(t *testing.T) {
 	for group, want := range map[string]bool{
 		"example.org": true, "pkg.crossplane.io": true, "s3.aws.upbound.io": true, "": false, "apps": false, "batch": false,
 		"rbac.authorization.k8s.io": false, "velero.io": true, "x.velero.io": false,
@@ -30,7 +30,7 @@ func TestIsCustom(t *testing.T) {
 	}
 }
 
-func TestIsOwn(t *testing.T) {
+func TestIsCrossplaneGroup(t *testing.T) {
 	for group, want := range map[string]bool{
 		"apiextensions.crossplane.io": true, "pkg.crossplane.io": true, "ops.crossplane.io": true, "protection.crossplane.io": true,
 		"kubernetes.crossplane.io": false, "example.org": false, "": false,
@@ -41,7 +41,7 @@ func TestIsOwn(t *testing.T) {
 	}
 }
 
-func TestKubernetes(t *testing.T) {
+func TestKubernetesResources(t *testing.T) {
 	include, exclude := xp.KubernetesResources()
 	if slices.Contains(include, "secrets") {
 		t.Error("Secrets are asked about without their labels: a connection secret has none.")
@@ -51,9 +51,9 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// What a package runs is left out by its kind; a kind that the action is not asked about would come
-// back.
-func TestRuntime(t *testing.T) {
+// The resources of the action must include every kind that runs a package. An object of another
+// kind would be restored.
+func TestRuntimeResources(t *testing.T) {
 	runtime := xp.RuntimeResources()
 	for _, kind := range []string{"deployments.apps", "services", "serviceaccounts", "clusterroles.", "clusterrolebindings."} {
 		if !slices.ContainsFunc(runtime, func(s string) bool { return strings.HasPrefix(s, kind) }) {

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Managers that Crossplane's package manager writes ServiceAccounts with (crossplane
-// internal/controller/pkg/runtime): by the name of its program, and from v2.4 on by one of its own.
+// Field managers of Crossplane's package manager (crossplane internal/controller/pkg/runtime): the
+// name of its program, and from v2.4 on one of its own.
 const (
 	managerCrossplane = "crossplane"
 	managerRuntime    = "pkg.crossplane.io/runtime"
 )
 
-// AddedSettings names what others than Crossplane have put on the ServiceAccount that a package
-// runs with, such as the role that its provider has in a cloud; none for anything else. Crossplane
-// leaves it there, and does not make it again.
+// AddedSettings returns, for messages, what others than Crossplane have added to the ServiceAccount
+// of a package, such as the cloud role of a provider. It returns nil for any other object.
+// Crossplane keeps these settings, but does not make them again.
 func AddedSettings(u *unstructured.Unstructured) []string {
 	if c, _ := Controller(u); !isCore(u, "ServiceAccount") || !isPackageRevisionKind(schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)) {
 		return nil
@@ -37,7 +37,7 @@ func AddedSettings(u *unstructured.Unstructured) []string {
 		for _, entry := range entries {
 			m, _ := entry.(map[string]any)
 			name, _ := m["name"].(string)
-			// A control plane makes these two for each ServiceAccount.
+			// Kubernetes and OpenShift make these for each ServiceAccount.
 			if name != "" && !strings.HasPrefix(name, u.GetName()+"-token-") && !strings.HasPrefix(name, u.GetName()+"-dockercfg-") {
 				added = append(added, of.name+" "+name)
 			}
@@ -50,17 +50,17 @@ func AddedSettings(u *unstructured.Unstructured) []string {
 	return added
 }
 
-// IsNamedAfterRevision reports whether the ServiceAccount of a package is called as its revision,
-// which is what Crossplane calls it unless a DeploymentRuntimeConfig has a name for it: that of
-// another revision is called otherwise then.
+// IsNamedAfterRevision reports whether the ServiceAccount of a package has the name of its
+// revision. Crossplane chooses that name unless a DeploymentRuntimeConfig has another. The
+// ServiceAccount of another revision then has another name.
 func IsNamedAfterRevision(serviceAccount *unstructured.Unstructured) bool {
 	c, ok := Controller(serviceAccount)
 
 	return ok && c.Name == serviceAccount.GetName()
 }
 
-// isToolKey reports whether a label or annotation is of Crossplane, Velero or kubectl, which keep
-// their own records in it.
+// isToolKey reports whether Crossplane, Velero or kubectl keeps its own records in a label or
+// annotation.
 func isToolKey(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	for _, tool := range []string{"crossplane.io", "velero.io", "kubectl.kubernetes.io"} {
@@ -72,8 +72,8 @@ func isToolKey(key string) bool {
 	return false
 }
 
-// isWrittenByCrossplane reports whether Crossplane has written an entry of the metadata, as it does
-// what a DeploymentRuntimeConfig has.
+// isWrittenByCrossplane reports whether Crossplane manages a label or annotation. It writes those
+// of a DeploymentRuntimeConfig.
 func isWrittenByCrossplane(u *unstructured.Unstructured, field, key string) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	entries, _ := v.([]any)

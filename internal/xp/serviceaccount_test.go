@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// managedBy has a manager write what of the metadata the document says, as managedFields have it.
+// managedBy adds an entry of managedFields: the manager, and its fields as JSON.
 func managedBy(manager, fields string) xptest.Option {
 	return xptest.JSON(`{"metadata":{"managedFields":[{"manager":"` + manager + `","operation":"Update","fieldsType":"FieldsV1","fieldsV1":` + fields + `}]}}`)
 }

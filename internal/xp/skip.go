@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// SkipReason reports whether u, as it was backed up, is something that the control plane makes anew
-// by itself and that does harm when it is restored. It returns the reason for a person, "" for
-// anything else. A package revision is rebuilt only if its package says so, see ActivatesManually.
+// SkipReason returns why a restore leaves u out, "" if it does not: the control plane makes such an
+// object again, and a restored one does harm. Package revisions depend on their package; see
+// ActivatesManually.
 func SkipReason(u *unstructured.Unstructured) string {
 	group, kind := u.GroupVersionKind().Group, u.GetKind()
 	switch {
@@ -25,9 +25,9 @@ func SkipReason(u *unstructured.Unstructured) string {
 	}
 }
 
-// madeForPackage reports whether a Kubernetes object is what runs a package, or RBAC for a package
-// or an XRD. What of Crossplane's a package brings, such as XRDs and Compositions, is taken over by
-// the package when it is installed.
+// madeForPackage returns why a restore leaves out a Kubernetes object that runs a package, or that
+// is RBAC for a package or XRD; "" for any other. Crossplane's own kinds that a package brings,
+// such as XRDs, are not among these: the package takes them over when it is installed.
 func madeForPackage(u *unstructured.Unstructured) string {
 	owner := &unstructured.Unstructured{}
 	c, _ := Controller(u)
@@ -39,7 +39,7 @@ func madeForPackage(u *unstructured.Unstructured) string {
 			return "the package manager makes it again when it runs the package " + c.Name
 		}
 	case "ClusterRole.rbac.authorization.k8s.io", "ClusterRoleBinding.rbac.authorization.k8s.io":
-		// A restore without this plugin has left them without an owner.
+		// After a restore without this plugin these have no owner.
 		named := strings.HasPrefix(u.GetName(), "crossplane:provider:") || strings.HasPrefix(u.GetName(), "crossplane:composite:")
 		if named || IsPackageRevision(owner) || IsPlatform(owner) {
 			return "Crossplane's RBAC manager makes it again for what it is named after"
@@ -49,8 +49,8 @@ func madeForPackage(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// ActivatesManually reports whether a package's revisions are activated by a person: what the
-// package manager makes anew stays inactive then, so the revisions must come back as they were.
+// ActivatesManually reports whether a user activates the revisions of a package. A revision that
+// the package manager makes then stays inactive, so revisions must be restored as they were.
 func ActivatesManually(pkg *unstructured.Unstructured) bool {
 	s, _, _ := unstructured.NestedString(pkg.Object, "spec", "revisionActivationPolicy")
 

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestRebuilt(t *testing.T) {
+func TestSkipReason(t *testing.T) {
 	const pkg, ops, protection, rbac = "pkg.crossplane.io/v1", "ops.crossplane.io/v1alpha1", "protection.crossplane.io/v1beta1", "rbac.authorization.k8s.io/v1"
 	byRevision := xptest.ControlledBy(xptest.Object(pkg, "ProviderRevision", "", "p-1"))
 	byXRD := xptest.ControlledBy(xptest.XRD("xorders.example.org"))
@@ -19,7 +19,7 @@ func TestRebuilt(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
-		// want is part of the reason that a person is given, "" if it is restored.
+		// want is part of the reason, "" if the object is restored.
 		want string
 	}{
 		"Lock":      {reason: "A restored Lock hides missing packages.", object: of("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), want: "the Lock"},
@@ -36,7 +36,7 @@ func TestRebuilt(t *testing.T) {
 			object: of("aws.example.org/v1", "ClusterProviderConfigUsage", "", "u", xptest.Labelled("crossplane.io/provider-config", "default")),
 			want:   "its managed resource makes it again",
 		},
-		"SomebodysUsage": {
+		"UsageOfAnotherGroup": {
 			reason: "A kind of that name without Crossplane's label is somebody else's.",
 			object: of("example.org/v1", "ProviderConfigUsage", "", "u"),
 		},
@@ -47,7 +47,7 @@ func TestRebuilt(t *testing.T) {
 		"OwnClusterUsage": {reason: "Nothing makes a person's own.", object: of(protection, "ClusterUsage", "", "u")},
 		"Provider":        {reason: "Nothing makes a Provider.", object: of(pkg, "Provider", "", "p")},
 		"ProviderRevision": {
-			reason: "Whether one is made anew is up to its package, see ActivatesByHand.", object: of(pkg, "ProviderRevision", "", "p-1"),
+			reason: "Whether one is made anew is up to its package, see ActivatesManually.", object: of(pkg, "ProviderRevision", "", "p-1"),
 		},
 		"Deployment": {
 			reason: "The package manager runs it.",
@@ -99,7 +99,7 @@ func TestRebuilt(t *testing.T) {
 	}
 }
 
-func TestActivatesByHand(t *testing.T) {
+func TestActivatesManually(t *testing.T) {
 	for document, want := range map[string]bool{
 		`{"spec":{"revisionActivationPolicy":"Manual"}}`: true, `{"spec":{"revisionActivationPolicy":"Automatic"}}`: false,
 		`{"spec":{}}`: false, `{"spec":{"revisionActivationPolicy":1}}`: false, `{"spec":"Manual"}`: false,

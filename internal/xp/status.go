@@ -9,41 +9,39 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// UnknownConditions is the TrueConditions of what a backup says nothing of.
+// UnknownConditions means that the backup has no conditions of a resource.
 const UnknownConditions TrueConditions = "?"
 
-// A TrueConditions names the conditions of a composed resource that were True when it was backed
-// up, such as "Ready,Synced".
+// TrueConditions are the conditions of a composed resource that were True at the backup, such as
+// "Ready,Synced".
 type TrueConditions string
 
-// TrueConditionsOf returns the conditions of u that are True, of those that say how Crossplane and
-// functions find it.
+// TrueConditionsOf returns which of Ready and Synced are True on u.
 func TrueConditionsOf(u *unstructured.Unstructured) TrueConditions {
-	var well []string
+	var names []string
 	for _, t := range []string{ConditionReady, ConditionSynced} {
 		if c, ok := ConditionOf(u, t); ok && c.Status == "True" {
-			well = append(well, t)
+			names = append(names, t)
 		}
 	}
 
-	return TrueConditions(strings.Join(well, ","))
+	return TrueConditions(strings.Join(names, ","))
 }
 
-// Missing returns the conditions that were True and are not now.
-func (w TrueConditions) Missing(u *unstructured.Unstructured) []string {
-	if w == "" || w == UnknownConditions {
+// Missing returns the conditions that were True and are not True on u now.
+func (tc TrueConditions) Missing(u *unstructured.Unstructured) []string {
+	if tc == "" || tc == UnknownConditions {
 		return nil
 	}
 
-	return slices.DeleteFunc(strings.Split(string(w), ","), func(t string) bool {
+	return slices.DeleteFunc(strings.Split(string(tc), ","), func(t string) bool {
 		c, ok := ConditionOf(u, t)
 
 		return ok && c.Status == "True"
 	})
 }
 
-// SetSavedConditions writes how well each composed resource is onto the backup's copy of an XR, as
-// SetRestoreFirst does.
+// SetSavedConditions notes on the backup's copy of an XR the conditions of each composed resource.
 func SetSavedConditions(u *unstructured.Unstructured, composed []*unstructured.Unstructured) {
 	list := make([]any, len(composed))
 	for i, c := range composed {
@@ -56,14 +54,14 @@ func SetSavedConditions(u *unstructured.Unstructured, composed []*unstructured.U
 	setField(u, FieldConditions, list)
 }
 
-// SavedConditions returns how well each of the refs was, in their order, from what
-// SetSavedConditions wrote; nil if there is nothing that can be read.
+// SavedConditions returns the noted conditions of each ref, in the order of refs. It returns nil if
+// there is no readable note.
 func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions {
 	list, ok, err := field(u, FieldConditions)
 	if err != nil || !ok {
 		return nil
 	}
-	well := map[ID]TrueConditions{}
+	saved := map[ID]TrueConditions{}
 	for _, entry := range list {
 		r, err := refFrom(entry)
 		m, _ := entry.(map[string]any)
@@ -71,15 +69,15 @@ func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions 
 		if err != nil || !ok {
 			return nil
 		}
-		// What a namespaced XR composes is where the XR is restored to.
+		// A namespaced XR composes in the namespace that it is restored to.
 		if u.GetNamespace() != "" {
 			r.Namespace = u.GetNamespace()
 		}
-		well[r.ID()] = TrueConditions(conditions)
+		saved[r.ID()] = TrueConditions(conditions)
 	}
 	found := make([]TrueConditions, len(refs))
 	for i, r := range refs {
-		if found[i], ok = well[r.ID()]; !ok {
+		if found[i], ok = saved[r.ID()]; !ok {
 			found[i] = UnknownConditions
 		}
 	}
@@ -87,10 +85,11 @@ func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions 
 	return found
 }
 
-// NeededStatus returns the fields of the status of u, as it was backed up, that nothing writes anew
-// before somebody reads them: those that functions have written on an XR, and may read at the next
-// reconcile, all of what an XR composed if its provider or Crossplane had not reconciled it, and
-// where upjet finds the external resource of an MR.
+// NeededStatus returns the fields of the status of u, from a backup, that a restore must restore
+// because a controller reads them before any controller writes them:
+//   - what functions have written on an XR, and may read at the next reconcile,
+//   - the whole status of a composed MR or XR that is not Synced,
+//   - status.atProvider of an MR of upjet, which finds the external resource with it.
 func NeededStatus(u *unstructured.Unstructured) []string {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	fields, _ := status.(map[string]any)
@@ -106,7 +105,7 @@ func NeededStatus(u *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(names, isCrossplaneStatus)
 }
 
-// isCrossplaneStatus reports whether Crossplane itself writes a field of the status of XRs
+// isCrossplaneStatus reports whether Crossplane writes a field of the status of XRs
 // (crossplane-runtime pkg/xcrd/schemas.go).
 func isCrossplaneStatus(name string) bool {
 	switch name {
@@ -117,7 +116,7 @@ func isCrossplaneStatus(name string) bool {
 	}
 }
 
-// MissingStatus returns those of the named fields that the status of u does not have.
+// MissingStatus returns the named fields that the status of u lacks.
 func MissingStatus(u *unstructured.Unstructured, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		_, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "status", name)
@@ -126,7 +125,7 @@ func MissingStatus(u *unstructured.Unstructured, names []string) []string {
 	})
 }
 
-// StatusNames is for messages: status.a, status.b.
+// StatusNames returns "status.a, status.b", for messages.
 func StatusNames(names []string) string {
 	fields := make([]string, len(names))
 	for i, name := range names {

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// conditions are "Type=Status" each.
+// conditions takes a list of "Type=Status".
 func conditions(of string) xptest.Option {
 	documents := map[string]string{
 		"":      `[]`,
@@ -22,7 +22,7 @@ func conditions(of string) xptest.Option {
 	return xptest.JSON(`{"status":{"conditions":` + documents[of] + `}}`)
 }
 
-func TestWellness(t *testing.T) {
+func TestTrueConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		was    xp.TrueConditions
@@ -46,7 +46,7 @@ func TestWellness(t *testing.T) {
 	}
 }
 
-func TestWell(t *testing.T) {
+func TestSavedConditions(t *testing.T) {
 	b, c, gone := xptest.MR("b", conditions("both")), xptest.NamespacedMR("c", conditions("ready")), xptest.MR("gone")
 	refs := []xp.Ref{xp.RefTo(c), xp.RefTo(gone), xp.RefTo(b)}
 	x := xptest.XR("x")
@@ -125,8 +125,8 @@ func TestNeededStatus(t *testing.T) {
 			reason: "Upjet looks for the external resource where it says.", want: []string{"atProvider"},
 			object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"zone":"z"},`+synced+`}}`)),
 		},
-		"UnbornUpjetMR": {reason: "There is nothing to be found.", object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{`+paused+`}}`))},
-		"NewMR":         {reason: "There is none.", object: mr},
+		"NeverCreatedUpjetMR": {reason: "There is nothing to be found.", object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{`+paused+`}}`))},
+		"NewMR":               {reason: "There is none.", object: mr},
 		"ComposedOther": {
 			reason: "What is not Crossplane's has conditions of its own.", object: xptest.Object("example.org/v1", "Cache", "", "c", xptest.ControlledBy(x), status(`{"a":1}`)),
 		},

@@ -6,29 +6,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// External Secret Stores are an alpha feature that Crossplane has up to v1.20: what an object
-// publishes goes where a StoreConfig says.
+// External Secret Stores are an alpha feature of Crossplane up to v1.20: a StoreConfig decides
+// where an object publishes.
 
-// KindStoreConfig is what Crossplane and providers call where they publish connection details.
+// KindStoreConfig is the kind of Crossplane and of providers that configures a secret store.
 const KindStoreConfig = "StoreConfig"
 
-// StoreSecret returns under which name u publishes its connection details in a secret store, and
-// the name of the StoreConfig; ok is false if it doesn't.
+// StoreSecret returns the name under which u publishes its connection details in a secret store,
+// and the name of the StoreConfig. It returns false if u does not use a secret store.
 func StoreSecret(u *unstructured.Unstructured) (name, config string, ok bool) {
 	to, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "publishConnectionDetailsTo")
 	m, _ := to.(map[string]any)
 	name, _ = m["name"].(string)
 	ref, _ := m["configRef"].(map[string]any)
 	if config, _ = ref["name"].(string); config == "" {
-		config = "default" // As its CRD says.
+		config = "default" // The default in the CRD.
 	}
 
 	return name, config, name != "" && !hasV2Schema(u)
 }
 
-// StoreNamespace returns the namespace in which a StoreConfig has the connection details of
-// cluster-scoped objects published, as Secrets of this cluster; outside says what it publishes to
-// instead, "" if that is it.
+// StoreNamespace returns the namespace in which a StoreConfig has cluster-scoped objects publish,
+// as Secrets of this cluster. If the store is elsewhere, it returns a description of the store in
+// outside.
 func StoreNamespace(config *unstructured.Unstructured) (namespace, outside string) {
 	kind, _, _ := unstructured.NestedString(config.Object, "spec", "type")
 	if kind != "" && kind != "Kubernetes" {
@@ -42,22 +42,21 @@ func StoreNamespace(config *unstructured.Unstructured) (namespace, outside strin
 	return namespace, ""
 }
 
-// IsStored reports whether u is a Secret that somebody has published in with a secret store. It can
-// be of any type.
+// IsStored reports whether u is a Secret that a secret store has written. It can be of any type.
 func IsStored(u *unstructured.Unstructured) bool {
 	return isCore(u, "Secret") && Label(u, LabelOwnerUID) != ""
 }
 
-// OwnsStored reports whether a Secret is what the live object u has published with a secret store.
-// It has no owner reference: its owner can be in another cluster (crossplane-runtime v1
+// OwnsStored reports whether the live object u has published the Secret with a secret store. Such a
+// Secret has no owner reference: its owner can be in another cluster (crossplane-runtime v1
 // pkg/connection, SecretToWriteMustBeOwnedBy).
 func OwnsStored(u, secret *unstructured.Unstructured) bool {
 	return u.GetUID() != "" && isCore(secret, "Secret") && Label(secret, LabelOwnerUID) == string(u.GetUID())
 }
 
-// SetStored writes onto the backup's copy of an object where what it publishes with a secret store
-// is: which Secret of the backup, or the StoreConfig of a store that is not in this cluster. It
-// does so as SetRestoreFirst does, and of zero values writes nothing.
+// SetStored notes on the backup's copy of an object where it publishes with a secret store: the
+// Secret in the backup, or the StoreConfig of a store that is not in this cluster. Zero values
+// write no note.
 func SetStored(u *unstructured.Unstructured, secret, outside Ref) {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	switch {
@@ -71,7 +70,7 @@ func SetStored(u *unstructured.Unstructured, secret, outside Ref) {
 	}
 }
 
-// Stored reads which Secret SetStored wrote; ok is false if none.
+// Stored reads the Secret from the note of SetStored. It returns false if there is none.
 func Stored(u *unstructured.Unstructured) (secret Ref, ok bool) {
 	m := storedField(u)
 	namespace, _ := m["namespace"].(string)
@@ -83,7 +82,7 @@ func Stored(u *unstructured.Unstructured) (secret Ref, ok bool) {
 	return Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}, true
 }
 
-// StoredOutside reads which StoreConfig SetStored wrote; "" if none.
+// StoredOutside reads the StoreConfig from the note of SetStored, "" if there is none.
 func StoredOutside(u *unstructured.Unstructured) string {
 	config, _ := storedField(u)["storeConfig"].(string)
 

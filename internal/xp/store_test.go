@@ -27,7 +27,7 @@ func TestStoreSecret(t *testing.T) {
 		},
 		"None":  {reason: "It publishes in no store.", object: xptest.MR("b"), want: want{Config: "default"}},
 		"Other": {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":"s"}}`)), want: want{Config: "default"}},
-		"Modern": {
+		"V2": {
 			reason: "Crossplane v2 has no stores, and the field is the XRD author's.", object: xptest.ModernXR("x", xptest.StoresTo("vault", "s")),
 			want: want{Name: "s", Config: "vault"},
 		},

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Upjet has found nothing yet of what has a name and no status.
-func TestIsUnfound(t *testing.T) {
+// An MR of upjet with a name and without status was never observed.
+func TestIsNeverObserved(t *testing.T) {
 	const upjets = `{"spec":{"initProvider":{}}}`
 	cases := map[string]struct {
 		reason string

@@ -5,11 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Used returns what a Usage protects; ok is false if its selector has found nothing yet.
+// Used returns what a Usage protects. It returns false if its selector has found nothing yet.
 func Used(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "of") }
 
-// User returns what a Usage protects something for; ok is false if that is nothing, or its selector
-// has found nothing yet.
+// User returns what uses the protected object. It returns false if the Usage names none, or if its
+// selector has found nothing yet.
 func User(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "by") }
 
 func usageRef(usage *unstructured.Unstructured, field string) (Ref, bool) {
@@ -26,7 +26,7 @@ func usageRef(usage *unstructured.Unstructured, field string) (Ref, bool) {
 	return r, r.Name != ""
 }
 
-// Protected names what a Usage protects, and what for, in a message.
+// Protected returns what a Usage protects and what uses that, for messages.
 func Protected(usage *unstructured.Unstructured) string {
 	used, ok := Used(usage)
 	if !ok {
@@ -39,7 +39,7 @@ func Protected(usage *unstructured.Unstructured) string {
 	return used.String()
 }
 
-// UsageKinds are the kinds of which IsUsage knows objects. No version of Crossplane serves all of
+// UsageKinds returns the kinds for which IsUsage is true. No version of Crossplane serves all of
 // them.
 func UsageKinds() []schema.GroupKind {
 	return []schema.GroupKind{
@@ -49,23 +49,23 @@ func UsageKinds() []schema.GroupKind {
 	}
 }
 
-// Replays reports whether Crossplane deletes what the Usage protects when the Usage goes, if
-// somebody has tried to in the meantime.
+// Replays reports whether Crossplane repeats a refused deletion of the protected object when the
+// Usage goes.
 func Replays(usage *unstructured.Unstructured) bool {
 	replays, _, _ := unstructured.NestedBool(usage.Object, "spec", "replayDeletion")
 
 	return replays
 }
 
-// HasDeletionAttempt reports whether somebody tried to delete u while it was in use.
+// HasDeletionAttempt reports whether a Usage has refused the deletion of u.
 func HasDeletionAttempt(u *unstructured.Unstructured) bool {
 	return HasAnnotation(u, AnnotationDeletionAttempt)
 }
 
-// ClearUsage returns the command that takes a Usage away without anything else. As long as it has
-// the label of a composite Crossplane waits for what uses the used object to be gone (crossplane
-// internal/controller/protection/usage), which for a Usage that was left behind is never; and one
-// with replayDeletion would take what it protects with it.
+// ClearUsage returns the command that removes a Usage and nothing else. With the label of a
+// composite, Crossplane waits until the using object is gone (crossplane
+// internal/controller/protection/usage), which never happens for a Usage that was left behind. With
+// replayDeletion, the Usage would take the protected object with it.
 func ClearUsage(usage *unstructured.Unstructured) string {
 	var commands []Command
 	if used, ok := Used(usage); ok && Replays(usage) {

@@ -10,20 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// KindCRD is that of Kubernetes.
+// KindCRD is the kind of CustomResourceDefinitions.
 var KindCRD = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// Versions are what a CRD says of the versions of its kind.
+// Versions are the versions of a kind, from its CRD.
 type Versions struct {
 	Kind schema.GroupKind
-	// Stored is the version in which the API server stores new objects, and Served are those in
-	// which it has any.
+	// Stored is the version in which the API server stores new objects. Served are the versions
+	// that it serves.
 	Stored string
 	Served []string
-	// Webhook names what converts between them: the Service or the URL; "" if nothing has to be
-	// asked for that.
+	// Webhook is the Service or URL that converts between versions, "" if no conversion webhook is
+	// set.
 	Webhook string
-	// Provider names what the CRD belongs to, which serves the webhook; "" if nothing says so.
+	// Provider is the package or XRD that the CRD belongs to and that serves the webhook, "" if it
+	// is unknown.
 	Provider string
 }
 
@@ -58,8 +59,8 @@ func VersionsFrom(crd *unstructured.Unstructured) Versions {
 	return v
 }
 
-// providerOf names the package or XRD that a CRD belongs to. A package owns it beside the revision
-// that controls it.
+// providerOf returns the package or XRD that a CRD belongs to. A package owns the CRD; its revision
+// controls it.
 func providerOf(crd *unstructured.Unstructured) string {
 	owners := crd.GetOwnerReferences()
 	for _, kind := range []string{"Provider", "Configuration", "ProviderRevision", "ConfigurationRevision", "CompositeResourceDefinition"} {
@@ -73,20 +74,20 @@ func providerOf(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// Serves reports whether the API server has objects of the kind in a version.
+// Serves reports whether the API server serves a version of the kind.
 func (v Versions) Serves(version string) bool { return slices.Contains(v.Served, version) }
 
-// Converts reports whether the webhook has to convert what is created in a version.
+// Converts reports whether the webhook has to convert an object that is created in a version.
 func (v Versions) Converts(version string) bool { return v.Webhook != "" && version != v.Stored }
 
-// Server names who is to serve the webhook.
+// Server returns, for messages, what has to serve the webhook.
 func (v Versions) Server() string {
 	return cmp.Or(v.Provider, fmt.Sprintf("what installs the CRD of %s", v.Kind))
 }
 
-// IsConversion reports whether an error says that objects could not be converted between the
-// versions of their kind (apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go).
-// It says nothing of whether there are any.
+// IsConversion reports whether an error is that of a failed conversion webhook
+// (apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go). Such an error does not
+// mean that there are no objects.
 func IsConversion(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "conversion webhook for ")
 }

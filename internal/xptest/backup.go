@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Backup returns a backup of the objects as Velero writes it: a gzip'd tarball with each of them
+// Backup returns a backup of the objects as Velero writes it: a gzipped tarball with each object
 // twice, once below its version.
 func Backup(objects ...*unstructured.Unstructured) []byte {
 	var b bytes.Buffer
@@ -38,7 +38,7 @@ func Backup(objects ...*unstructured.Unstructured) []byte {
 	return b.Bytes()
 }
 
-// Resource is what Velero calls the kind of an object, if its plural is what everybody expects.
+// Resource returns the resource of an object as Velero names it, for a regular plural.
 func Resource(u *unstructured.Unstructured) string {
 	resource := strings.ToLower(u.GetKind()) + "s"
 	if group := u.GroupVersionKind().Group; group != "" {

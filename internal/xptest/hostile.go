@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Zoo returns one of each kind of object that means something to this plugin, as they are in a
-// cluster in which all belong together.
+// Zoo returns one object of each kind that the plugin handles, as they are in one cluster. They
+// refer to each other.
 func Zoo() []*unstructured.Unstructured {
 	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
@@ -67,8 +67,7 @@ func Zoo() []*unstructured.Unstructured {
 	}
 }
 
-// Hostile returns JSON merge patches that make of an object what somebody may hope to break this
-// plugin with.
+// Hostile returns JSON merge patches that make an object malformed, or hostile to this plugin.
 func Hostile() []string {
 	ref := func(namespace, name string) string {
 		return `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"` + namespace + `","name":"` + name + `"}`
@@ -106,19 +105,19 @@ func Hostile() []string {
 		patches = append(patches, `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/hold":`+string(b)+`}}}`)
 	}
 
-	for _, u := range beings() {
-		patches = append(patches, selfish(u))
+	for _, u := range trees() {
+		patches = append(patches, selfReference(u))
 	}
 
 	return patches
 }
 
-// beings are a claim, XRs and MRs of the Zoo, which come first there.
-func beings() []*unstructured.Unstructured { return Zoo()[:5] }
+// trees returns the claim, the XRs and the MRs of the Zoo, which are its first objects.
+func trees() []*unstructured.Unstructured { return Zoo()[:5] }
 
-// selfish returns a JSON merge patch that makes of u a claim, an XR and an MR at once, which is its
-// own claim, XR and owner and composes itself.
-func selfish(u *unstructured.Unstructured) string {
+// selfReference returns a JSON merge patch that makes u a claim, an XR and an MR at once, with
+// itself as its claim, XR, owner and composed resource.
+func selfReference(u *unstructured.Unstructured) string {
 	of := ref(u, true)
 	owner := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true}
 	b, err := json.Marshal(map[string]any{
@@ -135,15 +134,15 @@ func selfish(u *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// Patched returns one of the Zoo with a JSON merge patch applied, as it is decoded from JSON; ok is
-// false if that is no object of Kubernetes' any more.
-func Patched(animal uint8, patch []byte) (u *unstructured.Unstructured, ok bool) {
+// Patched returns the object of the Zoo at the index, modulo its length, with a JSON merge patch
+// applied, as decoded from JSON. It returns false if the result is not a Kubernetes object.
+func Patched(index uint8, patch []byte) (u *unstructured.Unstructured, ok bool) {
 	var p map[string]any
 	if err := json.Unmarshal(patch, &p); err != nil {
 		return nil, false
 	}
 	zoo := Zoo()
-	b, err := json.Marshal(merge(zoo[int(animal)%len(zoo)].Object, p))
+	b, err := json.Marshal(merge(zoo[int(index)%len(zoo)].Object, p))
 	must(err)
 	u = &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(b); err != nil || u.GetName() == "" {
@@ -154,16 +153,16 @@ func Patched(animal uint8, patch []byte) (u *unstructured.Unstructured, ok bool)
 	return u, ok
 }
 
-// Seeds calls the function with each of Hostile and some of the Zoo for it, so that each of the Zoo
-// has its share, and with those that refer to themselves.
-func Seeds(add func(animal uint8, patch []byte)) {
+// Seeds calls add with each patch of Hostile and some indexes of the Zoo, so that each object gets
+// some, and with the patches of selfReference.
+func Seeds(add func(index uint8, patch []byte)) {
 	zoo := len(Zoo())
 	for n, patch := range Hostile() {
 		for _, offset := range []int{0, 5, 11, 17} {
 			add(uint8((n+offset)%zoo), []byte(patch)) //nolint:gosec // The zoo is small.
 		}
 	}
-	for n, u := range beings() {
-		add(uint8(n), []byte(selfish(u)))
+	for n, u := range trees() {
+		add(uint8(n), []byte(selfReference(u)))
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// How Many lays out a backup: a tree is an XR with ten MRs, and what stands around it.
+// The layout of the backup of Many: a tree is an XR with ten MRs and the objects around it.
 const (
 	perTree      = 15 // XR, 10 MRs, 2 connection Secrets, a claim or a ConfigMap, an Event.
 	perNamespace = 20 // trees
 	perRevision  = 100
 	composed     = 10
-	noise        = 30 // CRDs of other people.
+	noise        = 30 // CRDs of other projects.
 )
 
-// Many writes a backup with so many objects, at least 100, as Velero writes it: XRs of both
-// schemas, half of them with claims, each with ten MRs, their connection Secrets, ConfigMaps and
-// Events, and the XRDs, Compositions, CompositionRevisions and CRDs of all of these. Objects are as
-// long as those of a real cluster, with managedFields and status. In one tree of fifty an MR has no
-// external-name, and in one of seventy an MR is missing. The same number gives the same backup.
+// Many writes a backup with this number of objects, at least 100, as Velero writes it. It has XRs
+// of both schemas, half of them with claims, each with ten MRs, their connection Secrets,
+// ConfigMaps and Events, and the XRDs, Compositions, CompositionRevisions and CRDs of all. Objects
+// are as long as real ones, with managedFields and status. In one tree of fifty an MR has no
+// external-name, in one of seventy an MR is missing. The same number gives the same backup.
 func Many(to io.Writer, objects int) error {
 	z := gzip.NewWriter(to)
 	m := &many{tar: tar.NewWriter(z), left: objects}
@@ -44,7 +44,7 @@ func Many(to io.Writer, objects int) error {
 	return m.err
 }
 
-// ManagedResource returns the JSON of an MR as Many writes them.
+// ManagedResource returns the JSON of an MR of Many.
 func ManagedResource() []byte {
 	r := replacer(1, "team-0", "Environment", "platform.example.org/v1alpha1")
 
@@ -53,7 +53,7 @@ func ManagedResource() []byte {
 		Replace(r.Replace(manyMR)))
 }
 
-// many is a backup that is being written.
+// many writes a backup.
 type many struct {
 	tar  *tar.Writer
 	left int
@@ -80,7 +80,7 @@ func (m *many) object(resource, version, namespace, name, content string) {
 	m.file("resources/"+resource+"/"+version+"-preferredversion/"+scope+"/"+name+".json", []byte(content))
 }
 
-// platform writes what all trees run on.
+// platform writes what all trees share.
 func (m *many) platform(trees int) {
 	kinds := []struct{ group, kind, scope string }{
 		{"platform.example.org", "Environment", "Namespaced"},
@@ -149,7 +149,7 @@ func composition(kind, name, group, of string, revision int) string {
 
 var managedKinds = []string{"Bucket", "Database", "Network", "Role"} //nolint:gochecknoglobals // It is a constant list.
 
-// replacer fills in what all objects of a tree have of it.
+// replacer fills in what the objects of a tree share.
 func replacer(tree int, namespace, kind, apiVersion string) *strings.Replacer {
 	name := "env-" + strconv.Itoa(tree)
 
@@ -158,8 +158,7 @@ func replacer(tree int, namespace, kind, apiVersion string) *strings.Replacer {
 		"$revision", strconv.Itoa(tree/perRevision))
 }
 
-// tree writes an XR and what belongs to it: every other one has the schema of Crossplane v1 and a
-// claim.
+// tree writes an XR and its objects. Every other XR has the schema of Crossplane v1 and a claim.
 func (m *many) tree(n int) {
 	namespace := "team-" + strconv.Itoa(n/perNamespace)
 	claimed := n%2 == 1
@@ -196,7 +195,7 @@ func (m *many) tree(n int) {
 	m.event(r, namespace, fmt.Sprintf("env-%d.%016x", n, number(n, composed)))
 }
 
-// managed writes an MR, and the Secret that it publishes in if it is a database.
+// managed writes an MR, and its connection Secret if it is a database.
 func (m *many) managed(r *strings.Replacer, tree, n int, group, plural, namespace, field, name string) {
 	kind := managedKinds[n%len(managedKinds)]
 	publishes, self := "", uid(name)
@@ -225,7 +224,7 @@ func (m *many) event(r *strings.Replacer, namespace, name string) {
 	m.object("events", "v1", namespace, name, strings.NewReplacer("$event", name, "$uid", uid("event"+name)).Replace(r.Replace(manyEvent)))
 }
 
-// uid returns a UID that is always the same for the same seed, and looks like any other.
+// uid returns a UID that depends on the seed only.
 func uid(seed string) string {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(seed)) // It never fails.

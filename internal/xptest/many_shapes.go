@@ -1,7 +1,7 @@
 package xptest
 
-// What Many writes, as an API server returns it and this plugin's backup leaves it. Words with a
-// dollar are filled in.
+// The objects of Many, as an API server returns them and the plugin's backup stores them. Words
+// with a dollar sign are placeholders.
 const (
 	manyFieldsComposed = `"managedFields":[{"apiVersion":"$group/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":` +
 		`{"f:crossplane.io/composition-resource-name":{}},"f:generateName":{},"f:labels":{"f:crossplane.io/composite":{}},"f:ownerReferences":` +

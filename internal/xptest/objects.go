@@ -1,6 +1,6 @@
-// Package xptest builds Crossplane's objects for tests, as the API server returns them: what is
-// decoded from JSON and nothing else. Every object has a UID of its own unless it is given one.
-// Nothing but tests imports it.
+// Package xptest builds Crossplane's objects for tests, as the API server returns them: JSON values
+// only, each object with its own UID. Only tests import it. Begin with Object; options.go has what
+// changes it.
 package xptest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Kinds of the objects that are built, and the namespace of those that have one.
+// Kinds of the objects, and the namespace of the namespaced ones.
 const (
 	Namespace       = "team-a"
 	LegacyVersion   = "example.org/v1alpha1"
@@ -24,10 +24,10 @@ const (
 	CompositionName = "orders"
 )
 
-// An Option changes an object while it is built.
+// An Option changes an object under construction.
 type Option func(u *unstructured.Unstructured)
 
-// Object returns an object with nothing but what the options give it.
+// Object returns an object with what the options set. It gets a UID if they set none.
 func Object(apiVersion, kind, namespace, name string, o ...Option) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name}
 	if namespace != "" {
@@ -44,8 +44,7 @@ func Object(apiVersion, kind, namespace, name string, o ...Option) *unstructured
 	return u
 }
 
-// XR returns an XR with the schema of Crossplane v1, which v2 calls LegacyCluster. Crossplane has
-// reconciled it.
+// XR returns a reconciled XR with the schema of Crossplane v1, which v2 calls LegacyCluster.
 func XR(name string, o ...Option) *unstructured.Unstructured {
 	return Object(LegacyVersion, LegacyKind, "", name, append([]Option{
 		Finalizers(xp.FinalizerComposite),
@@ -54,7 +53,7 @@ func XR(name string, o ...Option) *unstructured.Unstructured {
 	}, o...)...)
 }
 
-// ModernXR returns a namespaced XR with the schema of Crossplane v2. Crossplane has reconciled it.
+// ModernXR returns a reconciled, namespaced XR with the schema of Crossplane v2.
 func ModernXR(name string, o ...Option) *unstructured.Unstructured {
 	return Object(ModernVersion, ModernKind, Namespace, name, append([]Option{
 		Finalizers(xp.FinalizerComposite),
@@ -63,7 +62,7 @@ func ModernXR(name string, o ...Option) *unstructured.Unstructured {
 	}, o...)...)
 }
 
-// Claim returns a claim that Crossplane has reconciled; it has no XR yet.
+// Claim returns a reconciled claim without an XR.
 func Claim(name string, o ...Option) *unstructured.Unstructured {
 	return Object(LegacyVersion, ClaimKind, Namespace, name, append([]Option{
 		Finalizers(xp.FinalizerClaim),
@@ -72,7 +71,7 @@ func Claim(name string, o ...Option) *unstructured.Unstructured {
 	}, o...)...)
 }
 
-// MR returns a cluster-scoped MR that its provider has reconciled.
+// MR returns a reconciled, cluster-scoped MR.
 func MR(name string, o ...Option) *unstructured.Unstructured {
 	return Object(ManagedVersion, ManagedKind, "", name, append([]Option{
 		Finalizers(xp.FinalizerManaged),
@@ -81,7 +80,7 @@ func MR(name string, o ...Option) *unstructured.Unstructured {
 	}, o...)...)
 }
 
-// NamespacedMR returns an MR as MR does, in the namespace.
+// NamespacedMR returns an MR in Namespace.
 func NamespacedMR(name string, o ...Option) *unstructured.Unstructured {
 	return MR(name, append([]Option{In(Namespace)}, o...)...)
 }
@@ -91,19 +90,19 @@ func Secret(name string, o ...Option) *unstructured.Unstructured {
 	return Object("v1", "Secret", Namespace, name, append([]Option{Field(xp.SecretTypeConnection, "type")}, o...)...)
 }
 
-// Revision returns the CompositionRevision for XRs of xr's kind.
+// Revision returns a CompositionRevision for XRs of xr's kind.
 func Revision(name string, xr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
 	return Object(xp.GroupAPIExtensions+"/v1", "CompositionRevision", "", name, append([]Option{
 		Labelled(xp.LabelCompositionName, CompositionName), compositeType(xr),
 	}, o...)...)
 }
 
-// Composition returns the Composition for XRs of xr's kind.
+// Composition returns a Composition for XRs of xr's kind.
 func Composition(name string, xr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
 	return Object(xp.GroupAPIExtensions+"/v1", "Composition", "", name, append([]Option{compositeType(xr)}, o...)...)
 }
 
-// XRD returns a definition that says nothing.
+// XRD returns an XRD without a spec.
 func XRD(name string, o ...Option) *unstructured.Unstructured {
 	return Object(xp.GroupAPIExtensions+"/v1", "CompositeResourceDefinition", "", name, o...)
 }
@@ -112,8 +111,8 @@ func compositeType(xr *unstructured.Unstructured) Option {
 	return Field(map[string]any{"apiVersion": xr.GetAPIVersion(), "kind": xr.GetKind()}, "spec", "compositeTypeRef")
 }
 
-// ManagedDefinition returns the ManagedResourceDefinition of an MR's kind, of which the resource is
-// called plural. It is active.
+// ManagedDefinition returns the active ManagedResourceDefinition of an MR's kind. plural is its
+// resource.
 func ManagedDefinition(plural string, mr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
 	gvk := mr.GroupVersionKind()
 
@@ -122,7 +121,7 @@ func ManagedDefinition(plural string, mr *unstructured.Unstructured, o ...Option
 	}, o...)...)
 }
 
-// Inactive has a ManagedResourceDefinition not be active.
+// Inactive makes a ManagedResourceDefinition inactive.
 func Inactive() Option { return Field("Inactive", "spec", "state") }
 
 // ActivationPolicy returns a ManagedResourceActivationPolicy.
@@ -130,5 +129,5 @@ func ActivationPolicy(name string, o ...Option) *unstructured.Unstructured {
 	return Object(xp.KindActivationPolicy.GroupVersion().String(), xp.KindActivationPolicy.Kind, "", name, o...)
 }
 
-// Activating has a ManagedResourceActivationPolicy activate what the patterns match.
+// Activating sets the patterns of a ManagedResourceActivationPolicy.
 func Activating(patterns ...any) Option { return Field(patterns, "spec", "activate") }

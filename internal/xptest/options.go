@@ -87,8 +87,7 @@ func Deleting() Option {
 	return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
 }
 
-// Tree sets the list of what must come back before the object, as the backup's copy of it has it:
-// "resource.group/namespace/name" each.
+// Tree sets the note of what must be restored first, as "resource.group/namespace/name".
 func Tree(items ...string) Option {
 	list := make([]any, 0, len(items))
 	for _, i := range items {
@@ -98,11 +97,10 @@ func Tree(items ...string) Option {
 	return Field(list, "metadata", xp.FieldRestoreFirst)
 }
 
-// Published says that the backup has the connection secret of the object, as the backup's copy of
-// it does.
+// Published sets the note that the backup has the object's connection secret.
 func Published() Option { return Field(true, "metadata", xp.FieldPublished) }
 
-// Dangling sets the refs that a restore must not wait for, as the backup's copy of an XR has them.
+// Dangling sets the note of refs that a restore does not wait for.
 func Dangling(to ...*unstructured.Unstructured) Option {
 	list := make([]any, 0, len(to))
 	for _, t := range to {
@@ -112,7 +110,7 @@ func Dangling(to ...*unstructured.Unstructured) Option {
 	return Field(list, "metadata", xp.FieldUnresolvedRefs)
 }
 
-// Refs sets the resourceRefs of an XR, where its schema has them.
+// Refs sets the resourceRefs of an XR at the path of its schema.
 func Refs(to ...*unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) {
 		list := make([]any, 0, len(to))
@@ -123,12 +121,12 @@ func Refs(to ...*unstructured.Unstructured) Option {
 	}
 }
 
-// Policy sets the composition update policy, where the schema has it.
+// Policy sets the composition update policy at the path of the schema.
 func Policy(policy string) Option {
 	return func(u *unstructured.Unstructured) { Field(policy, fieldOf(u, "compositionUpdatePolicy")...)(u) }
 }
 
-// NeverComposed takes off what Crossplane chose and composed.
+// NeverComposed removes what Crossplane has chosen and composed.
 func NeverComposed() Option {
 	return func(u *unstructured.Unstructured) {
 		Without(fieldOf(u, "compositionRevisionRef")...)(u)
@@ -146,8 +144,8 @@ func OfXR(xr *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) { Field(ref(xr, false), "spec", "resourceRef")(u) }
 }
 
-// ControlledBy makes the owner the object's controller, and the object a composed one of it if it
-// is an XR.
+// ControlledBy makes owner the controller of the object. If owner is an XR, the object gets the
+// label and annotation of a composed resource.
 func ControlledBy(owner *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) {
 		OwnedBy(metav1.OwnerReference{
@@ -165,7 +163,7 @@ func OwnedBy(o metav1.OwnerReference) Option {
 	return func(u *unstructured.Unstructured) { u.SetOwnerReferences(append(u.GetOwnerReferences(), o)) }
 }
 
-// PublishesTo sets the Secret for connection details; the namespace is "" if the schema has none.
+// PublishesTo sets the Secret for connection details. The namespace is "" for a schema without one.
 func PublishesTo(namespace, name string) Option {
 	m := map[string]any{"name": name}
 	if namespace != "" {
@@ -175,29 +173,27 @@ func PublishesTo(namespace, name string) Option {
 	return Field(m, "spec", "writeConnectionSecretToRef")
 }
 
-// StoresTo has the object publish its connection details under a name with the StoreConfig of
-// another.
+// StoresTo makes the object publish its connection details with a StoreConfig, under this name.
 func StoresTo(config, name string) Option {
 	return Field(map[string]any{"name": name, "configRef": map[string]any{"name": config}}, "spec", "publishConnectionDetailsTo")
 }
 
-// Stored says which Secret of the backup the object has published with a secret store, as the
-// backup's copy of it does.
+// Stored sets the note of the Secret that the object has published with a secret store.
 func Stored(namespace, name string) Option {
 	return Field(map[string]any{"namespace": namespace, "name": name}, "metadata", xp.FieldStored)
 }
 
-// StoredBy labels a Secret as what a live object has published with a secret store.
+// StoredBy labels a Secret as published by owner with a secret store.
 func StoredBy(owner *unstructured.Unstructured) Option {
 	return Labelled(xp.LabelOwnerUID, string(owner.GetUID()))
 }
 
-// Synced sets the condition Synced, the only one.
+// Synced sets the only condition, Synced.
 func Synced(status, reason, message string) Option {
 	return Field([]any{map[string]any{"type": xp.ConditionSynced, "status": status, "reason": reason, "message": message}}, "status", "conditions")
 }
 
-// OfGeneration says of what generation of the object its conditions are.
+// OfGeneration sets the observedGeneration of all conditions.
 func OfGeneration(n int64) Option {
 	return func(u *unstructured.Unstructured) {
 		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
@@ -215,13 +211,13 @@ func Generation(n int64) Option {
 	return func(u *unstructured.Unstructured) { u.SetGeneration(n) }
 }
 
-// SeenPaused says that Crossplane has noticed a pause.
+// SeenPaused sets the condition of an object whose controller has observed the pause.
 func SeenPaused() Option { return Synced("False", xp.ReasonReconcilePaused, "") }
 
-// Reconciled says that Crossplane or a provider has reconciled the object.
+// Reconciled sets the condition of an object that its controller has reconciled.
 func Reconciled() Option { return Synced("True", "ReconcileSuccess", "") }
 
-// With returns a copy of u that is changed by the options.
+// With returns a changed copy of u.
 func With(u *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
 	c := u.DeepCopy()
 	for _, option := range o {
@@ -265,7 +261,7 @@ func merge(target any, patch map[string]any) map[string]any {
 }
 
 func fieldOf(u *unstructured.Unstructured, name string) []string {
-	if _, modern, _ := unstructured.NestedMap(u.Object, "spec", "crossplane"); modern {
+	if _, isV2, _ := unstructured.NestedMap(u.Object, "spec", "crossplane"); isV2 {
 		return []string{"spec", "crossplane", name}
 	}
 

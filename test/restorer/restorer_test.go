@@ -60,7 +60,7 @@ func TestForestsByVelero(t *testing.T) {
 func play(t *testing.T, c *cluster, seed uint64) *forest.Scenario {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // It must be the same every time.
-	s := &forest.Scenario{Forest: forest.Grow(seed, forest.Soil{Servable: true, Largest: 40}), Mask: mask}
+	s := &forest.Scenario{Forest: forest.Generate(seed, forest.Limits{Servable: true, Largest: 40}), Mask: mask}
 	s.Archive = forest.BackUp(s.Forest, forest.Backups(s.Forest, random), random, forest.Defect{})
 	of := forest.Restores(s.Forest, random, false)
 	s.First = run(t, c, s.Archive, of)
@@ -103,7 +103,7 @@ func maskAll(all map[xp.ID]*unstructured.Unstructured, of *velerov1.Restore) {
 func run(t *testing.T, c *cluster, a *forest.Archive, of *velerov1.Restore) *forest.Run {
 	t.Helper()
 	ctx := t.Context()
-	r := &forest.Run{Of: of, Said: &forest.Record{}, Failed: map[xp.Item]error{}, Tried: map[xp.Item]bool{}, Before: c.all(ctx, t)}
+	r := &forest.Run{Of: of, Record: &forest.Record{}, Failed: map[xp.Item]error{}, Tried: map[xp.Item]bool{}, Before: c.all(ctx, t)}
 	quiet := logrus.New()
 	quiet.SetLevel(logrus.PanicLevel)
 	helper, err := veleroDiscovery.NewHelper(c.discovery, quiet)
@@ -156,7 +156,7 @@ func check(t *testing.T, r *forest.Run, e string) {
 // actions are the plugin's, as its main.go registers them, with one ahead of them that sees what
 // Velero comes to.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
-	known, log := live.NewCluster(c.dynamic, c.discovery), r.Said.Log()
+	known, log := live.NewCluster(c.dynamic, c.discovery), r.Record.Log()
 	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
 	all := []riav2.RestoreItemAction{&spy{run: r}}
 	for _, o := range restoreitem.Orders() {

@@ -8,28 +8,28 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// A Record is what was logged, and what a person would find in the results of a backup or restore.
+// A Record is the log of a backup or restore, and its results.
 type Record struct {
 	lines []string
-	// swallow is a defect: it has a line be lost.
-	swallow func(line string) bool
+	// drop is a defect: it drops lines.
+	drop func(line string) bool
 }
 
-// Log returns a log of which nothing remains but the record.
+// Log returns a logger that writes to the record only.
 func (r *Record) Log() *logrus.Logger {
 	log := logrus.New()
-	log.SetFormatter(nothing{})
-	log.SetOutput(nowhere{})
+	log.SetFormatter(noFormat{})
+	log.SetOutput(discard{})
 	log.SetLevel(logrus.InfoLevel)
 	log.AddHook(r)
 
 	return log
 }
 
-// Levels makes it a hook of logrus.
+// Levels makes the record a hook of logrus.
 func (*Record) Levels() []logrus.Level { return logrus.AllLevels }
 
-// Fire remembers an entry.
+// Fire adds an entry.
 func (r *Record) Fire(e *logrus.Entry) error {
 	var fields []string
 	for key, value := range e.Data {
@@ -45,7 +45,7 @@ func (r *Record) Fire(e *logrus.Entry) error {
 }
 
 func (r *Record) add(line string) {
-	if r.swallow == nil || !r.swallow(line) {
+	if r.drop == nil || !r.drop(line) {
 		r.lines = append(r.lines, line)
 	}
 }
@@ -65,10 +65,10 @@ func (r *Record) Names(words ...string) bool {
 	})
 }
 
-type nothing struct{}
+type noFormat struct{}
 
-func (nothing) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
+func (noFormat) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
-type nowhere struct{}
+type discard struct{}
 
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
