@@ -8,7 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// nextForClaim plans for a claim whose XR was not there when the claim was restored.
+// nextForClaim plans for a claim whose XR did not exist when the claim was restored.
 func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
 		t := tree{snapshot: w}
@@ -41,7 +41,7 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	}
 
 	if xp.IsClaim(u) {
-		// Whoever makes an object its own XR would have it planned for without end.
+		// An object that is its own XR would be planned for without end.
 		return Plan{Failed: fmt.Sprintf(stays+"has what makes a claim too, and nothing can be both; correct the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name)}
 	}
@@ -56,9 +56,9 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	return nextForOther(w, u, xr)
 }
 
-// releaseClaim plans the release of the XR's claim and reports whether there is nothing left to do
-// for it. Only a claim that this plugin held must be proven to be reconciled, so its XR stays
-// marked until then.
+// releaseClaim plans the release of the XR's claim. It reports whether nothing is left to do for
+// the claim. Crossplane must have reconciled a claim that this plugin held; the XR keeps its mark
+// until then.
 func (t *tree) releaseClaim() bool {
 	r, ok := t.xr.ClaimRef()
 	if !ok {
@@ -76,7 +76,7 @@ func (t *tree) releaseClaim() bool {
 				return false
 			}
 		}
-		// Any XR can name any claim; one that is held for its own XR must stay so.
+		// Any XR can name any claim. A claim that is held for its own XR must stay held.
 		return true
 	}
 	h, err := t.snapshot.holdOf(claim)
@@ -106,8 +106,9 @@ func (t *tree) releaseClaim() bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }
 
-// unclaimed is the Plan for an XR that is adopted, of which p is the Plan, if its claim has another
-// XR by then: who applies claims from Git can be first, and Crossplane makes an XR for each.
+// unclaimed returns the Plan for an adopted XR whose claim has another XR by then; p is the XR's
+// Plan otherwise. A GitOps controller can apply the claim before the restore, and Crossplane then
+// creates a new XR for it.
 func (t *tree) unclaimed(p Plan) Plan {
 	r, ok := t.xr.ClaimRef()
 	if !ok || !p.Done || t.snapshot.investigation == nil || !t.snapshot.isRequested(t.xr.Unstructured) {
@@ -129,7 +130,8 @@ func (t *tree) unclaimed(p Plan) Plan {
 	return p
 }
 
-// checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
+// checkFree is checkReleased for a claim. It also removes settings that a hold has left on the
+// claim.
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
 	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
@@ -137,9 +139,9 @@ func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	}
 }
 
-// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off:
-// Crossplane carries over to the XR what a claim says, such as its composition update policy. As
-// long as the XR is paused this plugin has not released the claim.
+// holdClaimAgain plans to put the hold of the XR's claim on again, if another writer has removed
+// it. Crossplane copies settings of a claim to its XR, such as the composition update policy. While
+// the XR is paused this plugin has not released the claim, so the removal is not its own.
 func (t *tree) holdClaimAgain() {
 	r, ok := t.xr.ClaimRef()
 	if !ok || t.awaitKnown(r) {
@@ -158,7 +160,7 @@ func (t *tree) holdClaimAgain() {
 	}
 }
 
-// letGoOfClaim plans the release of a held claim, whose XR is adopted.
+// letGoOfClaim plans the release of a held claim whose XR is adopted.
 func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	if h.Freed {
 		t.plan.Change = t.snapshot.key.lift(claim, h, stepFreed)
@@ -171,7 +173,7 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	if xp.IsPaused(claim) {
 		t.checkSeen(claim)
 	} else {
-		t.checkReconciled(claim) // Somebody has taken the pause off, which does no harm as long as its XR is held.
+		t.checkReconciled(claim) // Another writer has removed the pause. That does no harm while the XR is held.
 	}
 	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitPerson(xp.RefTo(claim), h) {
 		t.plan.Change = t.snapshot.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")

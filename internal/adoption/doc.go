@@ -1,5 +1,8 @@
-// Package adoption decides how a restored XR gets from held to adopted: which hold it is created
-// with, what must be true before Crossplane may reconcile it, what proves that it controls its
-// composed resources again, and what to give back then. It works on what was observed and returns
-// patches; it has no client and no clock.
+// Package adoption plans how a restored XR gets from held to adopted. It decides which hold an
+// object is created with, what must be true before Crossplane may reconcile it, what proves that an
+// XR controls its composed resources again, and which settings to give back.
+//
+// It reads a Snapshot and returns patches. It has no client and no clock: only internal/xp and
+// internal/pack are below it, and the actions, the poll and the commands import it. Begin with Put
+// (hold.go) and Next (plan.go).
 package adoption
