@@ -11,37 +11,37 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An observedObject is what planning asks of an object again and again, what takes long to find
-// out, and what is asked of thousands without looking at one of them.
+// An observedObject caches what planning reads of an object again and again, and what is expensive
+// to compute.
 type observedObject struct {
 	xp.Ref
 
 	uid types.UID
-	// controller is the UID of its controller, "" if it has none.
+	// controller is the UID of its controller; "" if it has none.
 	controller types.UID
-	// version is that of the object when it was found out, and mark what its mark was then.
+	// version is the resourceVersion, and mark the hash of the mark, when the rest was computed.
 	version string
 	mark    uint64
 	// key signs its mark.
 	key Key
-	// composite says that it is an XR, marked that it is an MR with a mark, and publishes that it
-	// is one that publishes connection details.
+	// composite says that it is an XR, marked that it is an MR with a mark, publishes that it is an
+	// MR that publishes connection details.
 	composite, claim, marked, publishes bool
-	// heard says that Crossplane has said something of it as it is now.
+	// heard says that its controller has reported on its current generation: that it is paused, or
+	// that it was reconciled.
 	paused, deleting, heard bool
-	// hold and err are what HoldOf says.
+	// hold and err are the result of HoldOf.
 	hold *Hold
 	err  error
-	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a
-	// claim, and the CompositionRevision of an XR; zero if it names none.
+	// secret is its connection secret, bound the claim of an XR or the XR of a claim, revision the
+	// CompositionRevision of an XR; zero for none.
 	secret, bound, revision xp.Ref
 }
 
-// seed is that of the hashes of marks.
+// seed is the seed of the hashes of marks.
 var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
 
-// newObservedObject finds out what there is to know of an object. Its mark counts if it was signed
-// with the key.
+// newObservedObject reads an object. key verifies its mark. A panic becomes err.
 func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -81,17 +81,17 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 	return f
 }
 
-// identity returns who it is of.
+// identity returns an object with only the observed identity and version.
 func (f *observedObject) identity() *unstructured.Unstructured {
 	return xp.IdentityOnly(f.Ref, f.uid, f.version)
 }
 
-// isOf reports whether it is what there is to know of an object.
+// isOf reports whether f was read from u in its current version, and with the same mark.
 func (f *observedObject) isOf(u *unstructured.Unstructured) bool {
 	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, AnnotationHold))
 }
 
-// observedOf returns what is known of an object as it is now. Nobody may change the hold in it.
+// observedOf returns what is known of u as it is. The caller must not change its hold.
 func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	id := xp.RefTo(u).ID()
 	if f := s.observedObjects[id]; f != nil && f.isOf(u) {
@@ -105,8 +105,8 @@ func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	return f
 }
 
-// addObserved finds out what there is to know of an object. What is paused by a hold and can't be
-// marked is held all the same: it would be paused for ever.
+// addObserved reads u. An object that a hold pauses but that can't be marked counts as held: else
+// it would stay paused for ever.
 func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	f := newObservedObject(u, s.key)
 	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isOurPause(u) {
@@ -116,8 +116,8 @@ func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	return f
 }
 
-// observedObject returns what is known of an object that is not only looked at; nil if there is
-// none.
+// observed returns what is known of an object; nil if it does not exist or is only read
+// (isOnlyLookedAt).
 func (s *Snapshot) observed(id xp.ID) *observedObject {
 	if s.packer != nil {
 		return s.observedObjects[id]
@@ -129,7 +129,7 @@ func (s *Snapshot) observed(id xp.ID) *observedObject {
 	return nil
 }
 
-// each calls a function with what is known of each object that is not only looked at, in no order.
+// each calls do with each observed object that is not only read, in no order.
 func (s *Snapshot) each(do func(f *observedObject)) {
 	if s.packer != nil {
 		for _, f := range s.observedObjects {
@@ -143,7 +143,7 @@ func (s *Snapshot) each(do func(f *observedObject)) {
 	}
 }
 
-// holdOf is HoldOf for what was observed, without reading the same mark again.
+// holdOf is Key.HoldOf for an observed object. It reads each mark once.
 func (s *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
 	if s.packer != nil && isOnlyLookedAt(u) {
 		return nil, nil //nolint:nilnil // No hold is no error.

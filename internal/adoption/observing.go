@@ -10,12 +10,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// settleTime is for how long a provider must have found an external resource before it may do
-// anything else about it. A cloud answers from several copies of what it knows, and one that has
-// shown a resource can say a moment later that there is none, for which a provider makes another.
+// settleTime is how long a provider must find an external resource before it may do more. A cloud
+// answers from several replicas: after one has returned a resource another can return "not found",
+// and a provider then creates a second one.
 const settleTime = 5 * time.Second
 
-// waitSettled is why an MR is held whose external resource was found.
+// waitSettled is why an MR is held whose external resource was just found.
 const waitSettled = "its provider has found its external resource, and looks once more"
 
 const (
@@ -24,7 +24,7 @@ const (
 	stepLost  = "its provider does not find it any more; have it look once more"
 )
 
-// observingStep plans for an MR that only observes until it was observed.
+// observingStep returns the next step of an MR that only observes.
 func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
@@ -49,8 +49,8 @@ func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 	return managedStep{Change: w.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitLetGo, moving: true}
 }
 
-// unfoundStep plans for an MR whose provider does not find its external resource, and takes note of
-// it if it has before.
+// unfoundStep returns the step of an MR whose provider does not find its external resource. It
+// marks that if the provider found it before.
 func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condition) managedStep {
 	own := `["*"]`
 	if len(h.Policies) > 0 {
@@ -68,10 +68,10 @@ func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 	return e
 }
 
-// untilSettled has the provider of an MR that has found its external resource look once more, and
-// waits until it has found it for a while; nothing if it has. What was lost meanwhile must be back
-// for as long before that begins again. When a condition has turned True says nothing of that:
-// upjet's asynchronous kinds write that anew with each look.
+// untilSettled returns the step of an MR whose provider has found its external resource: it must
+// find it again after settleTime. If it was lost meanwhile, that time starts again. The zero value
+// means settled. The transition time of a condition is no help: upjet's asynchronous kinds write it
+// with each observe.
 func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
 	settled := at(h.Settling).Add(settleTime)
 	switch {
@@ -84,7 +84,8 @@ func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedSt
 	}
 }
 
-// lookAgain is the change that takes note of what the provider of an MR has found.
+// lookAgain returns the Change that marks whether the provider of an MR has found its external
+// resource.
 func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
 	after := *h
 	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost
@@ -92,8 +93,8 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 	return s.rewriteMark(u, &after, step)
 }
 
-// rewriteMark is the change that writes another mark, by which the provider of an MR looks once
-// more: providers look at what has another annotation than before (crossplane-runtime,
+// rewriteMark returns the Change that writes another mark. It makes the provider reconcile the MR
+// once more: providers reconcile on a change of annotations (crossplane-runtime,
 // resource.DesiredStateChanged).
 func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
 	mark, err := s.key.mark(xp.RefTo(u), after)
