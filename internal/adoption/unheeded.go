@@ -9,18 +9,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An unheeded hold is one in spite of which a provider has reconciled an MR.
+// An unheeded hold is one that a provider ignored: it reconciled the paused MR.
 type unheeded struct {
 	why string
-	// created says that it was about to create an external resource.
+	// created says that the provider was about to create an external resource.
 	created bool
 }
 
-// unheededBy reports whether the provider of an MR that is held does not heed the pause, as those
-// on an old crossplane-runtime don't: no hold keeps them from anything, and only the MR says so.
-// Whoever is paused writes one condition and nothing else (crossplane-runtime
-// pkg/reconciler/managed/reconciler.go). What is older than the hold came with the object from the
-// backup; what is of the same second did not, since times have no fractions.
+// unheededBy reports whether the provider of a held MR ignores the pause, as a provider with an old
+// crossplane-runtime does. No hold works with it, and only the MR shows it: for a paused MR a
+// provider writes one condition and nothing else (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go). A time before the hold is from the backup. A time in the
+// same second counts, since times have no fractions.
 func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 	if !xp.IsPaused(u) || h.ownPause() || h.Again || at(h.Since).IsZero() {
 		return unheeded{}, false
@@ -41,5 +41,5 @@ func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 		"let it go: %s", group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }
 
-// causeUnheeded is the cause of what is held in vain.
+// causeUnheeded is the cause of an MR whose provider ignores the pause.
 const causeUnheeded = "its provider does not heed that it is paused"
