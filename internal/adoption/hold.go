@@ -38,7 +38,7 @@ type Hold struct {
 	Polled string `json:"polled,omitempty"`
 	// Paused is the user's own value of crossplane.io/paused; nil if there was none.
 	Paused *string `json:"paused,omitempty"`
-	// Pinned says that the hold set the composition update policy to Manual. UpdatePolicy is the
+	// Pinned means that the hold set the composition update policy to Manual. UpdatePolicy is the
 	// policy before that; nil if there was none.
 	Pinned       bool    `json:"pinned,omitempty"`
 	UpdatePolicy *string `json:"compositionUpdatePolicy,omitempty"`
@@ -50,9 +50,9 @@ type Hold struct {
 	// Clone is the live original that the object is a copy of; "" for none. Both would manage the
 	// same external resources, so a user decides.
 	Clone string `json:"cloneOf,omitempty"`
-	// Quarantine says that nothing is done until a user ends the quarantine.
+	// Quarantine means that nothing is done until a user ends the quarantine.
 	Quarantine bool `json:"quarantine,omitempty"`
-	// ByHand says that a user, and not the restore, releases the object when it waits for nothing
+	// ByHand means that a user, and not the restore, releases the object when it waits for nothing
 	// else.
 	ByHand bool `json:"releaseByHand,omitempty"`
 	// Refs are the XR's composed resources in the backup. A claim has none.
@@ -70,7 +70,7 @@ type Hold struct {
 	Failing string `json:"failing,omitempty"`
 	// Identity is why an MR must not be left to create an external resource; "" if it may.
 	Identity xp.Identity `json:"identity,omitempty"`
-	// Observes says that the hold made an MR observe only. Policies are the managementPolicies
+	// Observes means that the hold made an MR observe only. Policies are the managementPolicies
 	// before that; empty if there were none.
 	Observes bool     `json:"observes,omitempty"`
 	Policies []string `json:"managementPolicies,omitempty"`
@@ -78,7 +78,7 @@ type Hold struct {
 	// resource or, with Lost, no longer finds it, in RFC 3339; "" before that.
 	Settling string `json:"settling,omitempty"`
 	Lost     bool   `json:"lost,omitempty"`
-	// Secret says that the backup has the connection secret of an XR or MR. SecretBy is the command
+	// Secret means that the backup has the connection secret of an XR or MR. SecretBy is the command
 	// that restores it, if the restore leaves it out.
 	Secret   bool   `json:"secret,omitempty"`
 	SecretBy string `json:"secretBy,omitempty"`
@@ -94,13 +94,13 @@ type Hold struct {
 	// own value of the annotation that asks for it; nil if there was none.
 	Status        []string `json:"status,omitempty"`
 	RestoreStatus *string  `json:"restoreStatus,omitempty"`
-	// Again says that the hold was put on again after another writer had removed it. Refs are then
+	// Again means that the hold was put on again after another writer had removed it. Refs are then
 	// what the XR listed at that time.
 	Again bool `json:"again,omitempty"`
-	// TakenOver says that another writer had created the XR, and it was given its Refs. Crossplane
+	// TakenOver means that another writer had created the XR, and it was given its Refs. Crossplane
 	// can still write others until it has seen the pause.
 	TakenOver bool `json:"takenOver,omitempty"`
-	// Freed says that the object has its own settings back and can be reconciled, so only the mark
+	// Freed means that the object has its own settings back and can be reconciled, so only the mark
 	// is left. Managers are the managers of these settings until then, from managersOf.
 	Freed    bool  `json:"freed,omitempty"`
 	Managers []any `json:"managers,omitempty"`
@@ -242,7 +242,7 @@ func kindsOf(refs []xp.Ref) int {
 func RemoveBackedUpHold(u *unstructured.Unstructured) error {
 	h, err := HoldOf(u)
 	if err != nil || h == nil {
-		return nil //nolint:nilerr // It is not this plugin's.
+		return nil //nolint:nilerr // A mark that can't be read is no hold.
 	}
 	annotations := u.GetAnnotations()
 	delete(annotations, AnnotationHold)

@@ -12,7 +12,7 @@ import (
 type Input struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Stored says that the backup has the Secret. By is the command that restores it, if the
+	// Stored means that the backup has the Secret. By is the command that restores it, if the
 	// restore leaves it out.
 	Stored bool   `json:"stored,omitempty"`
 	By     string `json:"by,omitempty"`

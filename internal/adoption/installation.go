@@ -19,7 +19,7 @@ type Installation struct {
 	Version string
 	// Replicas is the desired number, Ready the number of ready ones.
 	Replicas, Ready int64
-	// Hidden says that the Deployment could not be looked for.
+	// Hidden means that the Deployment could not be looked for.
 	Hidden bool
 }
 

@@ -30,11 +30,11 @@ type managedStep struct {
 	moving bool
 	// later is when the step continues though nothing has changed; zero if it does not.
 	later time.Time
-	// silent says that it waits for a reconcile that may never happen without a request.
+	// silent means that it waits for a reconcile that may never happen without a request.
 	silent bool
-	// ready says that it waits only for a user.
+	// ready means that it waits only for a user.
 	ready bool
-	// failed says that it can't be released.
+	// failed means that it can't be released.
 	failed bool
 }
 

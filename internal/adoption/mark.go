@@ -237,7 +237,7 @@ func readMark(mark string, into *Hold) error {
 		return fmt.Errorf("%w, in format %d; this one reads up to %d", ErrNewer, into.Format, Format)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // HoldOf says of what.
+		return err //nolint:wrapcheck // HoldOf adds the object.
 	}
 	if into.Restore != "" && !isRestore(into.Restore) {
 		return fmt.Errorf("its Restore %q is no namespace and name of one, so this plugin has not written it", into.Restore)

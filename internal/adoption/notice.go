@@ -28,7 +28,7 @@ const (
 type Notice struct {
 	// Target is the object, at the observed version.
 	Target *unstructured.Unstructured
-	// Event is the reason of the Event and Message its text; Event is "" for none. Warning says
+	// Event is the reason of the Event and Message its text; Event is "" for none. Warning means
 	// that a user must act.
 	Event, Message string
 	Warning        bool

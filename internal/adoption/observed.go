@@ -24,10 +24,10 @@ type observedObject struct {
 	mark    uint64
 	// key signs its mark.
 	key Key
-	// composite says that it is an XR, marked that it is an MR with a mark, publishes that it is an
+	// composite means that it is an XR, marked that it is an MR with a mark, publishes that it is an
 	// MR that publishes connection details.
 	composite, claim, marked, publishes bool
-	// heard says that its controller has reported on its current generation: that it is paused, or
+	// heard means that its controller has reported on its current generation: that it is paused, or
 	// that it was reconciled.
 	paused, deleting, heard bool
 	// hold and err are the result of HoldOf.
@@ -39,7 +39,7 @@ type observedObject struct {
 }
 
 // seed is the seed of the hashes of marks.
-var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
+var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All compared hashes need the same seed.
 
 // newObservedObject reads an object. key verifies its mark. A panic becomes err.
 func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject) {

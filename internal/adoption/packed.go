@@ -44,7 +44,7 @@ func (h *Hold) packRefs() error {
 	}
 	b, err := json.Marshal(composedRefs{Refs: h.Refs, ComposedConditions: h.ComposedConditions})
 	if err != nil {
-		return err //nolint:wrapcheck // encode says of what.
+		return err //nolint:wrapcheck // encode adds the object.
 	}
 	h.Composed, err = deflate(b)
 	h.Refs, h.ComposedConditions = nil, nil

@@ -60,14 +60,14 @@ type Plan struct {
 
 	// Also are changes to composed resources. Their order does not matter.
 	Also []Change
-	// Done says that the XR is adopted, and neither it nor its claim is held.
+	// Done means that the XR is adopted, and neither it nor its claim is held.
 	Done bool
 	// Failed is why the XR can't be adopted, and the next step; "" if it can.
 	Failed string
-	// Lost says that it failed because another writer removed its hold, and it has lost something
+	// Lost means that it failed because another writer removed its hold, and it has lost something
 	// by that.
 	Lost bool
-	// Unproven says that another writer may have removed its hold, and that the objects that would
+	// Unproven means that another writer may have removed its hold, and that the objects that would
 	// prove it were not observed.
 	Unproven bool
 	// Adopted of Total composed resources are controlled by the XR and, if MRs, observed since the
@@ -86,16 +86,16 @@ type Plan struct {
 	Remarks []string
 	// Quarantine is why and how a user must end a quarantine; "" if there is none.
 	Quarantine string
-	// Ready says that it waits only for a user to release it.
+	// Ready means that it waits only for a user to release it.
 	Ready bool
 	// NextAt is when to plan again though nothing has changed; zero if never.
 	NextAt time.Time
 	// RestoredAt is when all items were restored, from Snapshot.RestoredAt.
 	RestoredAt time.Time
-	// WithoutComposed says that the composed resources were not observed.
+	// WithoutComposed means that the composed resources were not observed.
 	WithoutComposed bool
-	// Moving says that it waits for a controller's reaction, which usually takes moments. Blocked
-	// says that something it waits for needs a user.
+	// Moving means that it waits for a controller's reaction, which usually takes moments. Blocked
+	// means that something it waits for needs a user.
 	Moving, Blocked bool
 }
 

@@ -11,7 +11,7 @@ type planCache struct {
 	changed    map[xp.ID]int
 	// bases are the inputs of the latest Plan for each object.
 	bases map[xp.ID]planInputs
-	// reading says that a Plan is being made. reads are the objects that it has looked up, existing
+	// reading means that a Plan is being made. reads are the objects that it has looked up, existing
 	// or not.
 	reading bool
 	reads   []xp.ID

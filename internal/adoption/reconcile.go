@@ -19,11 +19,11 @@ type PendingReconcile struct {
 	xp.Ref
 
 	UID types.UID
-	// Provider says that its provider reconciles it, and not Crossplane.
+	// Provider means that its provider reconciles it, and not Crossplane.
 	Provider bool
 	// Since is when the wait began, or earlier.
 	Since time.Time
-	// Begun says that it is held, and was unpaused for the adoption.
+	// Begun means that it is held, and was unpaused for the adoption.
 	Begun bool
 	// Waiting is the message about it in Plan.Waiting.
 	Waiting string

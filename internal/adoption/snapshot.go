@@ -29,7 +29,7 @@ type Snapshot struct {
 	unreadable map[schema.GroupVersionKind]string
 	// restored are the UIDs of the objects that a restore has created.
 	restored map[types.UID]bool
-	// secretless says that connection secrets were not observed.
+	// secretless means that connection secrets were not observed.
 	secretless bool
 	// now is when the Snapshot was observed.
 	now      time.Time
@@ -72,7 +72,7 @@ func (s *Snapshot) Add(u *unstructured.Unstructured) {
 	s.platform.add(u)
 }
 
-// keep stores an object; again says that it replaces another version.
+// keep stores an object; again means that it replaces another version.
 func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	s.invalidate(id)
 	if s.packer == nil {
@@ -274,7 +274,7 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if f := s.observed(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
+		if f := s.observed(r.ID()); f != nil { // An object that is only read needs nothing else.
 			for _, l := range slices.Concat(s.composed(f), s.named(f)) {
 				visit(l)
 			}

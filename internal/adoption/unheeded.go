@@ -12,7 +12,7 @@ import (
 // An unheeded hold is one that a provider ignored: it reconciled the paused MR.
 type unheeded struct {
 	why string
-	// created says that the provider was about to create an external resource.
+	// created means that the provider was about to create an external resource.
 	created bool
 }
 
