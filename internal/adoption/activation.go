@@ -14,7 +14,6 @@ import (
 // out whether the MR's kind is active.
 const inactiveAfter = 30 * time.Second
 
-// causeInactive is the cause of an MR that waits until its kind is activated.
 const causeInactive = "its kind is not active"
 
 // Definitions sets the function that finds out which kinds of MRs are not active. The Snapshot
@@ -23,8 +22,7 @@ const causeInactive = "its kind is not active"
 // definition can't be read. It must return the same each time.
 func (s *Snapshot) Definitions(inactive func(schema.GroupKind) string) { s.inactive = inactive }
 
-// inactiveFor returns the name of the ManagedResourceDefinition of a kind that is not active; ""
-// for any other kind.
+// inactiveFor returns the name of the ManagedResourceDefinition of an inactive kind; else "".
 func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
 	if s.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""

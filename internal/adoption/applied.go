@@ -8,7 +8,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// operationApply is the operation of an entry of managedFields that was applied server-side.
 const operationApply = "Apply"
 
 // Applied returns the configuration which this plugin can apply server-side, with force, in place
@@ -67,7 +66,6 @@ func (c Change) applied(path []string, ours map[string]any, others []map[string]
 	}
 }
 
-// isDefault reports whether a path is one of the Defaults.
 func (c Change) isDefault(path []string) bool {
 	return slices.ContainsFunc(c.Defaults, func(p []string) bool { return slices.Equal(p, path) })
 }

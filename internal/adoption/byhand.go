@@ -90,9 +90,9 @@ func (s *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Pla
 	return p
 }
 
-// Consent returns the patch of the mark which says that a user wants u adopted. It ends a
-// quarantine, or the wait for manual release. The hold stays on until u is adopted. ok is false if
-// the hold awaits no consent.
+// Consent returns the patch of the mark which says that a user wants u adopted: it ends a
+// quarantine or the wait for manual release. The hold stays on until then. ok is false if it awaits
+// no consent.
 func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	mark, ok := k.consented(u)
 	if !ok {

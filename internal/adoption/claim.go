@@ -56,9 +56,8 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	return nextForOther(w, u, xr)
 }
 
-// releaseClaim plans the release of the XR's claim. It reports whether nothing is left to do for
-// the claim. Crossplane must have reconciled a claim that this plugin held; the XR keeps its mark
-// until then.
+// releaseClaim plans the release of the XR's claim, and reports whether nothing is left to do for
+// it. The XR keeps its mark until Crossplane has reconciled a claim that this plugin held.
 func (t *tree) releaseClaim() bool {
 	r, ok := t.xr.ClaimRef()
 	if !ok {
@@ -106,9 +105,8 @@ func (t *tree) releaseClaim() bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }
 
-// unclaimed returns the Plan for an adopted XR whose claim has another XR by then; p is the XR's
-// Plan otherwise. A GitOps controller can apply the claim before the restore, and Crossplane then
-// creates a new XR for it.
+// unclaimed returns the Plan for an adopted XR whose claim has another XR; else p. A GitOps
+// controller can apply the claim before the restore, and Crossplane then creates a new XR for it.
 func (t *tree) unclaimed(p Plan) Plan {
 	r, ok := t.xr.ClaimRef()
 	if !ok || !p.Done || t.snapshot.investigation == nil || !t.snapshot.isRequested(t.xr.Unstructured) {
@@ -130,8 +128,7 @@ func (t *tree) unclaimed(p Plan) Plan {
 	return p
 }
 
-// checkFree is checkReleased for a claim. It also removes settings that a hold has left on the
-// claim.
+// checkFree is checkReleased for a claim, and removes settings that a hold has left on it.
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
 	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {

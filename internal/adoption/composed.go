@@ -10,9 +10,8 @@ import (
 )
 
 // checkComposed counts the composed resources that the XR controls. It waits for each that is
-// missing or controlled by another owner. With observed it also waits for each that its own
-// controller has not reconciled since the restore: a function that reads the status of an MR must
-// find it again.
+// missing or controlled by another owner. With observed it also waits until each is reconciled: a
+// function that reads the status of an MR must find it again.
 func (t *tree) checkComposed(observed bool) {
 	listed, err := t.listed()
 	for _, r := range t.hold.Refs {
@@ -54,8 +53,7 @@ func (t *tree) checkMissing(r xp.Ref) {
 	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
 }
 
-// awaitKnown reports whether r names an object that could not be read, and may exist. It waits for
-// such an object.
+// awaitKnown waits for r and returns true, if r could not be read and so may exist.
 func (t *tree) awaitKnown(r xp.Ref) bool {
 	why, unknown := t.snapshot.isUnknown(r)
 	if unknown {
@@ -115,7 +113,6 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	return t.checkWell(r, u)
 }
 
-// checkNested reports whether a composed XR is adopted.
 func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.snapshot.holdOf(u); {
 	case HoldsNothing(u, err), err == nil && h == nil:

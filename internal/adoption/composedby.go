@@ -86,9 +86,8 @@ func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructur
 }
 
 // unlisted returns the restored objects that name the XR as their owner but are not in listed, its
-// resourceRefs, in a stable order. Either the XR controls the object; or the object has the label
-// of the XR's tree, no XR lists it, and it has no controller or that is an earlier XR of the same
-// name.
+// resourceRefs, in a stable order. The XR controls such an object; or no XR lists it, it has the
+// label of the XR's tree, and no controller or an earlier XR of that name.
 func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
 	x := s.composedNow()
 	var found []broughtBack

@@ -128,8 +128,7 @@ func nameOf(s string) string {
 	return s
 }
 
-// remarkFollowing adds the warnings of changedFollowing for a held, paused XR and for its claim to
-// the Remarks.
+// remarkFollowing adds the warnings of changedFollowing for a paused XR and its claim as Remarks.
 func (t *tree) remarkFollowing(u *unstructured.Unstructured) {
 	why := []string{changedFollowing(u, t.hold)}
 	if claim, h := t.heldClaim(); claim != nil {

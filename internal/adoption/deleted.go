@@ -42,8 +42,7 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 	return why
 }
 
-// composedDeleted returns the composed resources that are being deleted, and those that do not
-// exist.
+// composedDeleted returns the composed resources that are being deleted, and those that are gone.
 func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
 		u := t.snapshot.Get(r)
@@ -58,8 +57,7 @@ func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	return too, absent
 }
 
-// claimDeleted returns what happens to the XR's claim, and the next step, if the claim is held and
-// being deleted; else "".
+// claimDeleted is deleted for the XR's claim; "" if the claim is not held or not being deleted.
 func (t *tree) claimDeleted() string {
 	claim, _ := t.heldClaim()
 	if claim == nil || claim.GetDeletionTimestamp() == nil {

@@ -39,8 +39,7 @@ func (t *tree) checkRevision() (follows string) {
 }
 
 // unnamed returns the XR's composed resources that the revision does not name, or names with
-// another kind. Crossplane would delete such a resource, and create it under another name or as
-// another kind.
+// another kind. Crossplane would delete these, and create others in their place.
 func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	named := xp.ComposedNames(revision)
 	var unnamed []xp.Ref

@@ -176,7 +176,6 @@ func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	}
 }
 
-// present finds the risks for a composed resource that exists.
 func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 	if c, ok := xp.Controller(u); ok && c.UID != f.u.GetUID() {
 		f.riskOf(r, "is controlled by %s %s: Crossplane drops it from the resourceRefs, and makes another in its place or, if that gets the same name, fails",
@@ -189,7 +188,6 @@ func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 	}
 }
 
-// composition finds changes of the Composition that take effect at once.
 func (f *forceAssessor) composition(xr xp.Composite) {
 	if elsewhere := changedFollowing(f.u, f.hold); elsewhere != "" {
 		f.risk("%s", elsewhere)

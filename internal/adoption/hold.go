@@ -87,7 +87,7 @@ type Hold struct {
 	// Inputs are the Secrets that the provider of an MR reads, that existed at the backup and were
 	// missing at the restore.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Owner is the XR that composed an MR, if the XR was already reconciled when the MR was
+	// Owner is the XR that composed an MR, if the XR was live and not paused when the MR was
 	// restored. Whether it still does shows when Crossplane makes it the controller.
 	Owner *xp.Ref `json:"owner,omitempty"`
 	// Status are the status fields that Velero was asked to restore. RestoreStatus is the user's
@@ -196,8 +196,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	return h, nil
 }
 
-// pin pins u, which is about to be created. The hold keeps the setting from before, or from before
-// an earlier hold.
+// pin pins u, which is about to be created. The hold keeps its setting from before any hold.
 func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	inst := xp.Instance{Unstructured: u}
 	h.Composition, h.Revision = nameOf(inst.Composition()), nameOf(inst.Revision())
@@ -336,8 +335,7 @@ func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[str
 	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, told, time.Time{})
 }
 
-// explain is Explain for an observed object. It sets Polled to now, if Polled is "" and now is not
-// zero.
+// explain is Explain for an observed object. It sets an empty Polled to now, unless that is zero.
 func (f *observedObject) explain(reason, told string, now time.Time) (map[string]any, error) {
 	h := *f.hold
 	h.Reason, h.LastReported = reason, told

@@ -28,14 +28,12 @@ func (i Input) Ref() xp.Ref {
 // database (upjet's PasswordGenerator); others fail.
 func ReasonInput(in Input) string { return "restored from a backup; " + in.missing() }
 
-// causeInput is the cause of an MR that waits for a Secret which its provider reads.
 const causeInput = "a Secret that its provider reads is missing"
 
 // waitInput is why an MR is held if its Secrets were not looked for.
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
-// missingInput returns why u, which is held, waits for a Secret that its provider reads; "" if it
-// does not wait.
+// missingInput returns why u, which is held, waits for a Secret of its provider; "" if it doesn't.
 func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
 	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
@@ -65,7 +63,6 @@ func (i Input) missing() string {
 	return fmt.Sprintf("%s, %s: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
-// isRelease reports whether Helm keeps a release in the Secret.
 func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
 
 // without returns the consequence of the missing Secret.

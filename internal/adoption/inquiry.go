@@ -66,7 +66,6 @@ func (s *Snapshot) isListed(r xp.Ref) bool {
 
 func (s *Snapshot) isWhole(r xp.Ref) bool { return s.investigation == nil || s.investigation.Whole(r) }
 
-// isRequested reports whether there is an operation for u.
 func (s *Snapshot) isRequested(u *unstructured.Unstructured) bool {
 	return s.investigation.Requested(xp.RefTo(u).ID())
 }
@@ -95,8 +94,7 @@ func (s *Snapshot) investigatedRefs(f *observedObject) []xp.Ref {
 	return refs
 }
 
-// A place is the position of a composed resource in its Composition. Two objects in one place are
-// for the same purpose.
+// A place is where a Composition has a composed resource. Two objects in one place do the same.
 type place struct {
 	schema.GroupKind
 
@@ -113,8 +111,7 @@ func (p place) isSame(other place) bool {
 	return p.GroupKind == other.GroupKind && (p.resource == other.resource || p.resource == "" || other.resource == "")
 }
 
-// TookPlaceOf reports whether u was created after back, which a restore created, in the same place
-// of a Composition.
+// TookPlaceOf reports whether u was created after the restored back, in the same place.
 func TookPlaceOf(u, back *unstructured.Unstructured) bool {
 	return xp.Label(u, xp.LabelRestore) == "" && placeOf(u).isSame(placeOf(back)) && !u.GetCreationTimestamp().Time.Before(back.GetCreationTimestamp().Time)
 }

@@ -23,7 +23,6 @@ type Installation struct {
 	Hidden bool
 }
 
-// labelOfChart and chart are the label of the objects of Crossplane's chart.
 const (
 	labelOfChart = "app.kubernetes.io/part-of"
 	chart        = "crossplane"
@@ -43,8 +42,7 @@ func IsOfCrossplane(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == KindDeployment && xp.Label(u, labelOfChart) == chart
 }
 
-// FindInstallation returns the Crossplane of the given Deployments of its chart; the zero value if
-// there is none.
+// FindInstallation returns the Crossplane of the Deployments of its chart; the zero value if none.
 func FindInstallation(deployments []*unstructured.Unstructured) Installation {
 	// The RBAC manager belongs to the same chart.
 	found := slices.DeleteFunc(slices.Clone(deployments), func(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetName(), "-rbac-manager") })
@@ -65,7 +63,6 @@ func FindInstallation(deployments []*unstructured.Unstructured) Installation {
 	return Installation{Namespace: u.GetNamespace(), Name: u.GetName(), Version: versionOf(u), Replicas: wanted(u), Ready: ready(u)}
 }
 
-// kubectl returns a kubectl command for its Deployment.
 func (i Installation) kubectl(verb ...string) xp.Command {
 	return xp.NewCommand("kubectl").With("-n", i.Namespace).Word(verb...).On("deployment/" + i.Name)
 }
@@ -81,7 +78,6 @@ func (i Installation) Ref() xp.Ref {
 	return xp.Ref{APIVersion: KindDeployment.GroupVersion().String(), Kind: KindDeployment.Kind, Namespace: i.Namespace, Name: i.Name}
 }
 
-// wanted returns the desired replicas of a Deployment.
 func wanted(u *unstructured.Unstructured) int64 {
 	if n, set, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); err == nil && set {
 		return n
@@ -119,7 +115,6 @@ func versionOf(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// isVersion reports whether an image tag is a version, and not a name such as "latest".
 func isVersion(tag string) bool {
 	tag = strings.TrimPrefix(tag, "v")
 

@@ -51,7 +51,6 @@ func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	return left
 }
 
-// An xrIndex finds XRs of some kinds.
 type xrIndex struct {
 	kinds map[schema.GroupKind]bool
 	byUID map[types.UID]*unstructured.Unstructured

@@ -79,7 +79,6 @@ func packedManagers(managers []map[string]any) []any {
 	return all
 }
 
-// managersIn returns the managers that a mark has.
 func managersIn(h *Hold) []map[string]any {
 	var managers []map[string]any
 	for _, m := range h.Managers {
@@ -127,8 +126,8 @@ func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any 
 // reasonFreed is the reason of the mark on an object that has its own settings back.
 const reasonFreed = "it has its own settings back and is not held any more; only this mark is left. If nothing takes it off, run: "
 
-// changedBy returns the paths of the hold's fields that the patch sets to another value. Removed
-// fields do not count.
+// changedBy returns the paths of the hold's fields that the patch sets, not removes, to other
+// values.
 func changedBy(u *unstructured.Unstructured, p map[string]any) [][]string {
 	var changed [][]string
 	for _, path := range managedPaths(u) {
@@ -144,7 +143,6 @@ func changedBy(u *unstructured.Unstructured, p map[string]any) [][]string {
 	return changed
 }
 
-// isEqual reports whether an object's value is equal to a patch's value.
 func isEqual(is, value any) bool {
 	if list, ok := value.([]string); ok {
 		all := make([]any, 0, len(list))
@@ -158,8 +156,7 @@ func isEqual(is, value any) bool {
 	return reflect.DeepEqual(is, value)
 }
 
-// managersBesides returns the managedFields of u without the entries of an interrupted restore
-// (isStray).
+// managersBesides returns the managedFields of u except those that isStray.
 func managersBesides(u *unstructured.Unstructured) []map[string]any {
 	return slices.DeleteFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
 }
@@ -234,8 +231,7 @@ func withEntries(entries []map[string]any) []any {
 	return list
 }
 
-// ownEntry returns one entry with all fields that this plugin has applied or patched; nil if there
-// are none.
+// ownEntry returns one entry with all fields of this plugin; nil if there are none.
 func ownEntry(entries []map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, m := range entries {
@@ -282,8 +278,7 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 	return append(entries, withFields(manager, fields))
 }
 
-// managesItself reports whether an entry of managedFields has the field at path itself, and not
-// only its children.
+// managesItself reports whether an entry of managedFields has the field at path, not only children.
 func managesItself(entry map[string]any, path []string) bool {
 	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), selfField)...)
 
@@ -301,8 +296,7 @@ func withFields(entry, fields map[string]any) map[string]any {
 	return entry
 }
 
-// isSame reports whether two entries of managedFields belong to the same manager, whatever their
-// times.
+// isSame reports whether two entries of managedFields belong to the same manager.
 func isSame(a, b map[string]any) bool {
 	for _, key := range []string{"manager", "operation", "apiVersion", "subresource"} {
 		x, _ := a[key].(string)
@@ -337,8 +331,7 @@ func union(a, b map[string]any) map[string]any {
 // selfField is the key by which a set of fields includes the parent field itself.
 const selfField = "."
 
-// wholeField returns a set of fields with its own parent in it, if it is empty: an empty set stands
-// for that.
+// wholeField returns a set of fields; an empty one stands for the parent field, which it adds.
 func wholeField(fields map[string]any) map[string]any {
 	if len(fields) == 0 {
 		return map[string]any{selfField: map[string]any{}}
@@ -364,8 +357,8 @@ func IsFreed(u *unstructured.Unstructured) bool {
 	return strings.Contains(xp.Annotation(u, AnnotationHold), `"freed":true`)
 }
 
-// WithoutOwn returns the patch after which this plugin manages nothing of u. ok is false if it
-// manages nothing now.
+// WithoutOwn returns the patch after which this plugin manages nothing of u; ok is false if it is
+// so.
 func WithoutOwn(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	entries := entriesOf(u)
 	others := slices.DeleteFunc(slices.Clone(entries), isOwn)

@@ -162,9 +162,8 @@ func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return t.withoutPause(u)
 }
 
-// lostClaim returns the Plan for a held XR whose restored claim was reconciled without its hold and
-// without its reference to the XR (as when the claim was replaced), and has another XR now. lost is
-// false otherwise.
+// lostClaim returns the Plan for a held XR whose restored claim lost its hold and its reference to
+// the XR (as when it was replaced), was reconciled, and has another XR now; else lost is false.
 func (t *tree) lostClaim() (p Plan, lost bool) {
 	claim, came := t.claimOfThisRestore()
 	if !came {
@@ -182,8 +181,7 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), removedBy(claim), r, lostNext)}, true
 }
 
-// claimOfThisRestore returns the claim that the XR names, if it is not marked and was created since
-// the Restore began.
+// claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
 func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) {
 	r, named := t.xr.ClaimRef()
 	if !named || t.snapshot.investigation == nil {

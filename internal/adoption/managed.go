@@ -17,7 +17,6 @@ const (
 	waitLetGo     = "it is being given its own settings back"
 )
 
-// causeNoPolicies is the cause of an MR that can't be observed first.
 const causeNoPolicies = "its kind has no managementPolicies"
 
 // A managedStep is the next step of the hold of an MR, and why the MR is held until then.
@@ -104,7 +103,6 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// awaitManaged makes the Plan wait for the next step of an MR.
 func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedStep) {
 	if e.silent {
 		t.awaitReconcile(u, "%s: %s", r, e.why)
@@ -118,9 +116,9 @@ func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedSte
 }
 
 // managedStepOf returns the next step of the hold of an MR when all items are restored: its XR is
-// its controller, if that was running -> its external resource is known -> its connection secret
-// exists, and the Secrets that its provider reads -> observed, with observe-first -> its own
-// settings back.
+// its controller, if the hold has an Owner -> its external resource is known -> its connection
+// secret exists, and the Secrets that its provider reads -> observed, with observe-first ->
+// released.
 func managedStepOf(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
 		return managedStep{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
@@ -242,9 +240,9 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	return managedStep{}
 }
 
-// isSettled reports whether the release of an MR that is held for its identity creates no second
-// external resource: a user has set the external-name, or has shown in Crossplane's way that there
-// is no external resource.
+// isSettled reports whether an MR that is held for its identity can be released without a second
+// external resource: a user has set the external-name, or marked in Crossplane's way that none
+// exists.
 func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]
 
@@ -275,8 +273,7 @@ const ReasonObserve = "restored from a backup; it only observes until its provid
 // create resources that it does not find yet and that are restored later.
 const ReasonEarly = "restored from a backup; its provider is kept from reconciling it until everything is restored. " + lifted
 
-// ReasonMarked is the reason of the hold of an MR that an earlier restore held when it was backed
-// up.
+// ReasonMarked is the reason of the hold of an MR that an earlier restore held at its backup.
 const ReasonMarked = "restored from a backup that was taken while it was held. " + lifted
 
 // ReasonStatus is the reason of the hold of an MR whose status is restored.

@@ -112,15 +112,13 @@ func entriesOf(u *unstructured.Unstructured) []map[string]any {
 	return entries
 }
 
-// managedAt returns the part of an entry of managedFields at path; ok is false if the entry has no
-// such field.
+// managedAt returns the part of an entry of managedFields at path; ok is false if it has none.
 func managedAt(entry map[string]any, path []string) (of any, ok bool) {
 	of, ok, err := unstructured.NestedFieldNoCopy(entry, append([]string{"fieldsV1"}, fieldNames(path)...)...)
 
 	return of, ok && err == nil
 }
 
-// fieldNames returns a path as managedFields have it.
 func fieldNames(path []string) []string {
 	names := make([]string, 0, len(path))
 	for _, name := range path {
@@ -135,7 +133,6 @@ func isOwn(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// addField adds a path to a set of fields, as managedFields have it.
 func addField(fields map[string]any, path ...string) {
 	for _, name := range path {
 		next, ok := fields["f:"+name].(map[string]any)

@@ -246,7 +246,6 @@ func readMark(mark string, into *Hold) error {
 	return nil
 }
 
-// isRestore reports whether s is a valid namespace/name of a Restore.
 func isRestore(s string) bool {
 	namespace, name, ok := strings.Cut(s, "/")
 

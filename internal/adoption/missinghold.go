@@ -13,10 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// reasonAgain is the reason of a hold that was put on again.
 const reasonAgain = "its hold had been taken off before Crossplane reconciled it, and is on again: %s. " + lifted
 
-// warnAgain is the warning about that.
 const warnAgain = "its hold had been taken off, and was put on again before Crossplane reconciled it: %s; have them stop (docs/gitops.md)"
 
 // StepAgain is the step that puts a hold on again.
@@ -48,8 +46,7 @@ func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 	}, true
 }
 
-// missingHold returns the hold that an object without its hold can have again; nil if it can have
-// none.
+// missingHold returns the hold to put on again; nil if none is possible.
 func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
 	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
 		return nil // An object that its user has paused stays as it is.
@@ -85,7 +82,6 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 	return h
 }
 
-// Fields that a hold changes.
 const (
 	fieldUpdatePolicy = "compositionUpdatePolicy"
 	fieldPolicies     = "managementPolicies"
@@ -149,8 +145,7 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 	return nil, true
 }
 
-// othersAt returns the entries of other managers for the field at path, and whether this plugin has
-// an entry for it.
+// othersAt returns the other managers' entries with the field at path, and whether one is ours.
 func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]any, ours bool) {
 	ours = slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool {
 		_, manages := managedAt(m, path)
@@ -172,8 +167,7 @@ func isOurPause(u *unstructured.Unstructured) bool {
 }
 
 // unpin plans to give back the composition update policy of an object that is not held and still
-// pinned. It leaves an object that a hold still pauses: otherwise nothing would show any more whose
-// pause that is.
+// pinned. It does nothing during a hold's pause: else nothing would show whose pause that is.
 func unpin(u *unstructured.Unstructured) Change {
 	if isOurPause(u) {
 		return Change{}
@@ -215,9 +209,8 @@ func free(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// withPauseOf returns the hold with the change that another writer made to the pause of u: removed
-// it, or set another value. For an object without a pause it keeps a recorded value that is not
-// "true".
+// withPauseOf returns the hold with another writer's change to the pause of u: removed, or another
+// value. If u is unpaused it keeps a recorded value other than "true".
 func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
 	value, ok := u.GetAnnotations()[xp.AnnotationPaused]
 	theirs := *h
@@ -273,7 +266,6 @@ func removedBy(u *unstructured.Unstructured) string {
 	return writtenBy(u, "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)")
 }
 
-// writtenBy returns the last writer of u, as text; unknown if it is not known.
 func writtenBy(u *unstructured.Unstructured, unknown string) string {
 	manager, operation, when, ok := lastWriter(u)
 	if !ok {
@@ -315,9 +307,8 @@ func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 }
 
 // isControllers reports whether a manager is Crossplane (crossplane
-// internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin; or one of the
-// names that the API server uses for unknown or forgotten managers (apimachinery
-// pkg/util/managedfields).
+// internal/controller/apiextensions, FieldOwner), a provider, Velero, this plugin, or the API
+// server's name for unknown managers (apimachinery pkg/util/managedfields).
 func isControllers(manager string) bool {
 	switch manager {
 	case "before-first-apply", "ancient-changes", FieldManager, managerVelero, "crossplane":

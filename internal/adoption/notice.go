@@ -151,16 +151,14 @@ func (f *observedObject) laterNotice(now time.Time) (n Notice, ok bool) {
 	return Notice{Target: f.identity(), Patch: p}, err == nil
 }
 
-// Stopped returns the notice for an object on which no operation works any more. It fails if the
-// object is not held.
+// Stopped returns the notice that no operation works on u any more. It fails if u is not held.
 func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 	p, err := k.Explain(u, why, stopped)
 
 	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, err
 }
 
-// Forged returns the errors of all observed marks that this plugin did not write, in a stable
-// order.
+// Forged returns the errors of all observed marks that are not this plugin's, in a stable order.
 func (s *Snapshot) Forged() []error {
 	var forged []error
 	s.each(func(f *observedObject) {
@@ -208,8 +206,7 @@ func FirstReasons(waiting []string) string {
 	return s
 }
 
-// Fingerprint returns a short text that is the same for two Plans with the same Causes, or the same
-// Failed.
+// Fingerprint returns a short text, the same for all Plans with the same Causes or the same Failed.
 func (p Plan) Fingerprint() string {
 	if p.Failed != "" {
 		return digest([]string{p.Failed})

@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An observedObject caches what planning reads of an object again and again, and what is expensive
-// to compute.
+// An observedObject caches what planning reads of an object often, or computes expensively.
 type observedObject struct {
 	xp.Ref
 
@@ -38,7 +37,6 @@ type observedObject struct {
 	secret, bound, revision xp.Ref
 }
 
-// seed is the seed of the hashes of marks.
 var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All compared hashes need the same seed.
 
 // newObservedObject reads an object. key verifies its mark. A panic becomes err.
@@ -81,7 +79,6 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 	return f
 }
 
-// identity returns an object with only the observed identity and version.
 func (f *observedObject) identity() *unstructured.Unstructured {
 	return xp.IdentityOnly(f.Ref, f.uid, f.version)
 }
@@ -116,8 +113,7 @@ func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	return f
 }
 
-// observed returns what is known of an object; nil if it does not exist or is only read
-// (isOnlyLookedAt).
+// observed returns what is known of an object; nil if it is missing or isOnlyLookedAt.
 func (s *Snapshot) observed(id xp.ID) *observedObject {
 	if s.packer != nil {
 		return s.observedObjects[id]

@@ -15,7 +15,6 @@ import (
 // and a provider then creates a second one.
 const settleTime = 5 * time.Second
 
-// waitSettled is why an MR is held whose external resource was just found.
 const waitSettled = "its provider has found its external resource, and looks once more"
 
 const (
@@ -84,8 +83,7 @@ func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedSt
 	}
 }
 
-// lookAgain returns the Change that marks whether the provider of an MR has found its external
-// resource.
+// lookAgain returns the Change that marks whether the provider has found the external resource.
 func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
 	after := *h
 	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost

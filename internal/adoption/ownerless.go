@@ -9,17 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ReasonOwnerless is the reason of the hold of an MR that a running XR lists. Crossplane may be
-// about to remove it from the list: it deletes what a Composition no longer wants before it
-// replaces the resourceRefs.
+// ReasonOwnerless is the reason of the hold of an MR that a live, unpaused XR lists. Crossplane may
+// be about to drop it: it deletes what a Composition no longer wants before it writes the
+// resourceRefs.
 const ReasonOwnerless = "restored from a backup, without its XR as its controller; its provider is kept from creating anything until Crossplane has made " +
 	"the XR that again, which shows that it is still wanted. " + lifted
 
-// causeOwnerless is the cause of an MR that its XR does not control yet.
 const causeOwnerless = "its XR is not its controller"
 
-// ownerlessStep returns the step of an MR whose XR was running when the MR was restored; the zero
-// value if Crossplane has made the XR its controller.
+// ownerlessStep returns the step of an MR whose hold has an Owner; the zero value if Crossplane has
+// made that its controller.
 func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Owner == nil || !xp.IsPaused(u) {
 		return managedStep{}
@@ -76,7 +75,6 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 	return true
 }
 
-// unwantedNext is the next step for an MR that no XR lists.
 const unwantedNext = "its external resource was probably deleted with it, and nothing makes that anew while it is held. Delete it, after setting its " +
 	"deletionPolicy to Orphan, or its managementPolicies to all but Delete, if the external resource is there and is to stay; or put it back into " +
 	"the resourceRefs of its XR"

@@ -28,7 +28,6 @@ const (
 	maxUnpackedRefs = 8 << 20
 )
 
-// errPacked is the error of a mark whose references can't be unpacked.
 var errPacked = errors.New("what it has packed can't be read")
 
 // composedRefs is the packed part of the mark of an XR that composes many objects.
@@ -52,7 +51,6 @@ func (h *Hold) packRefs() error {
 	return err
 }
 
-// unpackRefs is the reverse of packRefs.
 func (h *Hold) unpackRefs() error {
 	if h.Composed == "" {
 		return nil
@@ -66,7 +64,6 @@ func (h *Hold) unpackRefs() error {
 	return nil
 }
 
-// deflate compresses a part of a mark.
 func deflate(b []byte) (string, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -78,8 +75,7 @@ func deflate(b []byte) (string, error) {
 	return base64.RawStdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
-// inflate decodes what deflate compressed. It returns false if that fails, or needs more than most
-// bytes.
+// inflate decodes what deflate compressed; false if it fails or exceeds most bytes.
 func inflate(packed string, most int64, into any) bool {
 	r, err := gzip.NewReader(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(packed)))
 

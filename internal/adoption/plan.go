@@ -146,7 +146,6 @@ func (s *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
 	return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
 }
 
-// stepFreed is the step that removes the mark of an object with its own settings.
 const stepFreed = "its own settings are back; take the mark of its hold off"
 
 // heldPlan returns the hold of u; nil if there is none. ok is false if the hold alone decides the
@@ -175,7 +174,6 @@ func howToClear(u *unstructured.Unstructured) string {
 		xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()).String() + "; if not, remove the annotation"
 }
 
-// releaseByForce returns the command that lifts the hold of u at once.
 func releaseByForce(u *unstructured.Unstructured) xp.Command {
 	return xp.NewCommand(xp.Program, "release", "--force").On(xp.RefTo(u).Path())
 }

@@ -2,8 +2,7 @@ package adoption
 
 import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 
-// A planCache finds the Plans that would be the same again, so that of thousands only the others
-// are made again.
+// A planCache finds the Plans that would be the same again, so that they are not made again.
 type planCache struct {
 	// clock counts the changes since the first Plan. changed is the clock at the last change of
 	// each object, all the clock at the last change that can affect any Plan.

@@ -153,8 +153,7 @@ func (t *tree) checkEnvironments() {
 	}
 }
 
-// checkDefinitions waits for the XRD of the XR, and until no XRD of its composed XRs is being
-// deleted.
+// checkDefinitions waits for the XR's XRD, and until no XRD of a composed XR is being deleted.
 func (t *tree) checkDefinitions() {
 	own := t.xr.GroupVersionKind().GroupKind()
 	switch xrd := t.snapshot.definitionOf(own); {
@@ -181,7 +180,6 @@ func (t *tree) checkDefinitions() {
 	}
 }
 
-// definitionOf returns the XRD of a kind; nil if none was observed.
 func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
 	for _, xrd := range s.platform.definitions {
 		if xp.Defines(xrd, gk) {

@@ -30,8 +30,7 @@ func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// consented returns the mark of u after a user's consent to its adoption. ok is false if the hold
-// awaits no consent.
+// consented returns the mark of u after a user's consent; ok is false if it awaits none.
 func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {

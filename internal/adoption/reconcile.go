@@ -35,7 +35,6 @@ func (t *tree) awaitReconcile(u *unstructured.Unstructured, format string, args 
 	t.plan.Pending = append(t.plan.Pending, t.snapshot.pendingReconcile(u, t.lastSeen(u), fmt.Sprintf(format, args...)))
 }
 
-// pendingReconcile returns the PendingReconcile of an object.
 func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting string) PendingReconcile {
 	h, err := s.holdOf(u)
 
@@ -44,8 +43,7 @@ func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Tim
 	}
 }
 
-// lastSeen returns the time of the latest known event of an object: its creation, the unpausing of
-// its XR, or a report by Crossplane.
+// lastSeen returns the latest time of Snapshot.lastSeen, or the unpausing of the XR.
 func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 	if t.hold != nil {
 		return t.snapshot.lastSeen(u, at(t.hold.Unpaused))
@@ -119,9 +117,8 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	}
 }
 
-// failsAsBackedUp reports whether Crossplane can't reconcile an XR for the same reason as when it
-// was backed up. Then there is no better proof than that all composed resources exist and are
-// controlled by the XR.
+// failsAsBackedUp reports whether an XR fails to reconcile for the same reason as in the backup.
+// Then the only proof left is that it controls all its composed resources.
 func (t *tree) failsAsBackedUp(u *unstructured.Unstructured) bool {
 	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == FailingOf(u)
 }

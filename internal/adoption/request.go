@@ -28,8 +28,8 @@ func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]an
 	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requester + own})
 }
 
-// ClearReconcileRequest returns the patch that gives u the user's own request for a reconcile back.
-// ok is false if u has no request of this plugin.
+// ClearReconcileRequest returns the patch that gives u the user's own request back; ok is false if
+// u has no request of this plugin.
 func ClearReconcileRequest(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	annotations := withoutRequest(u)
 
@@ -72,8 +72,7 @@ func dropRequest(annotations map[string]string) {
 	}
 }
 
-// ownRequest returns the user's own request for a reconcile, and whether a request of this plugin
-// replaces it.
+// ownRequest returns the user's own request, and whether a request of this plugin replaces it.
 func ownRequest(annotations map[string]string) (own string, ours bool) {
 	value := annotations[xp.AnnotationReconcileRequested]
 	if _, after, ours := strings.Cut(value, requester); ours {

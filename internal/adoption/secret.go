@@ -12,8 +12,7 @@ import (
 // takeSecret plans to make u the controller of its connection secret, and reports whether that is
 // needed. Crossplane takes control of a Secret without a controller only if it publishes other data
 // (crossplane internal/controller/apiextensions/composite/api.go, PublishConnection), and a claim
-// can't read a Secret that its XR does not control. A Secret that existed before the restore can be
-// like that, too.
+// can't read a Secret that its XR does not control. An older Secret can need it, too.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	s := t.snapshot.looseSecret(u)
 	if s == nil {
@@ -24,7 +23,6 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	return true
 }
 
-// causeSecret is the cause of an object that waits for its connection secret.
 const causeSecret = "its connection secret is missing"
 
 // missingSecret returns why u, which is held, waits for its connection secret; "" if it does not

@@ -48,8 +48,7 @@ func (f *observedObject) unreportedClaim() []xp.Ref {
 	return []xp.Ref{f.bound}
 }
 
-// planWithoutComposed plans for an XR without its composed resources. It waits for what the latest
-// report says.
+// planWithoutComposed plans for an XR without its composed resources, by the latest report.
 func (t *tree) planWithoutComposed(u *unstructured.Unstructured) Plan {
 	if xp.IsPaused(u) {
 		t.checkSeen(u)

@@ -308,8 +308,8 @@ func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	return vital
 }
 
-// composed returns the composed resources of a held XR in the backup, or those of an XR that is
-// investigated.
+// composed returns the composed resources to observe: a held XR's in the backup, an investigated
+// XR's.
 func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.hold == nil {
 		return s.investigatedRefs(f)
@@ -329,7 +329,6 @@ func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	return append(slices.Clone(f.hold.Refs), now...)
 }
 
-// named returns what else must be observed to plan for an object.
 func (s *Snapshot) named(f *observedObject) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}

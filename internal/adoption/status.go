@@ -9,9 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkStatus waits until the status is restored that functions may read at the next reconcile. A
-// function that finds less than it wrote can leave out composed resources, and Crossplane deletes
-// these.
+// checkStatus waits until the status is restored that functions may read. One that finds less than
+// it wrote can leave out composed resources, and Crossplane deletes these.
 func (t *tree) checkStatus(u *unstructured.Unstructured) {
 	if missing := xp.MissingStatus(u, t.hold.Status); len(missing) > 0 {
 		t.wait(false, "%s: %s", xp.String(u), whyStatus(u, missing))

@@ -69,8 +69,7 @@ func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 	return ok
 }
 
-// missingStored returns why u, which is held, waits for the Secret that it has published with a
-// secret store; "" if it does not wait.
+// missingStored returns why u, which is held, waits for its Stored Secret; "" if it doesn't.
 func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
 	if h.Stored == nil || s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""

@@ -8,7 +8,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// managerVelero is Velero's server in managedFields.
 const managerVelero = "velero-server"
 
 // isStray reports whether an entry of managedFields is left by a restore that was stopped between
@@ -22,8 +21,7 @@ func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
 }
 
-// IsStray reports whether a restore was stopped after it created u, and before it wrote the
-// backup's managedFields.
+// IsStray reports whether a restore stopped between creating u and writing its managedFields.
 func IsStray(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
 }
@@ -69,8 +67,7 @@ func withSince(entries, since []map[string]any) []map[string]any {
 	return entries
 }
 
-// managedNow returns an entry of a hold with only those fields that u has; nil if there are none,
-// or u is not held.
+// managedNow returns an entry of a hold with only the fields that u has; nil if none, or not held.
 func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]any {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil

@@ -8,8 +8,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// warnStripped is the warning about an object that may have been reconciled without its hold, which
-// is on again.
 const warnStripped = "it came back without the hold that the restore had put on it, and is held again: resource modifiers of Velero's, a webhook or a policy " +
 	"have taken it off, or somebody has: %s; see whether something has changed meanwhile, and have them leave the annotations " + AnnotationHold + " and " +
 	xp.AnnotationPaused + " (docs/gitops.md)"
@@ -85,9 +83,9 @@ func (s *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 	return t.plan
 }
 
-// isQuarantineBroken reports whether an XR or claim that belongs in quarantine was created without
-// its hold. It is held again even if it was reconciled: another cluster may manage the same
-// external resources.
+// isQuarantineBroken reports whether an object that belongs in quarantine was created without its
+// hold. It is held again even if reconciled: another cluster may manage the same external
+// resources.
 func (s *Snapshot) isQuarantineBroken(u *unstructured.Unstructured) bool {
 	h := s.stripped(u)
 

@@ -9,8 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Stuck returns why Crossplane, or the provider of an MR, probably does not reconcile u, and the
-// next step.
+// Stuck returns why Crossplane or the provider probably does not reconcile u, and the next step.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`

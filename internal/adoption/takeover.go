@@ -10,8 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// reasonTakenOver is the reason of the hold of an XR that another writer created before the
-// restore.
+// reasonTakenOver is the reason of the hold of an XR that another writer created first.
 const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. " +
 	"Crossplane is kept from reconciling this until everything it composes is back. " + lifted
 

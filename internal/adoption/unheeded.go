@@ -41,5 +41,4 @@ func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 		"let it go: %s", group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }
 
-// causeUnheeded is the cause of an MR whose provider ignores the pause.
 const causeUnheeded = "its provider does not heed that it is paused"

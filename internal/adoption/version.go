@@ -7,8 +7,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AddRetired records that the API server does not serve a version of a kind, and which version it
-// serves. An object is the same in both.
+// AddRetired records an unserved version of a kind, and a served one. Objects are the same in both.
 func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	if s.retired[version] == served {
 		return
@@ -17,8 +16,7 @@ func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	s.retired[version] = served
 }
 
-// served returns the kind of r in its served version, if that is known to be another; else as r has
-// it.
+// served returns the kind of r, in its served version if that is known to be another.
 func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	gvk := r.GroupVersionKind()
 	if served, ok := s.retired[gvk]; ok {
