@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What waits for a kind that is not active waits for a person to activate it. To install the
-// provider, which is there, helps nothing.
+// An MR of an inactive kind waits for a user to activate the kind. Installing the provider, which
+// is there, does not help.
 func TestNextWaitsForActivation(t *testing.T) {
 	const mrd = "buckets.cloud.example.org"
 	const cure = "ManagedResourceDefinition " + mrd + ` is not active; activate it: add it to spec.activate of a ManagedResourceActivationPolicy, or run "kubectl patch ` +

@@ -12,13 +12,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// inHand is an object that a person releases, of which Crossplane or its provider has said that it
-// is paused.
+// inHand returns u with manual release, after its controller has reported the pause.
 func inHand(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldFor(u, Hold{ByHand: true}, xptest.SeenPaused())
 }
 
-// What is released by hand goes as far as it can, and is not let go.
+// With manual release an object gets as far as it can, and is not released.
 func TestNextByHand(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.XR("child", xptest.ControlledBy(x))
@@ -111,7 +110,7 @@ func TestNextByHand(t *testing.T) {
 	}
 }
 
-// The end of the wait for a person leaves an ordinary hold, and a quarantine needs no second one.
+// A user's consent leaves an ordinary hold, and a quarantine needs no second consent.
 func TestPutByHand(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
 	cases := map[string]struct {
@@ -165,9 +164,8 @@ func TestPutByHand(t *testing.T) {
 	}
 }
 
-// The time that an adoption may take begins when Velero first asks after it, which only signed
-// marks tell: whoever can make an object with the label of the restore would have it begin again
-// and again.
+// The time limit of an adoption starts with the first poll, from signed marks only. A user who can
+// create an object with the label of the restore must not be able to start it again.
 func TestArrived(t *testing.T) {
 	mark := func(h Hold) xptest.Option {
 		return func(u *unstructured.Unstructured) {

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// copied is u on hold as a copy of something alive.
+// copied returns u held as a copy of a live object.
 func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"}); err != nil {
@@ -21,8 +21,8 @@ func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// A copy must not start to work because all that it composes is there: both would manage the same
-// external resources.
+// A copy stays held even if all its composed resources exist: both would manage the same external
+// resources.
 func TestNextLeavesCopiesHeld(t *testing.T) {
 	x := xptest.ModernXR("x")
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(x))
@@ -93,7 +93,7 @@ func TestPutOfACopy(t *testing.T) {
 		})
 	}
 
-	// An original that is restored in place of its copy is no copy any more.
+	// An original that is restored in place of its copy is not a copy.
 	original := copied(xptest.ModernXR("x"))
 	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
 		t.Errorf("a hold of another restore says what that one says; got %+v, %v", h, err)

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// That a held XR or claim follows another Composition than in the backup is said before that acts.
+// A warning that a held XR or claim follows another Composition than in the backup comes before the
+// change takes effect.
 func TestNextOfWhatFollowsAnother(t *testing.T) {
 	x := xptest.XR("x")
 	claim := xptest.Claim("o", xptest.OfXR(x))
@@ -67,7 +68,7 @@ func TestNextOfWhatFollowsAnother(t *testing.T) {
 	}
 }
 
-// Who pins something in Git while it is held wants it pinned.
+// A user who pins an object in Git during a hold wants it pinned.
 func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
 	path := xp.Instance{Unstructured: xptest.XR("x")}.UpdatePolicyPath()
 	automatic := xptest.Policy(xp.UpdateAutomatic)

@@ -12,9 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A Composition can copy all annotations of an XR onto what it composes, and does so while the XR
-// has its mark and is reconciled already. A backup of that has the mark of the XR on its children,
-// and no key tells in another cluster whose that is.
+// A Composition can copy all annotations of an XR to its composed resources, and does so while the
+// XR is reconciled and still marked. A backup then has the XR's mark on its children, and in
+// another cluster no key shows whose mark it is.
 func TestPutTakesNoMarkOfAnother(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(xptest.MR("b")), xptest.Annotated(xp.AnnotationPaused, "false")), unpaused())
 	copiedOnto := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -55,7 +55,7 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 	}
 }
 
-// A mark that was copied keeps nobody waiting without a word.
+// An object with a copied mark does not wait without a message.
 func TestNextOfCopiedMarks(t *testing.T) {
 	child := xptest.XR("child")
 	mr := xptest.MR("b")

@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// react lets Crossplane and the provider do their work once, and reports whether anything changed.
+// react makes Crossplane and the providers reconcile some objects once. It reports whether anything
+// changed.
 func (m *model) react() bool {
 	reacted := false
 	for _, id := range m.order {
@@ -17,9 +18,9 @@ func (m *model) react() bool {
 		next := u
 		switch {
 		case m.chance(3):
-			// Its controller is busy with something else.
+			// Its controller is busy.
 		case m.deaf[id]:
-			// It does not know that there is something to do.
+			// Its controller has lost the event.
 		case xp.IsClaim(u):
 			next = m.reactToClaim(u)
 		case xp.IsComposite(u):
@@ -52,7 +53,7 @@ func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Uns
 	return m.told(claim, xptest.Reconciled())
 }
 
-// told is u with a condition, or u itself if it has it already.
+// told returns u with a condition, or u itself if it has that already.
 func (m *model) told(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
 	next := xptest.With(u, condition)
 	if m.modern {
@@ -88,7 +89,7 @@ func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructu
 	if err != nil {
 		m.failf("%v", err)
 	}
-	// A claim that is released passes its policy on; by then its XR is adopted.
+	// A released claim copies its policy to its XR, which is adopted by then.
 	_, claimed := c.ClaimRef()
 	if policy, _ := c.UpdatePolicy(); held != nil && held.Pinned && policy != xp.UpdateManual && !claimed {
 		m.failf("%s is reconciled under another revision before it is adopted", xp.String(xr))

@@ -9,7 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is deleted while it is held stays held, and says how it is kept and how it goes.
+// An object that is deleted during its hold stays held, and the message explains both ways out.
 func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())

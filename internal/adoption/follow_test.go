@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Crossplane v2 refuses a revision in mode Resources. What ran on it goes on with a converted one,
-// if nothing of it would be made anew there.
+// Crossplane v2 refuses a revision in mode Resources. Its XRs follow a converted revision, if that
+// would replace none of their composed resources.
 func TestNextFollowsAnotherRevision(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))

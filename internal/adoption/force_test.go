@@ -28,7 +28,7 @@ func TestForce(t *testing.T) {
 		reason string
 		world  *Snapshot
 		of     *unstructured.Unstructured
-		// want are the beginnings of the risks.
+		// want are prefixes of the risks.
 		want    []string
 		refused string
 	}{
@@ -136,7 +136,7 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// Whatever is lifted by force gets its own settings back exactly.
+// Lifting by force gives an object's own settings back exactly.
 func TestForceGivesBack(t *testing.T) {
 	schedule := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "c", xptest.Field("* * * * *", "spec", "schedule"))
 	for _, own := range []*unstructured.Unstructured{
@@ -159,7 +159,7 @@ func TestForceGivesBack(t *testing.T) {
 	}
 }
 
-// withoutNothing takes off what is there and empty.
+// withoutNothing removes empty fields.
 func withoutNothing(u *unstructured.Unstructured) *unstructured.Unstructured {
 	xptest.Without("metadata", "resourceVersion")(u)
 	if len(u.GetAnnotations()) == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The API server takes no more than 256 KiB of annotations, and says neither which is too long nor
-// what to do.
+// The API server allows 256 KiB of annotations. Its error names neither the longest one nor a next
+// step.
 func TestPutRefusesWhatIsTooMuch(t *testing.T) {
 	var composed []*unstructured.Unstructured
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.

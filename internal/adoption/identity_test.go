@@ -22,7 +22,7 @@ const (
 	given        = "Bucket b: it is being given its own settings back"
 )
 
-// heldFor is u on hold, changed by the options after that.
+// heldFor returns u with a hold, then changed by the options.
 func heldFor(u *unstructured.Unstructured, of Hold, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	of.Restore, of.Since = restoreName, restoredAt
@@ -41,8 +41,8 @@ func unnamed(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations")}, o...)...)
 }
 
-// An MR that could be made a second time is let go when a person has said which its external
-// resource is.
+// An MR that could create a second external resource is released when a user has set its
+// external-name.
 func TestNextForUnsafe(t *testing.T) {
 	unknown, inFlight := Hold{Identity: xp.Unknown}, Hold{Identity: xp.CreatePending}
 	recoverable := Hold{Identity: xp.Recoverable, Status: []string{"atProvider"}}
@@ -105,7 +105,7 @@ func TestNextForUnsafe(t *testing.T) {
 	})
 }
 
-// What a person is told has a next step, and never the same for all.
+// Each reason has a next step of its own.
 func TestWhyHeld(t *testing.T) {
 	for i, want := range map[xp.Identity][]string{
 		xp.CreatePending: {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
@@ -121,7 +121,7 @@ func TestWhyHeld(t *testing.T) {
 	}
 }
 
-// An XR waits for an MR that a person must name, and goes on when they have.
+// An XR waits for an MR whose external-name a user must set, and continues when they have.
 func TestNextForXRWithUnsafe(t *testing.T) {
 	x := xptest.XR("x")
 	mr := unnamed(xptest.ControlledBy(x))
@@ -152,7 +152,7 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 	})
 }
 
-// An MR that observes first is observed, and proven to be, before it changes anything.
+// With observe-first an MR must have been observed before its provider may change anything.
 func TestNextObservesFirst(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x), policies(`["Observe","Create","Update","Delete"]`))
@@ -265,8 +265,8 @@ func TestNextObservesFirst(t *testing.T) {
 	})
 }
 
-// What a hold changes on an MR comes back in one write, for every combination, however often it is
-// backed up while it is held and however far it got.
+// Lifting the hold of an MR returns all settings in one patch, for every combination, at every
+// step, and however often it is backed up during the hold.
 func TestMRsGetTheirOwnBack(t *testing.T) {
 	options := map[string][]xptest.Option{
 		"policies": {nil, policies(`["*"]`), policies(`["Observe","Create"]`), policies(`["Observe"]`)},
@@ -323,7 +323,7 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 	}
 }
 
-// What somebody else has changed while an MR was on hold is theirs.
+// Changes that another writer made to an MR during its hold stay.
 func TestGiveBackLeavesOthersChanges(t *testing.T) {
 	changed := heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`))
 	h, err := HoldOf(changed)
@@ -346,7 +346,7 @@ func TestGiveBackLeavesOthersChanges(t *testing.T) {
 	}
 }
 
-// A tenant's mark decides on the object that has it only, and never lets an MR make something.
+// A tenant's mark affects only its own object, and never lets an MR create an external resource.
 func TestForgedMarksOfMRs(t *testing.T) {
 	forged := xptest.Annotated(AnnotationHold, `{"observes":true,"managementPolicies":["*"],"paused":"false","status":["spec"],"restoreStatus":"x","identity":"named"}`)
 	h, err := Put(unnamed(forged), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown})

@@ -24,8 +24,8 @@ const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm ke
 	"what is there, with new passwords where the chart makes some; it is not in the backup; bring it back from another one, or, if the chart may be installed again, " +
 	"let this go with release --force"
 
-// reading is u on hold until the Secrets that its provider reads are there, changed by the options
-// after that.
+// reading returns u held until the Secrets that its provider reads exist, then changed by the
+// options.
 func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonInput(in), Inputs: []Input{in}}); err != nil {
@@ -35,8 +35,8 @@ func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstru
 	return xptest.With(u, o...)
 }
 
-// A provider that makes passwords makes another where the Secret with that of a database is
-// missing, and changes the password of the database that is there.
+// If the Secret with a database's password is missing, a provider that generates passwords makes
+// another one, and changes the password of the live database.
 func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	mr, local, x := xptest.MR("db"), xptest.NamespacedMR("db"), xptest.XR("x")
 	input := Input{Namespace: "infra", Name: "password"}
@@ -108,7 +108,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	})
 }
 
-// Whoever lets it go by force is told what may come of it.
+// Lifting by force names the risk of a missing input.
 func TestForceSaysWhatAProviderReads(t *testing.T) {
 	mr := reading(xptest.MR("db"), Input{Namespace: "infra", Name: "password"})
 	f := AssessForce(world(mr), xp.RefTo(mr))

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// When what these tests are about was backed up, came back, and was written by somebody.
+// Times of the backup, the restore and another writer's change.
 const (
 	saved   = "2026-01-01T09:00:00Z"
 	cameAt  = "2026-01-02T11:00:00Z"
@@ -20,7 +20,7 @@ const (
 
 func created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }
 
-// ofMonday is what the restore that asks has created.
+// ofMonday is the option of an object that the polling Restore created.
 func ofMonday() xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		xptest.Labelled(xp.LabelRestore, "monday")(u)
@@ -43,12 +43,13 @@ func managed(manager, operation, at string, paths ...[]string) xptest.Option {
 	}
 }
 
-// reconciledAt is the condition of what Crossplane has reconciled, and since when it says that.
+// reconciledAt is the Synced condition of a reconciled object, with its transition time.
 func reconciledAt(at string) xptest.Option {
 	return xptest.Field([]any{map[string]any{"type": xp.ConditionSynced, "status": "True", "reason": "ReconcileSuccess", "lastTransitionTime": at}}, "status", "conditions")
 }
 
-// asking is what an operation asks for of a Snapshot of which all was looked for.
+// asking returns the Snapshot with an Investigation that requests the given objects. Everything was
+// listed.
 func asking(w *Snapshot, asked ...*unstructured.Unstructured) *Snapshot {
 	all := func(xp.Ref) bool { return true }
 	w.Investigate(Investigation{
@@ -68,7 +69,8 @@ func asking(w *Snapshot, asked ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// lostTree is an XR that lists one MR that was made anew, where a restore has brought back another.
+// lostTree returns an XR, the restored MR that it no longer lists (back), and the MR that it lists
+// in its place (anew).
 func lostTree(o ...xptest.Option) (xr, back, anew *unstructured.Unstructured) {
 	x := xptest.XR("x")
 	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
@@ -179,8 +181,8 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	})
 }
 
-// Of several Restores at a time each judges what it has created: one does not know what the others
-// wait for.
+// Each of several Restores judges only what it has created, since it does not know the others'
+// operations.
 func TestNextLeavesToOtherRestores(t *testing.T) {
 	ofAnother := xptest.Labelled(xp.LabelRestore, "tuesday")
 	pause := []string{"metadata", "annotations", xp.AnnotationPaused}
@@ -220,8 +222,8 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 	})
 }
 
-// Whoever asks has to look for what an XR composes before it counts as adopted, but not for what
-// nobody asks for.
+// All of an XR's composed resources must be listed before it counts as adopted, but only if an
+// operation asks for it.
 func TestNextLooksForWhatIsAsked(t *testing.T) {
 	xr, back, anew := lostTree()
 	listed := map[string]bool{}
@@ -251,7 +253,7 @@ func TestNextLooksForWhatIsAsked(t *testing.T) {
 	want("What was looked for in any case is judged", false, true, xr)
 }
 
-// The claim of an XR that is held must be held as long as the XR is.
+// The claim of a held XR must be held as long as the XR is.
 func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	c := xptest.Claim("o")
 	x := xptest.XR("x", xptest.ClaimedBy(c), ofMonday())

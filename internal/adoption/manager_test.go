@@ -82,8 +82,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Whoever can write to a bucket can write anything as managedFields, and whoever can write an
-// object can write any name and field into them.
+// A user who can write to the bucket can write any managedFields, and a user who can write an
+// object can add any managers and fields.
 func FuzzManagers(f *testing.F) {
 	for _, seed := range []string{
 		`[]`, `[{}]`, `"x"`, `[7]`, `[{"manager":7}]`, `[{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsV1":"x"}]`,

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What the hold is put on again with must be what the person gets back.
+// A hold that is put on again gives the user's own settings back.
 func TestHoldAgain(t *testing.T) {
 	xr, back, _ := lostTree(xptest.Without("status"))
 	path := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
@@ -67,7 +67,7 @@ func TestHoldAgain(t *testing.T) {
 	}
 }
 
-// Somebody can take the pause of a hold off and leave its mark.
+// Another writer can remove the pause of a hold and leave its mark.
 func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 	xr, back, anew := lostTree(xptest.Without("status"))
 	unpaused := func(lists *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -102,7 +102,7 @@ func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 	})
 }
 
-// What somebody has made of the pause while an object was held is theirs.
+// Another writer's change of the pause during a hold stays.
 func TestNextKeepsAnothersPause(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	x := xptest.XR("x", xptest.ClaimedBy(claim))
@@ -135,8 +135,8 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 	}
 }
 
-// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it
-// was about to make, and must not be let go with that.
+// Crossplane may be reconciling an XR when its hold is put on again. The XR then lists what
+// Crossplane was about to create, and must not be released like that.
 func TestNextOfWhatIsHeldAgain(t *testing.T) {
 	xr, back, anew := lostTree(xptest.Without("status"))
 	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {

@@ -9,23 +9,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A fate is what an MR was when it was backed up, and what becomes of it.
+// A fate is the state of an MR in the backup, and what happens to it.
 type fate struct {
-	// hold is what it is restored with beside that for its connection secret.
+	// hold is its hold, besides the one for its connection secret.
 	hold Hold
-	// status is what it had, of which a restore brings back what it is asked for.
+	// status is its status, of which a restore restores the requested part.
 	status map[string]any
-	// cloud is what its external resource is called; "" if that is gone.
+	// cloud is the ID of its external resource; "" if that is gone.
 	cloud string
-	// fails says that its provider can't reach the cloud, as before the backup.
+	// fails means that its provider can't reach the cloud, as before the backup.
 	fails bool
-	// mended is what a person does in the end, if they do anything.
+	// mended is a user's fix in the end; nil if there is none.
 	mended xptest.Option
-	// allowed says that a person lets its provider make it.
+	// allowed means that a user lets its provider create the external resource.
 	allowed bool
 }
 
-// draw decides on the fate of an MR of an XR and returns it as its person had it.
+// draw draws the fate of an MR of an XR, and returns the MR with its user's settings.
 func (m *model) draw(mr, xr *unstructured.Unstructured) *unstructured.Unstructured {
 	f := &fate{cloud: mr.GetName(), fails: m.chance(8)}
 	m.fates[xp.RefTo(mr).ID()] = f
@@ -70,7 +70,7 @@ func (m *model) draw(mr, xr *unstructured.Unstructured) *unstructured.Unstructur
 	return mr
 }
 
-// lost reports whether nobody mends what is wrong with an MR, so that its XR can't be adopted.
+// lost reports whether nothing fixes an MR of an XR, so that the XR can't be adopted.
 func (m *model) lost(xr *unstructured.Unstructured) bool {
 	lost := m.chance(3)
 	m.stuck[xp.RefTo(xr).ID()] = m.stuck[xp.RefTo(xr).ID()] || lost
@@ -78,7 +78,7 @@ func (m *model) lost(xr *unstructured.Unstructured) bool {
 	return lost
 }
 
-// restored is an MR as a restore makes it, with the status that it was asked for.
+// restored returns an MR as the restore creates it, with the requested status.
 func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructured {
 	f := m.fates[xp.RefTo(own).ID()]
 	if !m.quarantine && !xp.Publishes(own) && !f.hold.Observes && f.hold.Identity == "" && len(f.hold.Status) == 0 {
@@ -98,8 +98,8 @@ func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructu
 	return u
 }
 
-// forget has an XR come from a backup that was made without this plugin: then what could not be
-// reconciled holds it up.
+// forget makes an XR come from a backup without this plugin: an MR that could not be reconciled
+// then blocks it.
 func (m *model) forget(xr xp.ID) {
 	for _, was := range m.was[xr] {
 		f := m.fates[xp.RefTo(was).ID()]
@@ -108,12 +108,12 @@ func (m *model) forget(xr xp.ID) {
 	delete(m.was, xr)
 }
 
-// hasLost reports whether an MR stays on hold for good, unless it is somebody else's.
+// hasLost reports whether an MR stays held for good, unless it has another controller.
 func (f *fate) hasLost() bool {
 	return f.mended == nil && (f.hold.Identity != "" || f.cloud == "")
 }
 
-// reactToMR lets a provider look at an MR once.
+// reactToMR makes a provider reconcile an MR once.
 func (m *model) reactToMR(mr *unstructured.Unstructured) *unstructured.Unstructured {
 	f := m.fates[xp.RefTo(mr).ID()]
 	next := mr.DeepCopy()
@@ -157,8 +157,8 @@ func (m *model) say(u *unstructured.Unstructured, condition, status, reason stri
 	xptest.Field(append(append(list[:at:at], said), list[min(at+1, len(list)):]...), "status", "conditions")(u)
 }
 
-// functions look at what an XR composes and at its own status, and leave out what they don't find
-// as well as it was.
+// functions read what an XR composes and its own status, and leave out resources whose conditions
+// are worse than before.
 func (m *model) functions(xr *unstructured.Unstructured) {
 	id := xp.RefTo(xr).ID()
 	for _, was := range m.was[id] {

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// settling is what a hold says when the provider was found to have found it, or with lost not to
-// find it any more.
+// settling is the option of a mark which says that the provider has found the external resource or,
+// with lost, no longer finds it.
 func settling(since time.Time, lost bool) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		h, err := HoldOf(u)
@@ -27,7 +27,7 @@ func settling(since time.Time, lost bool) xptest.Option {
 	}
 }
 
-// While an MR settles, its plan and that of its XR can be another though nothing changes.
+// While an MR settles, its Plan and its XR's can change with time alone.
 func TestSettlingEnds(t *testing.T) {
 	x := xptest.XR("x")
 	of := func(name string, began time.Time) *unstructured.Unstructured {

@@ -8,7 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Crossplane makes an XR the controller only of what is still wanted.
+// Crossplane makes an XR the controller only of what its Composition still wants.
 func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
 	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
 	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
@@ -56,7 +56,7 @@ func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
 	}
 }
 
-// Who lets such an MR go by force is told what its XR was waited for.
+// Lifting by force names the risk of an MR that its XR does not control.
 func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
 	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.PublishesTo("store", "details"))
 	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
@@ -70,7 +70,7 @@ func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		world  *Snapshot
-		// want are the beginnings of the risks.
+		// want are prefixes of the risks.
 		want []string
 	}{
 		"Listed":     {reason: "Crossplane may be about to take it off the list.", world: world(xr, ownerless), want: []string{uncontrolled}},

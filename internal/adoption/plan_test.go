@@ -11,11 +11,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An outcome is what matters of a Plan.
+// An outcome is the tested part of a Plan.
 type outcome struct {
-	// Step and Target are what is done next, and to what.
+	// Step and Target are those of its Change.
 	Step, Target string
-	// Also are what is changed besides.
+	// Also are its other changes.
 	Also           []string
 	Done, Moving   bool
 	Failed         string
@@ -72,7 +72,7 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 	}
 }
 
-// A held XR that is paused: what must be true before Crossplane may reconcile it.
+// A held, paused XR: what must be true before Crossplane may reconcile it.
 func TestNextBeforeTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -247,8 +247,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 	})
 }
 
-// A held XR that Crossplane reconciles again, under the backed-up revision: what proves the
-// adoption.
+// A held, unpaused XR, pinned to the backed-up revision: what proves its adoption.
 func TestNextAfterTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x))

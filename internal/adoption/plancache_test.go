@@ -76,7 +76,7 @@ func quarantinedXR(t *testing.T) *unstructured.Unstructured {
 	return u
 }
 
-// A Plan that is kept is the one that would be made anew, whatever has happened.
+// A cached Plan equals a new one after any change.
 func TestKeptPlansAreTheSame(t *testing.T) {
 	animals := append(xptest.Zoo(), victims()...)
 	bucket := xptest.MR("c", xptest.ControlledBy(xptest.XR("kept")))

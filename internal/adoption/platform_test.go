@@ -31,7 +31,7 @@ func functionRevision(state, endpoint string, o ...xptest.Option) *unstructured.
 	}, o...)...)
 }
 
-// observed is a Snapshot in which the platform was looked at.
+// observed returns a Snapshot in which the platform was observed.
 func observed(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world(objects...)
 	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision, xp.KindEnvironment} {
@@ -41,8 +41,7 @@ func observed(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What an older Crossplane has dropped of a revision can have a function leave out what it
-// composed.
+// An older Crossplane drops fields of a revision. A function can then leave out composed resources.
 func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -166,7 +165,7 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	runPlans(t, cases)
 }
 
-// What is composed by an XR can be an XR, of a kind that is on its way out.
+// A composed resource can be an XR of a kind that is being deleted.
 func TestNextNamesDyingKindsBelow(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.ModernXR("c", xptest.In(""))

@@ -17,7 +17,7 @@ import (
 
 const stepLetGo = "give its own settings back"
 
-// forSecret is u on hold until its connection secret is back, changed by the options after that.
+// forSecret returns u held until its connection secret is restored, then changed by the options.
 func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret}); err != nil {
@@ -33,11 +33,10 @@ const (
 	secretLeftOut = "its connection Secret infra/s is in the backup and the restore has left it out; " + anotherSecret + "bring it back: " + bringSecret
 )
 
-// bringSecret is the command that brings the Secret back which a restore has left out.
+// bringSecret is the command that restores a Secret which the restore left out.
 const bringSecret = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets" //nolint:gosec // It is none.
 
-// leftOut is u on hold until its connection secret is back, which is in the backup and which the
-// restore's filters leave out.
+// leftOut is forSecret for a Secret in the backup that the restore's filters leave out.
 func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, SecretBy: bringSecret}); err != nil {
@@ -47,7 +46,7 @@ func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// awaiting is u on hold until its connection secret is back, which is in the backup.
+// awaiting is forSecret for a Secret in the backup.
 func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true}); err != nil {
@@ -57,7 +56,7 @@ func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Un
 	return xptest.With(u, o...)
 }
 
-// unreadable is a world in which Secrets may not be read.
+// unreadable returns a Snapshot without the right to read Secrets.
 func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world(objects...)
 	w.AddUnreadable(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "forbidden")
@@ -65,8 +64,7 @@ func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What a function has made up is only in the Secret of the XR, and Crossplane makes another of what
-// it is given.
+// Only the XR's Secret has what a function generated, and Crossplane would publish another.
 func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	publishing := xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	revision, secret := xptest.Revision(xptest.RevisionName, publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
@@ -96,7 +94,7 @@ func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	})
 }
 
-// Whoever gives up such a hold is told what is lost.
+// Lifting by force names the Secret that is lost.
 func TestForceSaysWhichSecretIsLost(t *testing.T) {
 	mr, xr := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	for name, u := range map[string]*unstructured.Unstructured{"MR": leftOut(mr), "XR": leftOut(xr)} {
@@ -109,7 +107,7 @@ func TestForceSaysWhichSecretIsLost(t *testing.T) {
 	}
 }
 
-// An MR that nothing composes has a plan of its own.
+// An MR that no XR composes has its own Plan.
 func TestNextForManaged(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
@@ -194,7 +192,7 @@ func TestNextForManaged(t *testing.T) {
 	})
 }
 
-// An MR that a held XR composes is let go by the plan of the XR, which is not unpaused before.
+// The Plan of a held XR releases its MRs, and unpauses the XR after that.
 func TestNextLetsComposedGo(t *testing.T) {
 	x := xptest.XR("x")
 	publishes := xptest.PublishesTo("infra", "s")
@@ -270,8 +268,8 @@ func TestNextLetsComposedGo(t *testing.T) {
 	})
 }
 
-// What a person has set on an MR comes back, however often it is backed up while it is held, and
-// whoever lets it go.
+// A user's settings of an MR are returned, however often it is backed up during its hold, and by
+// either Plan.
 func TestLetGoGivesOwnSettingsBack(t *testing.T) {
 	x := xptest.XR("x")
 	for name, options := range map[string][]xptest.Option{
@@ -303,8 +301,7 @@ func TestLetGoGivesOwnSettingsBack(t *testing.T) {
 	}
 }
 
-// A held copy of a claim that never had an XR has no finalizer, and nothing else of a claim but its
-// mark.
+// A held copy of a claim that never had an XR has no finalizer: only its mark shows what it is.
 func TestNextKnowsACopyOfAnUnboundClaim(t *testing.T) {
 	claim := copied(xptest.Claim("o"))
 	claim.SetFinalizers(nil)

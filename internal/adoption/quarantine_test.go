@@ -15,12 +15,12 @@ import (
 const inQuarantine = reasonQuarantine + "make sure that no other cluster manages the same external resources, then run: velero-plugin-for-crossplane release " +
 	"--restore " + restoreName
 
-// away is an object in quarantine, of which Crossplane or its provider has said that it is paused.
+// away returns u in quarantine, after its controller has reported the pause.
 func away(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldFor(u, Hold{Quarantine: true}, xptest.SeenPaused())
 }
 
-// Nothing is done about what is in quarantine, nor about what belongs to it.
+// An object in quarantine and what belongs to it do not change.
 func TestNextInQuarantine(t *testing.T) {
 	x, modern := xptest.XR("x"), xptest.ModernXR("m")
 	child := xptest.XR("child", xptest.ControlledBy(x))
@@ -136,7 +136,8 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// What was in quarantine when it was backed up is not in the next restore, unless that says so.
+// An object in quarantine at its backup is not in quarantine in the next restore, unless that asks
+// for it.
 func TestPutAfterAQuarantine(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"))
 	again := held(away(own))
@@ -145,7 +146,7 @@ func TestPutAfterAQuarantine(t *testing.T) {
 	}
 }
 
-// Who lifts a hold by force ends the quarantine too, and knows the risks that there are without it.
+// Lifting by force ends the quarantine too, and names the same risks as without it.
 func TestForceInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
 	u := away(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// restored is a world in which a restore has created everything.
+// restored returns a Snapshot in which a restore has created every object.
 func restored(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world()
 	for _, u := range objects {
@@ -22,7 +22,7 @@ func restored(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What is not held any more is done when Crossplane has reconciled it with its own settings.
+// A released object is done when Crossplane has reconciled it with its own settings.
 func TestNextAfterTheRelease(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	x := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Generation(3))
@@ -221,7 +221,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Whoever has let it go on waits for Crossplane alone.
+// An object that was unpaused waits for Crossplane only.
 func TestSilenceSaysWhatHasBegun(t *testing.T) {
 	x := held(xptest.XR("x"))
 	h, err := HoldOf(x)

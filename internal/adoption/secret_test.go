@@ -16,8 +16,8 @@ const (
 	stepClaimControl = "make OrderClaim team-a/o its controller again"
 )
 
-// A connection secret that was live before the restore lost its owner when that was deleted, if the
-// garbage collector has not come to it, and Crossplane publishes in it again only if it differs.
+// A connection secret from before the restore loses its controller when that is deleted, until the
+// garbage collector deletes it. Crossplane publishes in it again only if the data differ.
 func TestNextTakesConnectionSecrets(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.PublishesTo("", "s"))
 	xr := xptest.XR("x", xptest.PublishesTo("infra", "s"))
@@ -79,8 +79,8 @@ func TestControlKeepsOtherOwners(t *testing.T) {
 	}
 }
 
-// An owner reference to the XR that does not control is not written beside one that does: the API
-// server refuses two with one UID.
+// An owner reference to the XR that does not control is replaced: the API server refuses two with
+// one UID.
 func TestControlReplacesItsOwnReference(t *testing.T) {
 	xr := xptest.XR("x")
 	s := xptest.Secret("s", xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID()}))

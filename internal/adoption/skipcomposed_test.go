@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// told is an object of which somebody was told what it waits for.
+// told returns u with a report of what it waits for.
 func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstructured.Unstructured {
 	p, err := Unverified.Explain(u, waitingPrefix+"a word", told)
 	if err != nil {
@@ -31,7 +31,8 @@ func stoppedBy(u *unstructured.Unstructured) map[string]any {
 	return n.Patch
 }
 
-// An XR that nobody says anything of is planned for by itself only if nothing can come of more.
+// An XR without a reconcile is planned for without its composed resources only if these can't
+// matter.
 func TestBrief(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	xr := held(xptest.XR("x", xptest.Refs(bucket)))
@@ -80,7 +81,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// What was told is kept when it is told why no word comes, which is told once.
+// The latest report stays when the reason for the missing reconcile is added, once.
 func TestBriefIsNamed(t *testing.T) {
 	const why = "nothing runs"
 	xr := told(held(xptest.XR("x", xptest.NeverComposed())), "1")
@@ -103,7 +104,7 @@ func TestBriefIsNamed(t *testing.T) {
 	}
 }
 
-// Who may not see XRs looks at the claim.
+// A user who can't read XRs reads the claim.
 func TestBriefTellsOfTheClaim(t *testing.T) {
 	xr := xptest.XR("x", xptest.NeverComposed())
 	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), "1")
@@ -133,7 +134,7 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 	}
 }
 
-// That its XR is being deleted is news to who looks at the claim, whatever they were told before.
+// The claim reports that its XR is being deleted, whatever was reported before.
 func TestBriefTellsTheClaimOfADeletion(t *testing.T) {
 	xr := xptest.XR("x")
 	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), stuckPrefix+"1")
@@ -154,7 +155,7 @@ func TestBriefTellsTheClaimOfADeletion(t *testing.T) {
 	}
 }
 
-// Somebody is told of what is stuck with all that it waits for, and that it was is in the mark.
+// A stuck object is reported with all that it waits for, and its mark shows that it was.
 func TestStuckIsMarked(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.NeverComposed()))
 	w := world(xr)

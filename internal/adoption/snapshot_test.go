@@ -11,10 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// noon is when tests observe a world.
+// noon is when tests observe.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// held returns u with a hold on it, changed by the options after that.
+// held returns u with a hold, then changed by the options.
 func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
@@ -24,7 +24,7 @@ func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstru
 	return xptest.With(u, o...)
 }
 
-// unpaused is a held object that Crossplane may reconcile.
+// unpaused is the option of a held object that Crossplane may reconcile.
 func unpaused() xptest.Option { return xptest.Without("metadata", "annotations", xp.AnnotationPaused) }
 
 func world(objects ...*unstructured.Unstructured) *Snapshot {
@@ -37,7 +37,7 @@ func world(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// withRestored adds objects to a Snapshot that a restore has created.
+// withRestored adds restored objects to a Snapshot.
 func withRestored(w *Snapshot, objects ...*unstructured.Unstructured) *Snapshot {
 	for _, u := range objects {
 		w.AddRestored(u)
@@ -151,8 +151,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A Snapshot that is packed has the same objects, of which it keeps itself those that Crossplane
-// brings.
+// A packed Snapshot has the same objects. It stores those of Crossplane's own kinds as they are.
 func TestPack(t *testing.T) {
 	x := held(xptest.XR("x"))
 	objects := []*unstructured.Unstructured{

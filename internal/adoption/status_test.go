@@ -18,7 +18,7 @@ const (
 	pausedNow = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False","reason":"ReconcilePaused"}]}}`
 )
 
-// An XR that is read by functions gets its status back before Crossplane reconciles it.
+// An XR whose status functions read gets it back before Crossplane reconciles it.
 func TestNextWaitsForStatus(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, x)
@@ -72,7 +72,7 @@ func TestNextWaitsForStatus(t *testing.T) {
 	})
 }
 
-// The annotation that asks Velero for the status goes with the hold.
+// The annotation that makes Velero restore the status is removed with the hold.
 func TestStatusIsAskedForAndForgotten(t *testing.T) {
 	for name, own := range map[string]*unstructured.Unstructured{
 		"None": xptest.XR("x"), "Their no": xptest.XR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
@@ -101,14 +101,14 @@ func TestStatusIsAskedForAndForgotten(t *testing.T) {
 	}
 }
 
-// An XR is unpaused when what it composes is as well as it was when it was backed up, not better.
+// An XR is unpaused when its composed resources have the conditions of the backup, no more.
 func TestNextWaitsForWellness(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, x)
 	mr := func(o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
 	}
-	// composing is a held XR whose backup knows how well what it composes was.
+	// composing returns a held XR whose backup has the conditions of its composed resources.
 	composing := func(was ...*unstructured.Unstructured) *unstructured.Unstructured {
 		xr := xptest.XR("x", xptest.Refs(was...))
 		xp.SetSavedConditions(xr, was)
@@ -179,7 +179,7 @@ func TestNextWaitsForWellness(t *testing.T) {
 	}
 }
 
-// withoutWell returns the mark of an XR as one from a backup without this plugin is.
+// withoutWell returns the mark of an XR from a backup without this plugin.
 func withoutWell(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	xr := xptest.With(u, xptest.Without("metadata", xp.FieldConditions))

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A store refuses whoever has not the UID that is on a Secret, and what is restored has another
-// than it had.
+// A secret store refuses an object whose UID is not on the Secret, and a restored object has a new
+// UID.
 func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	stored := &Stored{Namespace: "infra", Name: "s", UID: "old"}
 	left := &Stored{Namespace: "infra", Name: "s", UID: "old", By: bringSecret}

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is created can be changed ahead of that, so that nothing on it says that it was to be held.
+// A webhook can change an object at its creation, so that nothing on it shows its hold.
 func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	began := "2026-01-02T10:00:00Z"
 	x := xptest.XR("x")
@@ -98,7 +98,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	}
 }
 
-// A quarantine that was stripped off an XR is one again, whoever has looked at the XR.
+// An XR that lost its quarantine is put into it again, even if it was reconciled.
 func TestNextForXRThatCameBackWithoutItsQuarantine(t *testing.T) {
 	bucket := xptest.MR("b", ofMonday())
 	for name, o := range map[string][]xptest.Option{"Fresh": nil, "Reconciled": {reconciledAt(laterAt)}} {

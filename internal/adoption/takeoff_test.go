@@ -19,7 +19,7 @@ func TestTakeOff(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		own    *unstructured.Unstructured
-		// held makes of it what a backup has.
+		// held turns the object into its state in the backup.
 		held func(*unstructured.Unstructured) *unstructured.Unstructured
 	}{
 		"XR":       {reason: "Without settings of its own it has none then.", own: xptest.XR("x", refs, kept), held: hold},
@@ -69,7 +69,7 @@ func TestTakeOffErrors(t *testing.T) {
 	}
 }
 
-// What is no MR, or another's, is not held for its connection secret.
+// An object that is not the XR's MR is not held for its connection secret.
 func TestNextLetsOnlyItsMRsGo(t *testing.T) {
 	x, other := xptest.XR("x"), xptest.XR("other")
 	cron := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.ControlledBy(x))
@@ -104,7 +104,7 @@ func TestNextLetsOnlyItsMRsGo(t *testing.T) {
 	})
 }
 
-// What a held XR composes is part of the plan for that.
+// The Plan of a held XR includes its composed resources.
 func TestSubjectsOfAHeldXR(t *testing.T) {
 	x, free := xptest.XR("x"), xptest.XR("free")
 	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))

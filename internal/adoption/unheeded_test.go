@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A provider on an old crossplane-runtime does not know the pause, and no hold keeps it from
-// anything. Only the MR says so.
+// A provider with an old crossplane-runtime ignores the pause, and no hold works. Only the MR shows
+// it.
 func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 	const earlier, later = "2025-12-31T00:00:00Z", "2026-12-31T00:00:00Z"
 	created := xptest.Field(restoredAt, "metadata", "creationTimestamp")
@@ -26,7 +26,7 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 		reason string
 		mr     *unstructured.Unstructured
 		others []*unstructured.Unstructured
-		// failed, waits and warns are how the word on it begins, where it is said.
+		// failed, waits and warns are prefixes of the messages; "" for none.
 		failed, waits, warns string
 	}{
 		"Heeds": {reason: "It says that it is paused.", mr: awaiting(publishing, synced(xp.ReasonReconcilePaused, later)), others: []*unstructured.Unstructured{secret}},

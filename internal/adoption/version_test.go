@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Crossplane reads what an XR composes in the version of the reference, and reconciles nothing of
-// the XR if that is not served.
+// Crossplane reads a composed resource in the version of its reference, and does not reconcile the
+// XR if that is not served.
 func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
@@ -74,8 +74,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	})
 }
 
-// Crossplane runs no revision of a Composition for another version than that to which the XRD
-// refers.
+// Crossplane runs only revisions for the version to which the XRD refers.
 func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	x, c := xptest.XR("x"), xptest.Claim("c")
 	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
