@@ -22,7 +22,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
-			next = byHandText(h)
+			next = manualNext(h)
 		}
 
 		return why, next

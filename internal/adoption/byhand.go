@@ -12,18 +12,18 @@ import (
 // needs, MRs with observe-first are observed, and Secrets get their controllers. Then a user
 // releases it, and not the restore.
 const (
-	waitReady = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
-	waitBelow = "%s: this composed XR stays held until a person lets it go; run: %s"
-	// reasonLetGo is the reason of a hold that a user has agreed to release.
-	reasonLetGo = "a person has let it go, to have it adopted. If nothing works on that any more, run: "
+	waitReady      = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
+	waitComposedXR = "%s: this composed XR stays held until a person lets it go; run: %s"
+	// reasonConsent is the reason of a hold that a user has agreed to release.
+	reasonConsent = "a person has let it go, to have it adopted. If nothing works on that any more, run: "
 )
 
-// byHand returns the reason of a hold that a user lifts.
-func byHand(h *Hold, reason string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + byHandText(h)
+// manualReason returns the reason of a hold that a user lifts.
+func manualReason(h *Hold, reason string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + manualNext(h)
 }
 
-func byHandText(h *Hold) string {
+func manualNext(h *Hold) string {
 	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
@@ -47,7 +47,7 @@ func (h *Hold) awaitConsentOf(of Hold) {
 	case h.Quarantine:
 		h.Reason = reasonQuarantine + quarantineNext(h)
 	case of.ByHand:
-		h.ByHand, h.Reason = true, byHand(h, h.Reason)
+		h.ByHand, h.Reason = true, manualReason(h, h.Reason)
 	}
 }
 
@@ -55,36 +55,36 @@ func (h *Hold) awaitConsentOf(of Hold) {
 // the changes to the XR's connection secret that must come first.
 func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
-		!t.awaitPerson(xp.RefTo(u), t.hold)
+		!t.awaitUser(xp.RefTo(u), t.hold)
 }
 
-// awaitPerson waits for a user and returns true, if a user is to release what r names.
-func (t *tree) awaitPerson(r xp.Ref, h *Hold) bool {
+// awaitUser waits for a user and returns true, if a user is to release what r names.
+func (t *tree) awaitUser(r xp.Ref, h *Hold) bool {
 	if h.ByHand {
-		t.waitForPerson(waitReady, r, h)
+		t.waitForUser(waitReady, r, h)
 	}
 
 	return h.ByHand
 }
 
-func (t *tree) waitForPerson(format string, r xp.Ref, h *Hold) {
+func (t *tree) waitForUser(format string, r xp.Ref, h *Hold) {
 	t.wait(false, format, r, xp.ReleaseOf(h.Restore))
-	t.byHand++
+	t.userWaits++
 }
 
-// waitsForPersonOnly returns the Plan with Ready set to whether it waits only for a user.
-func (t *tree) waitsForPersonOnly(p Plan) Plan {
-	p.Ready = t.byHand > 0 && t.byHand == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
+// waitsForUserOnly returns the Plan with Ready set to whether it waits only for a user.
+func (t *tree) waitsForUserOnly(p Plan) Plan {
+	p.Ready = t.userWaits > 0 && t.userWaits == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
 
 	return p
 }
 
-// planByHand returns the Plan for an object that waits for nothing, or only for a user; p is the
+// planManual returns the Plan for an object that waits for nothing, or only for a user; p is the
 // Plan if it waits for nothing.
-func (s *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
+func (s *Snapshot) planManual(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
 	t := tree{snapshot: s}
-	if t.awaitPerson(xp.RefTo(u), h) {
-		return t.waitsForPersonOnly(t.plan)
+	if t.awaitUser(xp.RefTo(u), h) {
+		return t.waitsForUserOnly(t.plan)
 	}
 
 	return p

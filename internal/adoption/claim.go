@@ -9,25 +9,25 @@ import (
 )
 
 // nextForClaim plans for a claim whose XR did not exist when the claim was restored.
-func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
+func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
-		t := tree{snapshot: w}
+		t := tree{snapshot: s}
 		t.checkReleased(claim.Unstructured)
 		t.plan.Done = len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
-		return w.planUnheldClaim(claim, t.plan)
+		return s.planUnheldClaim(claim, t.plan)
 	}
 	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
 	r, ok := claim.CompositeRef()
 	if !ok {
 		u := claim.Unstructured
 
-		return w.planByHand(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
+		return s.planManual(u, h, Plan{Change: s.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
-	if t := (tree{snapshot: w}); t.awaitKnown(r) {
+	if t := (tree{snapshot: s}); t.awaitKnown(r) {
 		return t.plan
 	}
-	u := w.Get(r)
+	u := s.Get(r)
 	if claim.GetDeletionTimestamp() != nil {
 		return Plan{Failed: deletedClaim(claim.Unstructured, r)}
 	}
@@ -45,15 +45,15 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 		return Plan{Failed: fmt.Sprintf(stays+"has what makes a claim too, and nothing can be both; correct the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name)}
 	}
-	xr, p, ok := w.heldPlan(u)
+	xr, p, ok := s.heldPlan(u)
 	switch {
 	case !ok:
 		return p
 	case xr != nil && xr.Freed:
-		return w.freed(u, xr)
+		return s.freed(u, xr)
 	}
 
-	return nextForOther(w, u, xr)
+	return nextForOther(s, u, xr)
 }
 
 // releaseClaim plans the release of the XR's claim, and reports whether nothing is left to do for
@@ -68,7 +68,7 @@ func (t *tree) releaseClaim() bool {
 	}
 	claim := t.snapshot.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
-		if claim, came := t.claimOfThisRestore(); came && t.hold != nil {
+		if claim, found := t.claimOfThisRestore(); found && t.hold != nil {
 			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
 				t.wait(true, "%s: somebody has taken off its hold and which XR it has, and Crossplane is about to make another", r)
 
@@ -85,18 +85,18 @@ func (t *tree) releaseClaim() bool {
 		return false
 	}
 	if h != nil && h.Quarantine {
-		t.awaitEnd(xp.RefTo(claim), h)
+		t.awaitQuarantineEnd(xp.RefTo(claim), h)
 
 		return false
 	}
 	if h != nil {
-		t.letGoOfClaim(claim, h)
+		t.releaseHeldClaim(claim, h)
 
 		return false
 	}
 	switch {
 	case t.hold == nil:
-		t.checkFree(claim)
+		t.checkReleasedClaim(claim)
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
 		t.clearRequest(claim)
@@ -128,11 +128,11 @@ func (t *tree) unclaimed(p Plan) Plan {
 	return p
 }
 
-// checkFree is checkReleased for a claim, and removes settings that a hold has left on it.
-func (t *tree) checkFree(claim *unstructured.Unstructured) {
+// checkReleasedClaim is checkReleased for a claim, and removes settings that a hold has left on it.
+func (t *tree) checkReleasedClaim(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
 	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-		t.plan.Change = free(claim)
+		t.plan.Change = unpinAndUnpause(claim)
 	}
 }
 
@@ -157,8 +157,8 @@ func (t *tree) holdClaimAgain() {
 	}
 }
 
-// letGoOfClaim plans the release of a held claim whose XR is adopted.
-func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
+// releaseHeldClaim plans the release of a held claim whose XR is adopted.
+func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 	if h.Freed {
 		t.plan.Change = t.snapshot.key.lift(claim, h, stepFreed)
 
@@ -172,7 +172,7 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	} else {
 		t.checkReconciled(claim) // Another writer has removed the pause. That does no harm while the XR is held.
 	}
-	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitPerson(xp.RefTo(claim), h) {
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitUser(xp.RefTo(claim), h) {
 		t.plan.Change = t.snapshot.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
 		t.plan.Warning = changedFollowing(claim, h)
 	}

@@ -32,28 +32,28 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, map[string]planCase{
 		"XR": {
-			reason: "Though nothing is missing.", world: world(copied(xr), bucket, revision), ref: xp.RefTo(x),
+			reason: "Though nothing is missing.", snapshot: snapshot(copied(xr), bucket, revision), ref: xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: it is a copy"},
 		},
 		"Claim": {
-			reason: "The same for a claim, whatever its XR is.", world: world(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
+			reason: "The same for a claim, whatever its XR is.", snapshot: snapshot(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 		},
 		"Composed": {
-			reason: "An XR whose MR is held as a copy waits for nothing that could come.", world: world(held(xr, xptest.SeenPaused()), copied(mr), revision),
+			reason: "An XR whose MR is held as a copy waits for nothing that could come.", snapshot: snapshot(held(xr, xptest.SeenPaused()), copied(mr), revision),
 			ref:  xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: Bucket team-a/b: it is a copy", Total: 1},
 		},
 		"ComposedXR": {
 			reason: "The same for a nested XR.",
-			world: world(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
+			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
 				copied(xptest.ModernXR("child", xptest.ControlledBy(x))), revision),
 			ref:  xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: Order team-a/child: it is a copy", Total: 1},
 		},
 		"OtherHold": {
-			reason: "An MR that is on hold for another reason is not taken for a copy, but released.",
-			world:  world(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
+			reason:   "An MR that is on hold for another reason is not taken for a copy, but released.",
+			snapshot: snapshot(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
 			want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it is being given its own settings back"},
 			},

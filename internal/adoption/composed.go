@@ -28,7 +28,7 @@ func (t *tree) checkComposed(observed bool) {
 		case u.GetDeletionTimestamp() != nil:
 			t.wait(false, "%s: it is being deleted; see what its finalizers wait for, then restore it again", r)
 		default:
-			if !t.letGo(r, u) {
+			if !t.planComposedManaged(r, u) {
 				t.checkControlled(r, u, observed)
 			}
 		}
@@ -106,11 +106,11 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 		if !t.checkNested(r, u) {
 			return false
 		}
-	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.UnknownConditions:
+	case xp.IsManaged(u) && !xp.IsPaused(u) && t.backedUpConditions(r) == xp.UnknownConditions:
 		return t.checkSynced(r, u)
 	}
 
-	return t.checkWell(r, u)
+	return t.checkConditions(r, u)
 }
 
 func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
@@ -124,9 +124,9 @@ func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	case err != nil:
 		t.wait(true, waitAdopted, r)
 	case h.Quarantine:
-		t.awaitEnd(r, h)
+		t.awaitQuarantineEnd(r, h)
 	case h.ByHand:
-		t.waitForPerson(waitBelow, r, h)
+		t.waitForUser(waitComposedXR, r, h)
 	default:
 		t.wait(true, waitAdopted, r)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A broughtBack is a composed resource that a restore has created.
-type broughtBack struct {
+// A restoredResource is a composed resource that a restore has created.
+type restoredResource struct {
 	xp.Ref
 	place
 
@@ -27,8 +27,8 @@ type composedIndex struct {
 	at int
 	// controlled are by the UID of the observed XR that controls them. labelled are all others with
 	// a composite label, by its value.
-	controlled map[types.UID][]broughtBack
-	labelled   map[string][]broughtBack
+	controlled map[types.UID][]restoredResource
+	labelled   map[string][]restoredResource
 	// listed are the resourceRefs of all observed XRs; nil until they are needed.
 	listed map[xp.ID]bool
 }
@@ -47,7 +47,7 @@ func (s *Snapshot) composedNow() *composedIndex {
 	if s.index != nil && s.index.at == s.clock {
 		return s.index
 	}
-	x := &composedIndex{at: s.clock, controlled: map[types.UID][]broughtBack{}, labelled: map[string][]broughtBack{}}
+	x := &composedIndex{at: s.clock, controlled: map[types.UID][]restoredResource{}, labelled: map[string][]restoredResource{}}
 	xrs := map[types.UID]bool{}
 	s.each(func(f *observedObject) {
 		if f.composite {
@@ -73,7 +73,7 @@ func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructur
 	}
 	c, controlled := xp.Controller(u)
 	root := xp.Label(u, xp.LabelComposite)
-	b := broughtBack{Ref: owned(xp.RefTo(u)), place: placeOf(u)}
+	b := restoredResource{Ref: cloneRef(xp.RefTo(u)), place: placeOf(u)}
 	switch {
 	case controlled && xrs[c.UID]:
 		x.controlled[c.UID] = append(x.controlled[c.UID], b)
@@ -88,9 +88,9 @@ func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructur
 // unlisted returns the restored objects that name the XR as their owner but are not in listed, its
 // resourceRefs, in a stable order. The XR controls such an object; or no XR lists it, it has the
 // label of the XR's tree, and no controller or an earlier XR of that name.
-func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
+func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []restoredResource {
 	x := s.composedNow()
-	var found []broughtBack
+	var found []restoredResource
 	for _, b := range x.controlled[xr.GetUID()] {
 		if !listed[b.ID()] {
 			found = append(found, b)
@@ -109,7 +109,7 @@ func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBac
 			found = append(found, b)
 		}
 	}
-	slices.SortFunc(found, func(a, b broughtBack) int { return a.Compare(b.Ref) })
+	slices.SortFunc(found, func(a, b restoredResource) int { return a.Compare(b.Ref) })
 
 	return found
 }

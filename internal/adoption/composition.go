@@ -134,9 +134,9 @@ func (t *tree) remarkFollowing(u *unstructured.Unstructured) {
 	if claim, h := t.heldClaim(); claim != nil {
 		why = append(why, changedFollowing(claim, h))
 	}
-	for _, w := range why {
-		if w != "" {
-			t.plan.Remarks = append(t.plan.Remarks, w)
+	for _, warning := range why {
+		if warning != "" {
+			t.plan.Remarks = append(t.plan.Remarks, warning)
 		}
 	}
 }

@@ -66,12 +66,12 @@ func TestNextOfCopiedMarks(t *testing.T) {
 	runPlans(t, map[string]planCase{
 		"Composed": {
 			reason: "What nothing pauses is at work, whatever is written on it.", ref: xp.RefTo(x),
-			world: world(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
-			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
+			snapshot: snapshot(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
+			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
 		},
 		"Paused": {
 			reason: "What is paused is named, with what to do.", ref: xp.RefTo(x),
-			world: world(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
+			snapshot: snapshot(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
 			want: outcome{Adopted: 1, Total: 2, Waiting: []string{
 				"XOrder child: cannot use the annotation velero.crossplane.x-k8s.io/hold of XOrder child: it is that of another object: this plugin did not write " +
 					"it on this object, or somebody has changed it since; nothing is done on its word. If this plugin has put it on in another cluster, or before its key was " +

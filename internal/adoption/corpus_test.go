@@ -187,7 +187,7 @@ func TestHoldOfNewer(t *testing.T) {
 		if _, err := Put(u.DeepCopy(), Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: what it had before nobody knows; got %v", name, err)
 		}
-		p := Next(world(u), xp.RefTo(u))
+		p := Next(snapshot(u), xp.RefTo(u))
 		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
 			"format 2; this one reads up to 1; " + HowToRead + ", and run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 		if p.Patch != nil || p.Failed != want {
@@ -196,7 +196,7 @@ func TestHoldOfNewer(t *testing.T) {
 	}
 	child := xptest.XR("child", xptest.Annotated(AnnotationHold, `{"format":2}`), xptest.Annotated(xp.AnnotationPaused, "true"))
 	x := xptest.XR("x", xptest.Refs(child))
-	p := Next(world(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if said := strings.Join(p.Waiting, "; "); !strings.Contains(said, HowToRead) || p.Done {
 		t.Errorf("what composes it must wait, and say for what; got %+v", p)
 	}

@@ -19,7 +19,7 @@ func (m *model) react() bool {
 		switch {
 		case m.chance(3):
 			// Its controller is busy.
-		case m.deaf[id]:
+		case m.missed[id]:
 			// Its controller has lost the event.
 		case xp.IsClaim(u):
 			next = m.reactToClaim(u)
@@ -41,7 +41,7 @@ func (m *model) react() bool {
 // claim/syncer_ssa.go does.
 func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(claim) {
-		return m.told(claim, xptest.SeenPaused())
+		return m.withCondition(claim, xptest.SeenPaused())
 	}
 	xr := m.objects[m.root.ID()]
 	if next := copySettings(claim, xr); !reflect.DeepEqual(xr, next) {
@@ -50,11 +50,11 @@ func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Uns
 
 	m.reconciled[xp.RefTo(claim).ID()] = claim.GetGeneration()
 
-	return m.told(claim, xptest.Reconciled())
+	return m.withCondition(claim, xptest.Reconciled())
 }
 
-// told returns u with a condition, or u itself if it has that already.
-func (m *model) told(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
+// withCondition returns u with a condition, or u itself if it has that already.
+func (m *model) withCondition(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
 	next := xptest.With(u, condition)
 	if m.modern {
 		xptest.OfGeneration(u.GetGeneration())(next)
@@ -82,7 +82,7 @@ func copySettings(claim, xr *unstructured.Unstructured) *unstructured.Unstructur
 
 func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(xr) {
-		return m.told(xr, xptest.SeenPaused())
+		return m.withCondition(xr, xptest.SeenPaused())
 	}
 	c := xp.CompositeFrom(xr)
 	held, err := HoldOf(xr)
@@ -113,5 +113,5 @@ func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructu
 
 	m.reconciled[xp.RefTo(xr).ID()] = xr.GetGeneration()
 
-	return m.told(xr, xptest.Reconciled())
+	return m.withCondition(xr, xptest.Reconciled())
 }

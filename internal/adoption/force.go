@@ -26,9 +26,9 @@ type ForceAssessment struct {
 
 // AssessForce plans to lift the hold of what r names at once, whatever is missing. It finds only
 // the risks that show in the Snapshot. It changes the observed hold as Consent does.
-func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
-	w.Consent(r) // Lifting by force includes consent.
-	u := w.Get(r)
+func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
+	s.Consent(r) // Lifting by force includes consent.
+	u := s.Get(r)
 	if u == nil {
 		return ForceAssessment{Refused: r.String() + " does not exist any more"}
 	}
@@ -39,15 +39,15 @@ func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	case h == nil:
 		return ForceAssessment{}
 	}
-	f := forceAssessor{snapshot: w, u: u, hold: h}
-	if err := w.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
+	f := forceAssessor{snapshot: s, u: u, hold: h}
+	if err := s.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
 		f.risk("its annotation %s can't be relied on: %s. What follows, and the settings that come back, are what it says", AnnotationHold, err)
 	}
 	if h.Clone != "" {
 		f.risk("it is a copy of %s: if that is alive, both manage the same external resources from then on, and what one of them changes or deletes is changed or "+
 			"deleted for the other", h.Clone)
 	}
-	f.Change = w.key.lift(u, h, "hold lifted by force; its own settings are back")
+	f.Change = s.key.lift(u, h, "hold lifted by force; its own settings are back")
 	f.Settings = Settings(h)
 	switch {
 	case xp.IsSchedule(u):
@@ -76,7 +76,7 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	case h.Quarantine:
 		return quarantineNext(h)
 	case h.ByHand:
-		return byHandText(h)
+		return manualNext(h)
 	case xp.IsSchedule(u):
 		return "it starts Operations by itself; to let it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
@@ -117,8 +117,8 @@ type forceAssessor struct {
 	snapshot *Snapshot
 	u        *unstructured.Unstructured
 	hold     *Hold
-	// named are the prefixes of the waiting messages that a risk covers already.
-	named []string
+	// covered are the prefixes of the waiting messages that a risk covers already.
+	covered []string
 }
 
 func (f *forceAssessor) risk(format string, args ...any) {
@@ -126,7 +126,7 @@ func (f *forceAssessor) risk(format string, args ...any) {
 }
 
 func (f *forceAssessor) riskOf(r xp.Ref, format string, args ...any) {
-	f.named = append(f.named, r.String()+": ")
+	f.covered = append(f.covered, r.String()+": ")
 	f.risk("%s "+format, append([]any{r}, args...)...)
 }
 
@@ -147,11 +147,11 @@ func (f *forceAssessor) composite() {
 		f.composed(r, err != nil || listed[r.ID()])
 	}
 	if xrd := f.snapshot.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
-		f.named = append(f.named, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.String(f.u)+": ")
 		f.risk("its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
 	}
 	f.composition(xr)
-	f.rest()
+	f.uncovered()
 }
 
 func (f *forceAssessor) composed(r xp.Ref, listed bool) {
@@ -195,7 +195,7 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
 		return
 	}
-	f.named = append(f.named, "CompositionRevision "+xr.Revision()+": it is neither")
+	f.covered = append(f.covered, "CompositionRevision "+xr.Revision()+": it is neither")
 	newest := f.snapshot.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
@@ -222,15 +222,15 @@ func (f *forceAssessor) managed() {
 			f.risk("its provider has not found its external resource yet: if it is gone, its provider makes another")
 		}
 	case f.hold.Identity == xp.CreatePending:
-		f.named = append(f.named, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.String(f.u)+": ")
 		f.risk("it was being created when it was backed up: as soon as its annotation %s is removed its provider makes an external resource, though there may be "+
 			"one that nothing names", xp.AnnotationCreatePending)
 	default:
-		f.named = append(f.named, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.String(f.u)+": ")
 		f.risk("it has no external-name: its provider makes another external resource, unless it finds the one that it had%s by the name of this object, and then "+
 			"nothing manages that", called)
 	}
-	f.rest()
+	f.uncovered()
 }
 
 // ownerless finds the risks for an MR that is released before its XR is its controller. While it
@@ -240,7 +240,7 @@ func (f *forceAssessor) ownerless() {
 	if why == "" {
 		return
 	}
-	f.named = append(f.named, xp.String(f.u)+": ")
+	f.covered = append(f.covered, xp.String(f.u)+": ")
 	f.risk("%s", why)
 	for _, why := range []string{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
 		if why != "" {
@@ -268,10 +268,10 @@ func (f *forceAssessor) claim() {
 	}
 }
 
-// rest adds what the object still waits for and no other risk covers.
-func (f *forceAssessor) rest() {
+// uncovered adds what the object still waits for and no other risk covers.
+func (f *forceAssessor) uncovered() {
 	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
-		if !slices.ContainsFunc(f.named, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
+		if !slices.ContainsFunc(f.covered, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
 			f.risk("this is not waited for any more: %s", waiting)
 		}
 	}

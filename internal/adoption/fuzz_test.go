@@ -80,7 +80,7 @@ func FuzzNext(f *testing.F) {
 		for _, o := range append(append(xptest.Zoo(), victims()...), u) {
 			objects[xp.RefTo(o).ID()] = o
 		}
-		sayAll(t, restored(slices.Collect(maps.Values(objects))...), xp.RefTo(u))
+		renderAll(t, restored(slices.Collect(maps.Values(objects))...), xp.RefTo(u))
 		for moved, passes := true, 0; moved && passes < 4; passes++ {
 			moved = false
 			w := restored(slices.Collect(maps.Values(objects))...)
@@ -106,8 +106,8 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// sayAll calls every function that returns a message about r.
-func sayAll(t *testing.T, w *Snapshot, r xp.Ref) {
+// renderAll calls every function that returns a message about r.
+func renderAll(t *testing.T, w *Snapshot, r xp.Ref) {
 	t.Helper()
 	_ = w.Needs([]xp.Ref{r})
 	plan := Next(w, r)

@@ -78,8 +78,8 @@ type Hold struct {
 	// resource or, with Lost, no longer finds it, in RFC 3339; "" before that.
 	Settling string `json:"settling,omitempty"`
 	Lost     bool   `json:"lost,omitempty"`
-	// Secret means that the backup has the connection secret of an XR or MR. SecretBy is the command
-	// that restores it, if the restore leaves it out.
+	// Secret means that the backup has the connection secret of an XR or MR. SecretBy is the
+	// command that restores it, if the restore leaves it out.
 	Secret   bool   `json:"secret,omitempty"`
 	SecretBy string `json:"secretBy,omitempty"`
 	// Stored is the Secret that the object published with a secret store; nil if it did not.
@@ -277,7 +277,7 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 	after.Unpaused = now.UTC().Format(time.RFC3339) // The wait for Crossplane counts from here.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
 	after.LastReported = cmp.Or(after.LastReported, heldNoticeStep) // A later change of the mark alone would make Crossplane reconcile it once more.
-	after.leavePause(u)
+	after.keepPauseManagers(u)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
 		// A user has applied the manifest again, which removed the pin.
 		after.repin(u, p)
@@ -323,7 +323,7 @@ func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
 
 // Explain returns the patch that writes a reason (with the next step) and the fingerprint of what
 // was reported into the mark of u. It fails if u has no hold.
-func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[string]any, error) {
+func (k Key) Explain(u *unstructured.Unstructured, reason, reported string) (map[string]any, error) {
 	h, err := k.HoldOf(u)
 	if err != nil {
 		return nil, err
@@ -332,13 +332,13 @@ func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[str
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 
-	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, told, time.Time{})
+	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, reported, time.Time{})
 }
 
 // explain is Explain for an observed object. It sets an empty Polled to now, unless that is zero.
-func (f *observedObject) explain(reason, told string, now time.Time) (map[string]any, error) {
+func (f *observedObject) explain(reason, reported string, now time.Time) (map[string]any, error) {
 	h := *f.hold
-	h.Reason, h.LastReported = reason, told
+	h.Reason, h.LastReported = reason, reported
 	if h.Polled == "" && !now.IsZero() {
 		h.Polled = now.UTC().Format(time.RFC3339)
 	}

@@ -180,7 +180,7 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 
 // releasePatch reverts Put for every combination of user settings, however often the object is
 // backed up during its hold.
-func TestGiveBackIsTheInverseOfPut(t *testing.T) {
+func TestReleaseIsTheInverseOfPut(t *testing.T) {
 	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
 		"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim,
 	}

@@ -13,7 +13,7 @@ import (
 
 // The API server allows 256 KiB of annotations. Its error names neither the longest one nor a next
 // step.
-func TestPutRefusesWhatIsTooMuch(t *testing.T) {
+func TestPutRefusesLargeMarks(t *testing.T) {
 	var composed []*unstructured.Unstructured
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
 	for range 30_000 {

@@ -103,9 +103,9 @@ func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	set(p, xp.UpdateManual, path...)
 }
 
-// leavePause makes the hold keep the managers of the user's own pause. That pause is removed
+// keepPauseManagers makes the hold keep the managers of the user's own pause. That pause is removed
 // together with the hold's until the release.
-func (h *Hold) leavePause(u *unstructured.Unstructured) {
+func (h *Hold) keepPauseManagers(u *unstructured.Unstructured) {
 	if h.Paused != nil {
 		h.Managers = packedManagers(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
 	}
@@ -115,7 +115,7 @@ func (h *Hold) leavePause(u *unstructured.Unstructured) {
 func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
-	after.leavePause(u)
+	after.keepPauseManagers(u)
 	if mark, err := k.mark(xp.RefTo(u), &after); err == nil && len(after.Managers) > 0 {
 		annotations[AnnotationHold] = mark
 	}
@@ -210,7 +210,7 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 		entries = withSince(unpackManagers(h.Fields), entries)
 	}
 	for _, manager := range managersIn(h) {
-		entries = manageAgain(entries, manager, ours, managedPaths(u))
+		entries = returnFields(entries, manager, ours, managedPaths(u))
 	}
 	set(p, withEntries(entries), "metadata", "managedFields")
 
@@ -243,9 +243,9 @@ func ownEntry(entries []map[string]any) map[string]any {
 	return withFields(map[string]any{}, all)
 }
 
-// manageAgain returns the fields to a manager that are still as this plugin wrote them. paths are
+// returnFields returns the fields to a manager that are still as this plugin wrote them. paths are
 // the candidates, ours is this plugin's entry.
-func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [][]string) []map[string]any {
+func returnFields(entries []map[string]any, manager, ours map[string]any, paths [][]string) []map[string]any {
 	fields := map[string]any{}
 	for _, path := range paths {
 		theirs, was := managedAt(manager, path)

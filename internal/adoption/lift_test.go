@@ -105,8 +105,8 @@ func (s *server) patch(p map[string]any, manager string) {
 	s.write(xptest.Merge(s.live, p), manager)
 }
 
-// carry makes a change as live.Cluster does.
-func (s *server) carry(c Change) {
+// execute makes a change as live.Cluster does.
+func (s *server) execute(c Change) {
 	s.t.Helper()
 	configuration, ok := c.Applied()
 	if !ok {
@@ -256,14 +256,14 @@ func TestLiftLeavesNoManager(t *testing.T) {
 					t.Fatal(err)
 				}
 				if xp.IsComposite(s.live) {
-					s.carry(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
+					s.execute(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
 				}
 				took := 0
 				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
 					if h, err = HoldOf(s.live); err != nil || took > steps {
 						t.Fatalf("%s\n%d patches and still held: %v", tc.reason, took, err)
 					}
-					s.carry(Unverified.lift(s.live, h, "step"))
+					s.execute(Unverified.lift(s.live, h, "step"))
 				}
 				if diff := cmp.Diff(steps, took); diff != "" {
 					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
@@ -321,10 +321,10 @@ func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 }
 
 // A Velero that does not know the annotation for the connection secret leaves it on the object.
-func TestLiftTakesOffWhatVeleroLeaves(t *testing.T) {
+func TestLiftRemovesVeleroAnnotations(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	u := awaiting(mr, xptest.Annotated(xp.AnnotationMustRestore, "true"))
-	p := Next(world(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
+	p := Next(snapshot(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
 	if after := xptest.Merge(p.Target, p.Patch); !p.Lifts() || xp.HasAnnotation(after, xp.AnnotationMustRestore) {
 		t.Errorf("got %v", after.GetAnnotations())
 	}

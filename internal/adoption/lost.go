@@ -19,24 +19,24 @@ const lostNext = "nothing of that is deleted by itself. Have them stop, and choo
 // lifted its hold. That the XR controls all that it lists is no proof of adoption: Crossplane may
 // have replaced its resourceRefs.
 func (t *tree) planUnheld(p Plan) Plan {
-	w, u := t.snapshot, t.xr.Unstructured
-	if !w.isSuspect(u) {
+	s, u := t.snapshot, t.xr.Unstructured
+	if !s.isSuspect(u) {
 		return p
 	}
-	asked, own := w.isRequested(u), w.isOfRestore(u)
+	asked, own := s.isRequested(u), s.isOfRestore(u)
 	if !asked && !own {
 		return p // The Restore that created it judges it.
 	}
-	lost, anew, known := w.replaced(t.xr, false)
+	lost, replacements, known := s.replaced(t.xr, false)
 	switch {
-	case asked && w.lacksItsHold(u, lost):
-		if c, ok := w.holdMissing(u, w.investigation.Restore); ok {
+	case asked && s.lacksItsHold(u, lost):
+		if c, ok := s.holdMissing(u, s.investigation.Restore); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
 	case len(lost) > 0 && known:
 		return lostPlan(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more "+
 			"what was "+
-			"restored: %s; %s", someOf(anew), someOf(lost), lostNext)
+			"restored: %s; %s", someOf(replacements), someOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // No operation asks for it: it ended, or the XR was never held. So it is worth no list.
 
@@ -64,7 +64,7 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 	if !t.hold.Again {
 		return Plan{}, false
 	}
-	back, anew, known := t.snapshot.replaced(t.xr, true)
+	back, replacements, known := t.snapshot.replaced(t.xr, true)
 	if len(back) == 0 || !known {
 		return Plan{}, false
 	}
@@ -72,7 +72,7 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs "+
 		"what was restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it "+
 		"exists, and run: %s",
-		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
+		xp.String(t.xr.Unstructured), someOf(back), someOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
 // lostPlan returns the Plan for an object that lost something after its hold was removed. The
@@ -84,7 +84,7 @@ func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
 // replaced returns the restored composed resources that an XR no longer lists (lost), and what it
 // lists in their place (anew): objects that are younger than the XR and not restored and, with
 // missing, objects that do not exist yet. known is false if more must be listed first to be sure.
-func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
+func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, replacements []xp.Ref, known bool) {
 	s.addReadOfAll()
 	refs, err := xr.ResourceRefs()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 		listed[r.ID()], kinds[r.GroupVersionKind().GroupKind()] = true, true
 		known = known && s.isListed(r)
 	}
-	candidates := slices.DeleteFunc(s.unlisted(xr, listed), func(b broughtBack) bool { return !kinds[b.GroupKind] })
+	candidates := slices.DeleteFunc(s.unlisted(xr, listed), func(b restoredResource) bool { return !kinds[b.GroupKind] })
 	if len(candidates) == 0 {
 		return nil, nil, known
 	}
@@ -113,12 +113,12 @@ func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 			}
 		}
 		if took {
-			anew = append(anew, r)
+			replacements = append(replacements, r)
 		}
 	}
 	slices.SortFunc(lost, xp.Ref.Compare)
 
-	return lost, anew, known
+	return lost, replacements, known
 }
 
 // replacementAt returns the place of r, if r is a replacement in the XR's resourceRefs; with
@@ -149,7 +149,7 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 // interfered returns the Plan for a held XR if another writer removed its hold for a while, the
 // hold of its claim, or the pause. ok is false if none did, or it did no harm.
 func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if p, ok = t.overtaken(); ok {
+	if p, ok = t.planTakenOver(); ok {
 		return p, ok
 	}
 	if p, ok = t.lostBefore(); ok {
@@ -165,8 +165,8 @@ func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
 // lostClaim returns the Plan for a held XR whose restored claim lost its hold and its reference to
 // the XR (as when it was replaced), was reconciled, and has another XR now; else lost is false.
 func (t *tree) lostClaim() (p Plan, lost bool) {
-	claim, came := t.claimOfThisRestore()
-	if !came {
+	claim, found := t.claimOfThisRestore()
+	if !found {
 		return Plan{}, false
 	}
 	r, named := xp.ClaimFrom(claim).CompositeRef()
@@ -221,7 +221,7 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	default:
 		// Crossplane copies the claim's settings to its held XR, and composes nothing. The XR's
 		// Plan handles both.
-		if isOurPause(u) {
+		if isHoldPause(u) {
 			t := tree{snapshot: s}
 			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
 
@@ -238,8 +238,8 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 }
 
 // isReplacement reports whether u was not restored, and is no older than the object than.
-func isReplacement(w *Snapshot, than, u *unstructured.Unstructured) bool {
-	return !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
+func isReplacement(s *Snapshot, than, u *unstructured.Unstructured) bool {
+	return !s.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
 }
 
 // planUnheldManaged returns the Plan for an MR that is not held, as planUnheld for an XR. Only
@@ -248,7 +248,7 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	if !s.isSuspect(u) || !s.isRequested(u) {
 		return Plan{Done: true}
 	}
-	if p, ok := createdAnew(u); ok {
+	if p, ok := createdAgain(u); ok {
 		return p
 	}
 	if p, ok := s.heldAgain(u); ok {
@@ -261,9 +261,9 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	return Plan{Done: true}
 }
 
-// createdAnew returns the Plan for an MR whose provider has created another external resource since
-// the restore. ok is false if it has not.
-func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
+// createdAgain returns the Plan for an MR whose provider has created another external resource
+// since the restore. ok is false if it has not.
+func createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	when, ok := createdHere(u)
 	if !ok {
 		return Plan{}, false
@@ -280,7 +280,7 @@ func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := at(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
+		if when := parseTime(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
 			return when, true
 		}
 	}
@@ -306,10 +306,10 @@ func NeedsManagers(u *unstructured.Unstructured) bool {
 
 // Losses returns the notices for unmarked objects that lost something after another writer removed
 // their holds, in a stable order. They have no mark to show it.
-func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
+func Losses(s *Snapshot, plans map[xp.ID]Plan) []Notice {
 	var notices []Notice
 	for id, p := range plans {
-		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
+		if u := s.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
 			target := xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 			notices = append(notices, Notice{Target: target, Event: EventStopped, Message: p.Failed, Warning: true})
 		}

@@ -14,7 +14,7 @@ import (
 const (
 	waitPublished = "it was held until its connection secret was back"
 	waitPublish   = "it is held until its connection secret is back"
-	waitLetGo     = "it is being given its own settings back"
+	waitReleased  = "it is being given its own settings back"
 )
 
 const causeNoPolicies = "its kind has no managementPolicies"
@@ -27,10 +27,10 @@ type managedStep struct {
 	// cause is why without a provider's message; "" if why has none.
 	cause  string
 	moving bool
-	// later is when the step continues though nothing has changed; zero if it does not.
-	later time.Time
-	// silent means that it waits for a reconcile that may never happen without a request.
-	silent bool
+	// nextAt is when the step continues though nothing has changed; zero if it does not.
+	nextAt time.Time
+	// pending means that it waits for a reconcile that may never happen without a request.
+	pending bool
 	// ready means that it waits only for a user.
 	ready bool
 	// failed means that it can't be released.
@@ -38,24 +38,24 @@ type managedStep struct {
 }
 
 // nextForManaged plans for an MR that no held XR composes.
-func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
+func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
-		return w.planUnheldManaged(u)
+		return s.planUnheldManaged(u)
 	}
 	if u.GetDeletionTimestamp() != nil && !h.Freed {
 		return Plan{Failed: deletedManaged(u)}
 	}
-	e := managedStepOf(w, u, h)
+	e := managedStepOf(s, u, h)
 	if e.failed {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
 	}
 	if e.ready {
-		return w.planByHand(u, h, Plan{})
+		return s.planManual(u, h, Plan{})
 	}
 	if e.Patch == nil {
-		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, NextAt: e.later}
-		if e.silent {
-			plan.Pending = []PendingReconcile{w.pendingReconcile(u, w.lastSeen(u), plan.Waiting[0])}
+		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, NextAt: e.nextAt}
+		if e.pending {
+			plan.Pending = []PendingReconcile{s.pendingReconcile(u, s.lastSeen(u), plan.Waiting[0])}
 		}
 
 		return plan
@@ -64,8 +64,9 @@ func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	return Plan{Change: e.Change, Moving: true}
 }
 
-// letGo plans the next step of the hold of a composed MR, and reports whether it has planned for u.
-func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
+// planComposedManaged plans the next step of the hold of a composed MR, and reports whether it has
+// planned for u.
+func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool {
 	h, err := t.snapshot.holdOf(u)
 	if err == nil && h == nil {
 		return t.holdBelow(r, u)
@@ -74,7 +75,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return false
 	}
 	if h.Quarantine {
-		t.awaitEnd(r, h)
+		t.awaitQuarantineEnd(r, h)
 
 		return true
 	}
@@ -96,7 +97,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return true
 	}
 	if e.ready {
-		return t.awaitPerson(r, h)
+		return t.awaitUser(r, h)
 	}
 	t.awaitManaged(r, u, e)
 
@@ -104,14 +105,14 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 }
 
 func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedStep) {
-	if e.silent {
+	if e.pending {
 		t.awaitReconcile(u, "%s: %s", r, e.why)
 	} else {
 		t.wait(e.moving, "%s: %s", r, e.why)
 	}
 	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
-	if t.plan.NextAt.IsZero() || !e.later.IsZero() && e.later.Before(t.plan.NextAt) {
-		t.plan.NextAt = e.later
+	if t.plan.NextAt.IsZero() || !e.nextAt.IsZero() && e.nextAt.Before(t.plan.NextAt) {
+		t.plan.NextAt = e.nextAt
 	}
 }
 
@@ -119,15 +120,15 @@ func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedSte
 // its controller, if the hold has an Owner -> its external resource is known -> its connection
 // secret exists, and the Secrets that its provider reads -> observed, with observe-first ->
 // released.
-func managedStepOf(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
-		return managedStep{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
+		return managedStep{Change: s.key.lift(u, h, stepFreed), why: waitReleased, moving: true}
 	}
-	by, ok := unheededBy(u, h)
+	by, ok := pauseIgnoredBy(u, h)
 	if ok && (by.created || h.Identity != "" || h.Observes) {
-		return managedStep{why: by.why, cause: causeUnheeded, failed: by.created}
+		return managedStep{why: by.why, cause: causePauseIgnored, failed: by.created}
 	}
-	e := heldManagedStep(w, u, h)
+	e := heldManagedStep(s, u, h)
 	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark is removed now or later.
 		e.Warning = by.why
 	}
@@ -136,8 +137,8 @@ func managedStepOf(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 }
 
 // heldManagedStep is managedStepOf for an MR that its provider has not reconciled meanwhile.
-func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
-	if e := w.ownerlessStep(u, h); e.why != "" {
+func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+	if e := s.ownerlessStep(u, h); e.why != "" {
 		return e
 	}
 	if !isSettled(u, h) {
@@ -145,32 +146,32 @@ func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 
 		return managedStep{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
 	}
-	if s := w.looseSecret(u); s != nil && h.Secret {
+	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
 		// A provider takes control of a Secret without a controller only if it publishes other
 		// data.
-		return managedStep{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
+		return managedStep{Change: takeControl(u, secret), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
-	if c, ok := w.takeStored(u, h); ok {
+	if c, ok := s.takeStored(u, h); ok {
 		return managedStep{Change: c, why: "its connection secret came back with the UID that it had before, and is being made its own again", moving: true}
 	}
-	if why := cmp.Or(w.missingSecret(u, h), w.missingStored(u, h)); why != "" {
+	if why := cmp.Or(s.missingSecret(u, h), s.missingStored(u, h)); why != "" {
 		return managedStep{why: why, cause: causeSecret}
 	}
-	if why := w.missingInput(u, h); why != "" {
+	if why := s.missingInput(u, h); why != "" {
 		return managedStep{why: why, cause: causeInput}
 	}
-	if e := w.whilePaused(u, h); e.why != "" {
-		return w.notReconciled(u, e)
+	if e := s.whilePaused(u, h); e.why != "" {
+		return s.notReconciled(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
-		return w.notReconciled(u, observingStep(w, u, h))
+		return s.notReconciled(u, observingStep(s, u, h))
 	}
 	if h.ByHand {
 		return managedStep{ready: true}
 	}
-	step, why := w.lastStep(u, h)
+	step, why := s.lastStep(u, h)
 
-	return managedStep{Change: w.key.lift(u, h, step), why: why, moving: true}
+	return managedStep{Change: s.key.lift(u, h, step), why: why, moving: true}
 }
 
 // notReconciled returns the step with the reason that the provider does not reconcile the MR, if
@@ -200,7 +201,7 @@ func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why st
 	case only && s.secretless:
 		return back, waitPublish
 	default:
-		return back, waitLetGo
+		return back, waitReleased
 	}
 }
 
@@ -223,7 +224,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	// The provider's report counts only after it has seen the pause: a status can be from the
 	// backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
-		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
+		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, pending: true}
 		// The provider may have seen the pause before Velero restored the status. It does not
 		// reconcile because of a change of the status or of a creation annotation
 		// (crossplane-runtime, resource.DesiredStateChanged). That is so for hundreds of some
@@ -231,7 +232,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 		if len(h.Status) > 0 && h.Polled == "" {
 			after := *h
 			after.Polled = s.now.UTC().Format(time.RFC3339)
-			e.Change = s.rewriteMark(u, &after, stepSay)
+			e.Change = s.rewriteMark(u, &after, stepReportPaused)
 		}
 
 		return e

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestOwn(t *testing.T) {
+func TestManageHold(t *testing.T) {
 	const (
 		kubectl = `{"manager":"kubectl-client-side-apply","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{}}}}}`
 		earlier = `{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:anything":{}}}}`

@@ -195,7 +195,7 @@ func TestNextOfItsOwnXR(t *testing.T) {
 		"OfAClaim":  {held(onlyClaim), both("a", "c")},
 		"Held":      {held(both("a", "a"))},
 	} {
-		w := withRestored(world(), objects...)
+		w := withRestored(snapshot(), objects...)
 		for _, r := range append(w.Subjects(), refs(objects...)...) {
 			p := Next(w, r)
 			if p.Patch != nil || len(p.Also) > 0 || p.Failed == "" || !strings.Contains(p.Failed, r.Name) {
@@ -208,7 +208,7 @@ func TestNextOfItsOwnXR(t *testing.T) {
 // A panic about one object fails the Plan of that object only.
 func TestPanicsAreContained(t *testing.T) {
 	x := held(xptest.XR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"reason\":\"`+waitingPrefix+`something\"}"}}}`))
-	w := world(x)
+	w := snapshot(x)
 	w.SkipComposed(func() bool { panic("a defect") })
 	p := Next(w, xp.RefTo(x))
 	if !strings.Contains(p.Failed, "XOrder x") || !strings.Contains(p.Failed, "a defect") {
@@ -234,7 +234,7 @@ func TestPutRefusesTooManyKinds(t *testing.T) {
 }
 
 // A user who can write an object can write a mark.
-func TestMarkOfNobody(t *testing.T) {
+func TestMarkWithBadValues(t *testing.T) {
 	for restore, possible := range map[string]bool{
 		"velero/nightly": true, "velero/nightly-2026.01": true, "": true, "nightly": false, "velero/": false, "/nightly": false, "velero/a/b": false, "velero/-rf": false,
 		"velero/--all": false, "velero/$(touch pwned)": false, "velero/a\nb": false, "velero/\x1b]0;pwned\x07": false, "../velero/nightly": false, "velero/\u202ea": false,

@@ -48,7 +48,7 @@ func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 
 // missingHold returns the hold to put on again; nil if none is possible.
 func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
-	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
+	if restore == "" || xp.IsPaused(u) && !isHoldPause(u) {
 		return nil // An object that its user has paused stays as it is.
 	}
 	own := u.DeepCopy()
@@ -59,7 +59,7 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 			return nil
 		}
 	}
-	if isOurPause(own) {
+	if isHoldPause(own) {
 		annotations := own.GetAnnotations()
 		delete(annotations, xp.AnnotationPaused)
 		own.SetAnnotations(annotations)
@@ -96,7 +96,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	}
 	who := removedBy(u)
 	if isReconciledHere(u) {
-		lost, anew, known := t.snapshot.replaced(t.xr, false)
+		lost, replacements, known := t.snapshot.replaced(t.xr, false)
 		if len(lost) == 0 || !known {
 			return Plan{}, false
 		}
@@ -105,7 +105,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 
 		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been "+
 			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
-			someOf(anew), someOf(lost), lostNext)}, true
+			someOf(replacements), someOf(lost), lostNext)}, true
 	}
 	h := *t.hold
 	if h.Again = true; h.ownPause() {
@@ -156,8 +156,8 @@ func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]
 	return managersOf(managersBesides(u), [][]string{path}), ours
 }
 
-// isOurPause reports whether a hold paused u, according to its managedFields.
-func isOurPause(u *unstructured.Unstructured) bool {
+// isHoldPause reports whether a hold paused u, according to its managedFields.
+func isHoldPause(u *unstructured.Unstructured) bool {
 	if !xp.IsPaused(u) {
 		return false
 	}
@@ -169,7 +169,7 @@ func isOurPause(u *unstructured.Unstructured) bool {
 // unpin plans to give back the composition update policy of an object that is not held and still
 // pinned. It does nothing during a hold's pause: else nothing would show whose pause that is.
 func unpin(u *unstructured.Unstructured) Change {
-	if isOurPause(u) {
+	if isHoldPause(u) {
 		return Change{}
 	}
 
@@ -194,10 +194,10 @@ func returnPolicy(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// free is unpin, and also removes the pause of a hold.
-func free(u *unstructured.Unstructured) Change {
+// unpinAndUnpause is unpin, and also removes the pause of a hold.
+func unpinAndUnpause(u *unstructured.Unstructured) Change {
 	c := returnPolicy(u)
-	if !isOurPause(u) {
+	if !isHoldPause(u) {
 		return c
 	}
 	c.Target, c.Step = u, "nothing holds it any more; give its own settings back"
@@ -245,7 +245,7 @@ func LeftoverSetting(u *unstructured.Unstructured) string {
 	if xp.HasAnnotation(u, AnnotationHold) {
 		return ""
 	}
-	if isOurPause(u) {
+	if isHoldPause(u) {
 		return xp.AnnotationPaused
 	}
 	if _, pinned := pinOf(u); pinned {
@@ -286,7 +286,7 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 			continue
 		}
 		stamp, _ := m["time"].(string)
-		written := at(stamp)
+		written := parseTime(stamp)
 		if ok && !written.After(last) {
 			continue
 		}
@@ -301,7 +301,7 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 // in this cluster. Entries of the backup are older.
 func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	stamp, _ := entry["time"].(string)
-	written := at(stamp)
+	written := parseTime(stamp)
 
 	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
 }

@@ -51,13 +51,13 @@ func (m *model) checkRelease(xr *unstructured.Unstructured) {
 	}
 }
 
-// judge checks the end: each object that can be adopted has its user's settings. The others are
+// checkEnd checks the end: each object that can be adopted has its user's settings. The others are
 // still held, with all XRs above them.
-func (m *model) judge() {
+func (m *model) checkEnd() {
 	above := map[xp.ID]bool{}
 	for _, r := range m.xrs { // Children come first.
 		refs, _ := xp.CompositeFrom(m.own[r.ID()]).ResourceRefs()
-		above[r.ID()] = m.stuck[r.ID()] || m.untold[r.ID()] && !xp.IsPaused(m.own[r.ID()])
+		above[r.ID()] = m.stuck[r.ID()] || m.unsaved[r.ID()] && !xp.IsPaused(m.own[r.ID()])
 		for _, child := range refs {
 			// An XR that its user had paused needs its children only to exist.
 			above[r.ID()] = above[r.ID()] || above[child.ID()] && !xp.IsPaused(m.own[r.ID()])
@@ -92,11 +92,11 @@ func (m *model) judge() {
 	}
 }
 
-// judgeManaged checks the MRs at the end: each is released with its user's settings, whether its XR
-// is adopted or not, unless its external resource is unknown.
-func (m *model) judgeManaged() {
+// checkManagedEnd checks the MRs at the end: each is released with its user's settings, whether its
+// XR is adopted or not, unless its external resource is unknown.
+func (m *model) checkManagedEnd() {
 	for id, own := range m.managed {
-		if h, _ := HoldOf(m.objects[id]); m.fates[id].hasLost() {
+		if h, _ := HoldOf(m.objects[id]); m.scenarios[id].hasLost() {
 			if h == nil {
 				m.failf("%s is let go, and nobody has said what it is", xp.String(own))
 			}

@@ -37,7 +37,7 @@ func (m *model) release() {
 func (m *model) checkQuarantine() {
 	for range 3 {
 		m.react()
-		if m.step() || m.ask() {
+		if m.step() || m.requestReconciles() {
 			m.failf("something moves in quarantine")
 
 			return
@@ -54,13 +54,13 @@ func (m *model) checkQuarantine() {
 // be say so.
 func (m *model) checkByHand() {
 	m.run()
-	w := m.world()
+	w := m.snapshot()
 	for id, own := range m.own {
 		u := m.objects[id]
 		if h, err := HoldOf(u); err != nil || h == nil || !h.ByHand || !xp.IsPaused(u) {
 			m.failf("%s was let go", xp.String(u))
 		}
-		if !xp.IsComposite(own) || m.stuck[id] || m.untold[id] && !xp.IsPaused(own) {
+		if !xp.IsComposite(own) || m.stuck[id] || m.unsaved[id] && !xp.IsPaused(own) {
 			continue
 		}
 		if p := Next(w, xp.RefTo(u)); !p.Ready {

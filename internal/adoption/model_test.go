@@ -30,8 +30,8 @@ func TestRandomTreesAreAdopted(t *testing.T) {
 		m.release()
 		m.run()
 		if m.fault == "" {
-			m.judge()
-			m.judgeManaged()
+			m.checkEnd()
+			m.checkManagedEnd()
 		}
 		if m.fault != "" {
 			t.Errorf("seed %d: %s", seed, m.fault)
@@ -58,23 +58,23 @@ type model struct {
 	stuck map[xp.ID]bool
 	// reconciled has the latest generation of each XR and claim that Crossplane has reconciled.
 	reconciled map[xp.ID]int64
-	// deaf are the XRs and claims of which Crossplane has lost an event.
-	deaf map[xp.ID]bool
-	// fates has the fate of each MR, was the MRs of each XR in the backup, addressed the XRs with a
-	// status that functions wrote.
-	fates     map[xp.ID]*fate
+	// missed are the XRs and claims of which Crossplane has lost an event.
+	missed map[xp.ID]bool
+	// scenarios has the scenario of each MR, was the MRs of each XR in the backup, addressed the
+	// XRs with a status that functions wrote.
+	scenarios map[xp.ID]*scenario
 	was       map[xp.ID][]*unstructured.Unstructured
 	addressed map[xp.ID]bool
 	// quarantine means that all is restored into quarantine.
 	quarantine bool
 	// byHand means that a user releases all of it.
 	byHand bool
-	// untold are the XRs whose backup does not show that a composed resource failed to reconcile.
-	untold map[xp.ID]bool
-	// behind are events that happen one after the other, such as the observe of an MR.
-	behind []func()
-	// looks is the number of polls, each of which takes a while.
-	looks int
+	// unsaved are the XRs whose backup does not show that a composed resource failed to reconcile.
+	unsaved map[xp.ID]bool
+	// pending are events that happen one after the other, such as the observe of an MR.
+	pending []func()
+	// polls is the number of polls, each of which takes a while.
+	polls int
 	fault string
 }
 
@@ -82,7 +82,7 @@ func newModel(seed uint64) *model {
 	m := &model{
 		random: rand.New(rand.NewPCG(seed, seed)), objects: map[xp.ID]*unstructured.Unstructured{}, //nolint:gosec // It must be the same every time.
 		own: map[xp.ID]*unstructured.Unstructured{}, managed: map[xp.ID]*unstructured.Unstructured{}, stuck: map[xp.ID]bool{}, reconciled: map[xp.ID]int64{},
-		deaf: map[xp.ID]bool{}, fates: map[xp.ID]*fate{}, was: map[xp.ID][]*unstructured.Unstructured{}, addressed: map[xp.ID]bool{}, untold: map[xp.ID]bool{},
+		missed: map[xp.ID]bool{}, scenarios: map[xp.ID]*scenario{}, was: map[xp.ID][]*unstructured.Unstructured{}, addressed: map[xp.ID]bool{}, unsaved: map[xp.ID]bool{},
 	}
 	m.modern, m.quarantine = m.chance(2), m.chance(3)
 	m.byHand = m.chance(3)
@@ -171,11 +171,11 @@ func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *u
 			m.stuck[xp.RefTo(xr).ID()] = true // It was not restored.
 		case m.chance(60): //nolint:gocritic // It is another draw.
 			m.stuck[xp.RefTo(xr).ID()] = true
-			m.bring(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
+			m.restoreManaged(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
 		case m.chance(4):
-			m.behind = append(m.behind, func() { m.bring(mr) }) // A second restore creates it.
+			m.pending = append(m.pending, func() { m.restoreManaged(mr) }) // A second restore creates it.
 		default:
-			m.bring(mr)
+			m.restoreManaged(mr)
 		}
 	}
 	for n := range m.random.IntN(3) {
@@ -216,8 +216,8 @@ func (m *model) settingsOfMR() []xptest.Option {
 	return o
 }
 
-// bring restores an MR, which is held if it publishes.
-func (m *model) bring(own *unstructured.Unstructured) {
+// restoreManaged restores an MR, which is held if it publishes.
+func (m *model) restoreManaged(own *unstructured.Unstructured) {
 	m.managed[xp.RefTo(own).ID()] = own
 	m.put(m.restored(own))
 }
@@ -245,7 +245,7 @@ func (m *model) hold(own *unstructured.Unstructured) {
 	}
 	u.SetGeneration(1)
 	m.put(u)
-	m.deaf[xp.RefTo(u).ID()] = m.chance(10)
+	m.missed[xp.RefTo(u).ID()] = m.chance(10)
 }
 
 // run polls and lets Crossplane react until nothing moves any more.
@@ -256,19 +256,19 @@ func (m *model) run() {
 	for still := 0; still < rounds && m.fault == ""; {
 		stepped, reacted := m.step(), m.react()
 		still++
-		if stepped || reacted || still > rounds/2 && m.ask() {
+		if stepped || reacted || still > rounds/2 && m.requestReconciles() {
 			still = 0
 		}
-		if len(m.behind) > 0 && still > 0 {
-			m.behind[0]()
-			m.behind, still = m.behind[1:], 0
+		if len(m.pending) > 0 && still > 0 {
+			m.pending[0]()
+			m.pending, still = m.pending[1:], 0
 		}
 	}
 }
 
 // step makes one change for each held XR, as live.Adopter does.
 func (m *model) step() bool {
-	w := m.world()
+	w := m.snapshot()
 	subjects := append(w.Subjects(), m.root)
 	// The Plan of an MR's XR releases it, or its own.
 	m.random.Shuffle(len(subjects), func(i, j int) { subjects[i], subjects[j] = subjects[j], subjects[i] })
@@ -292,10 +292,10 @@ func (m *model) step() bool {
 	return stepped
 }
 
-func (m *model) world() *Snapshot {
-	w := world()
-	m.looks++
-	w.SetTime(noon.Add(time.Duration(m.looks) * settleTime / 2))
+func (m *model) snapshot() *Snapshot {
+	w := snapshot()
+	m.polls++
+	w.SetTime(noon.Add(time.Duration(m.polls) * settleTime / 2))
 	if m.chance(2) {
 		w.Pack() // The result must be the same.
 	}
@@ -306,18 +306,18 @@ func (m *model) world() *Snapshot {
 	return w
 }
 
-// ask requests a reconcile of pending objects, as live.Adopter does, and reports whether there were
-// any. It can be interrupted before it clears a request.
-func (m *model) ask() bool {
-	w := m.world()
+// requestReconciles requests a reconcile of pending objects, as live.Adopter does, and reports
+// whether there were any. It can be interrupted before it clears a request.
+func (m *model) requestReconciles() bool {
+	w := m.snapshot()
 	heard := false
 	for _, r := range append(w.Subjects(), m.root) {
 		for _, s := range Next(w, r).Pending {
 			id := s.ID()
-			if !m.deaf[id] {
+			if !m.missed[id] {
 				continue
 			}
-			m.deaf[id], heard = false, true
+			m.missed[id], heard = false, true
 			m.change(xptest.Merge(m.objects[id], RequestReconcile(m.objects[id], noon)))
 			if patch, left := ClearReconcileRequest(m.objects[id]); left && !m.chance(4) {
 				m.change(xptest.Merge(m.objects[id], patch))
@@ -341,6 +341,6 @@ func (m *model) change(u *unstructured.Unstructured) {
 		return
 	}
 	if xp.IsPaused(before) && !xp.IsPaused(u) || u.GetGeneration() != before.GetGeneration() {
-		m.deaf[id] = m.chance(4)
+		m.missed[id] = m.chance(4)
 	}
 }

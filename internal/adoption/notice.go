@@ -48,17 +48,17 @@ const stopped = "stopped"
 
 // HeldNotices returns the first notices of the held objects that refs name, and of their claims, in
 // a stable order. It leaves out objects that have had a report.
-func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
-	meant := map[xp.ID]bool{}
+func HeldNotices(s *Snapshot, refs []xp.Ref) []Notice {
+	requested := map[xp.ID]bool{}
 	for _, r := range refs {
-		meant[r.ID()] = true
+		requested[r.ID()] = true
 	}
 	var notices []Notice
-	for _, f := range w.held() {
+	for _, f := range s.held() {
 		if f.hold.LastReported != "" {
 			continue
 		}
-		if bound := w.isBound(f); meant[f.ID()] || bound && meant[f.bound.ID()] {
+		if bound := s.isBound(f); requested[f.ID()] || bound && requested[f.bound.ID()] {
 			notices = append(notices, Notice{Target: f.identity(), Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", f.hold.Restore, f.hold.Reason)})
 		}
 	}
@@ -67,22 +67,22 @@ func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
 }
 
 // Changes returns the notices of held objects that wait for another cause than at their last
-// report, in a stable order. passing are the objects that have not waited long. They need no Event,
+// report, in a stable order. recent are the objects that have not waited long. They need no Event,
 // only a mark that the start of the hold was reported.
-func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice {
+func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice {
 	var notices []Notice
-	for _, f := range w.held() {
+	for _, f := range s.held() {
 		id := f.ID()
 		plan, ok := plans[id]
-		if !ok && w.isBound(f) {
+		if !ok && s.isBound(f) {
 			id = f.bound.ID()
 			plan, ok = plans[id]
 		}
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := f.notice(plan, passing[id], w.now); ok {
-			notices = append(notices, w.applied(f, n))
+		if n, ok := f.notice(plan, recent[id], s.now); ok {
+			notices = append(notices, s.applied(f, n))
 		}
 	}
 
@@ -90,31 +90,31 @@ func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice
 }
 
 // notice returns the notice for a held object; ok is false if there is nothing new to report.
-func (f *observedObject) notice(plan Plan, passing bool, now time.Time) (n Notice, ok bool) {
+func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice, ok bool) {
 	h := f.hold
-	if plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.LastReported != "" {
+	if plan.Failed == "" && len(plan.Waiting) == 0 || recent && h.LastReported != "" {
 		return Notice{}, false
 	}
-	if passing {
+	if recent {
 		return f.laterNotice(now)
 	}
 	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
-	told := plan.Fingerprint()
+	reported := plan.Fingerprint()
 	reason := n.Message
 	switch {
 	case plan.Failed != "":
 		n.Event, n.Message, n.Warning = EventStopped, plan.Failed, true
 		reason = plan.Failed
 	case slices.Contains(plan.Causes, CauseStuck):
-		n.Event, n.Warning, told = EventStuck, true, stuckPrefix+told
+		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
-	if h.LastReported == told || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
+	if h.LastReported == reported || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
 		return Notice{}, false
 	}
 	if h.Clone != "" {
 		reason = h.Reason // The Plan failed with this reason.
 	}
-	p, err := f.explain(reason, told, now)
+	p, err := f.explain(reason, reported, now)
 	n.Patch = p
 
 	return n, err == nil

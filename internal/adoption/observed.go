@@ -23,12 +23,12 @@ type observedObject struct {
 	mark    uint64
 	// key signs its mark.
 	key Key
-	// composite means that it is an XR, marked that it is an MR with a mark, publishes that it is an
-	// MR that publishes connection details.
+	// composite means that it is an XR, marked that it is an MR with a mark, publishes that it is
+	// an MR that publishes connection details.
 	composite, claim, marked, publishes bool
-	// heard means that its controller has reported on its current generation: that it is paused, or
-	// that it was reconciled.
-	paused, deleting, heard bool
+	// reported means that its controller has reported on its current generation: that it is paused,
+	// or that it was reconciled.
+	paused, deleting, reported bool
 	// hold and err are the result of HoldOf.
 	hold *Hold
 	err  error
@@ -56,9 +56,9 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 		f.controller = c.UID
 	}
 	if f.paused {
-		f.heard = isSeenPaused(u)
+		f.reported = isSeenPaused(u)
 	} else {
-		_, f.heard = reconciled(u)
+		_, f.reported = reconciled(u)
 	}
 	f.secret, _ = xp.SecretRef(u)
 	if c := xp.CompositeFrom(u); f.composite {
@@ -71,7 +71,7 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 		f.bound, _ = xp.ClaimFrom(u).CompositeRef()
 	}
 	for _, r := range []*xp.Ref{&f.Ref, &f.secret, &f.bound, &f.revision} {
-		*r = owned(*r)
+		*r = cloneRef(*r)
 	}
 	f.uid, f.controller = types.UID(strings.Clone(string(f.uid))), types.UID(strings.Clone(string(f.controller)))
 	f.version = strings.Clone(f.version)
@@ -106,14 +106,14 @@ func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 // it would stay paused for ever.
 func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	f := newObservedObject(u, s.key)
-	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isOurPause(u) {
+	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isHoldPause(u) {
 		f.hold = s.missingHold(u, s.investigation.Restore)
 	}
 
 	return f
 }
 
-// observed returns what is known of an object; nil if it is missing or isOnlyLookedAt.
+// observed returns what is known of an object; nil if it is missing or isOnlyRead.
 func (s *Snapshot) observed(id xp.ID) *observedObject {
 	if s.packer != nil {
 		return s.observedObjects[id]
@@ -141,7 +141,7 @@ func (s *Snapshot) each(do func(f *observedObject)) {
 
 // holdOf is Key.HoldOf for an observed object. It reads each mark once.
 func (s *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
-	if s.packer != nil && isOnlyLookedAt(u) {
+	if s.packer != nil && isOnlyRead(u) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	f := s.observedOf(u)

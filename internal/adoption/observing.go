@@ -18,16 +18,16 @@ const settleTime = 5 * time.Second
 const waitSettled = "its provider has found its external resource, and looks once more"
 
 const (
-	stepFound = "its provider has found it; have it look once more"
-	stepSay   = "its status is back; have its provider say once more that it is paused"
-	stepLost  = "its provider does not find it any more; have it look once more"
+	stepFound        = "its provider has found it; have it look once more"
+	stepReportPaused = "its status is back; have its provider say once more that it is paused"
+	stepUnfound      = "its provider does not find it any more; have it look once more"
 )
 
 // observingStep returns the next step of an MR that only observes.
-func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+func observingStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
-			Change: Change{Target: u, Patch: w.key.observePatch(u, h), Step: "let its provider observe it"},
+			Change: Change{Target: u, Patch: s.key.observePatch(u, h), Step: "let its provider observe it"},
 			why:    "its provider has not observed it yet", moving: true,
 		}
 	}
@@ -36,16 +36,16 @@ func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 	case !ok:
 		return managedStep{why: "its provider has not observed it yet", moving: true}
 	case c.Status != "True":
-		return w.unfoundStep(u, h, c)
+		return s.unfoundStep(u, h, c)
 	}
-	if e := w.untilSettled(u, h); e.why != "" {
+	if e := s.untilSettled(u, h); e.why != "" {
 		return e
 	}
 	if h.ByHand {
 		return managedStep{ready: true}
 	}
 
-	return managedStep{Change: w.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitLetGo, moving: true}
+	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitReleased, moving: true}
 }
 
 // unfoundStep returns the step of an MR whose provider does not find its external resource. It
@@ -61,7 +61,7 @@ func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 		cause: "its provider can't observe it",
 	}
 	if h.Settling != "" && !h.Lost {
-		e.Change = s.lookAgain(u, h, true, stepLost)
+		e.Change = s.lookAgain(u, h, true, stepUnfound)
 	}
 
 	return e
@@ -72,10 +72,10 @@ func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 // means settled. The transition time of a condition is no help: upjet's asynchronous kinds write it
 // with each observe.
 func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
-	settled := at(h.Settling).Add(settleTime)
+	settled := parseTime(h.Settling).Add(settleTime)
 	switch {
 	case h.Settling != "" && s.now.Before(settled):
-		return managedStep{why: waitSettled, moving: true, later: settled}
+		return managedStep{why: waitSettled, moving: true, nextAt: settled}
 	case h.Settling == "" || h.Lost:
 		return managedStep{Change: s.lookAgain(u, h, false, stepFound), why: waitSettled, moving: true}
 	default:

@@ -35,7 +35,7 @@ func TestSettlingEnds(t *testing.T) {
 	}
 	first, second := of("b", noon.Add(-2*time.Second)), of("c", noon.Add(-time.Second))
 	xr := held(xptest.XR("x", xptest.Refs(second, first)), xptest.SeenPaused())
-	w := world(xr, first, second, xptest.Revision(xptest.RevisionName, x))
+	w := snapshot(xr, first, second, xptest.Revision(xptest.RevisionName, x))
 	for _, of := range []*unstructured.Unstructured{xr, first} {
 		if got, want := Next(w, xp.RefTo(of)).NextAt, noon.Add(3*time.Second); !got.Equal(want) {
 			t.Errorf("What is the first to be settled counts: the plan of %s can be another at %s, not %s", xp.String(of), got, want)

@@ -103,8 +103,8 @@ type Plan struct {
 // resources exist, are controlled by it and observed -> unpaused, still pinned -> reconciled, with
 // the same references, all of them controlled -> its claim released -> its own settings back. A
 // panic becomes a failed Plan, so that one object can't stop the others.
-func Next(w *Snapshot, r xp.Ref) (p Plan) {
-	done := w.begin(r)
+func Next(s *Snapshot, r xp.Ref) (p Plan) {
+	done := s.begin(r)
 	defer func() {
 		done()
 		if cause := recover(); cause != nil {
@@ -113,12 +113,12 @@ func Next(w *Snapshot, r xp.Ref) (p Plan) {
 		}
 	}()
 
-	return next(w, r)
+	return next(s, r)
 }
 
-func next(w *Snapshot, r xp.Ref) Plan {
-	u := w.Get(r)
-	if t := (tree{snapshot: w}); u == nil && t.awaitKnown(r) {
+func next(s *Snapshot, r xp.Ref) Plan {
+	u := s.Get(r)
+	if t := (tree{snapshot: s}); u == nil && t.awaitKnown(r) {
 		return t.plan
 	}
 	if u == nil {
@@ -128,16 +128,16 @@ func next(w *Snapshot, r xp.Ref) Plan {
 		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has "+
 			"written it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
 	}
-	h, p, ok := w.heldPlan(u)
+	h, p, ok := s.heldPlan(u)
 	switch {
 	case !ok:
 		return p
 	case h != nil && h.Freed:
-		return w.freed(u, h)
+		return s.freed(u, h)
 	case xp.IsClaim(u):
-		return nextForClaim(w, xp.ClaimFrom(u), h)
+		return nextForClaim(s, xp.ClaimFrom(u), h)
 	default:
-		return nextForOther(w, u, h)
+		return nextForOther(s, u, h)
 	}
 }
 
@@ -162,7 +162,7 @@ func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 	case h != nil && h.Clone != "":
 		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}, false
 	case h != nil && h.Quarantine:
-		return nil, s.keptIn(u, h), false
+		return nil, s.quarantinePlan(u, h), false
 	default:
 		return h, Plan{}, true
 	}
@@ -179,23 +179,23 @@ func releaseByForce(u *unstructured.Unstructured) xp.Command {
 }
 
 // nextForOther plans for an XR, an MR or an object that was never reconciled, but not for a claim.
-func nextForOther(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
+func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if xp.IsManaged(u) && !xp.IsComposite(u) {
-		return nextForManaged(w, u, h)
+		return nextForManaged(s, u, h)
 	}
 	if h != nil && !xp.IsComposite(u) {
 		// Nothing shows that it is Crossplane's, since it was never reconciled before the backup.
 		// So it has nothing to lose.
-		return w.planByHand(u, h, Plan{
-			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
+		return s.planManual(u, h, Plan{
+			Change: s.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
-	t := tree{snapshot: w, xr: xp.CompositeFrom(u), hold: h}
+	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
-		return t.unclaimed(t.waitsForPersonOnly(t.unheld()))
+		return t.unclaimed(t.waitsForUserOnly(t.unheld()))
 	}
 
-	return t.waitsForPersonOnly(t.held(u))
+	return t.waitsForUserOnly(t.held(u))
 }
 
 // A tree is an XR, its hold and its Plan while that is made.
@@ -208,8 +208,8 @@ type tree struct {
 	savedConditions map[xp.ID]xp.TrueConditions
 	// without are the references that are no longer waited for.
 	without []string
-	// byHand is how many of the Waiting are for a user.
-	byHand int
+	// userWaits is how many of the Waiting are for a user.
+	userWaits int
 }
 
 func (t *tree) wait(moving bool, format string, args ...any) {

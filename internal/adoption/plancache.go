@@ -10,8 +10,8 @@ type planCache struct {
 	changed    map[xp.ID]int
 	// bases are the inputs of the latest Plan for each object.
 	bases map[xp.ID]planInputs
-	// reading means that a Plan is being made. reads are the objects that it has looked up, existing
-	// or not.
+	// reading means that a Plan is being made. reads are the objects that it has looked up,
+	// existing or not.
 	reading bool
 	reads   []xp.ID
 }

@@ -167,13 +167,13 @@ func (t *tree) checkDefinitions() {
 			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), conditionText(c))
 		}
 	}
-	told := map[schema.GroupKind]bool{own: true}
+	checked := map[schema.GroupKind]bool{own: true}
 	for _, r := range t.hold.Refs {
 		gk := r.GroupVersionKind().GroupKind()
-		if told[gk] {
+		if checked[gk] {
 			continue
 		}
-		told[gk] = true
+		checked[gk] = true
 		if xrd := t.snapshot.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
 			t.wait(false, "%s, which it composes: %s", gk, xp.XRDTerminating(xrd))
 		}

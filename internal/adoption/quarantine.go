@@ -24,8 +24,8 @@ func quarantined(h *Hold) Plan {
 	return Plan{Total: len(h.Refs), Quarantine: h.Reason}
 }
 
-// awaitEnd waits until a user ends the quarantine of an object that belongs to an XR.
-func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
+// awaitQuarantineEnd waits until a user ends the quarantine of an object that belongs to an XR.
+func (t *tree) awaitQuarantineEnd(r xp.Ref, h *Hold) {
 	t.wait(false, "%s: it is in quarantine; %s", r, quarantineNext(h))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
@@ -40,7 +40,7 @@ func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	case h.Quarantine:
 		h.Reason = reasonEnded + xp.ReleaseCommand(xp.RefTo(u)).String()
 	case h.ByHand:
-		h.Reason = reasonLetGo + xp.ReleaseCommand(xp.RefTo(u)).String()
+		h.Reason = reasonConsent + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
 		return "", false
 	}

@@ -46,7 +46,7 @@ func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Tim
 // lastSeen returns the latest time of Snapshot.lastSeen, or the unpausing of the XR.
 func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 	if t.hold != nil {
-		return t.snapshot.lastSeen(u, at(t.hold.Unpaused))
+		return t.snapshot.lastSeen(u, parseTime(t.hold.Unpaused))
 	}
 
 	return t.snapshot.lastSeen(u)
@@ -57,7 +57,7 @@ func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
 	if h, err := s.holdOf(u); err == nil && h != nil {
-		times = append(times, at(h.Since))
+		times = append(times, parseTime(h.Since))
 	}
 	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {
 		times = append(times, c.Since)
@@ -72,7 +72,7 @@ func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) ti
 	return last
 }
 
-func at(stamp string) time.Time {
+func parseTime(stamp string) time.Time {
 	parsed, _ := time.Parse(time.RFC3339, stamp)
 
 	return parsed

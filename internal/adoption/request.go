@@ -14,9 +14,9 @@ import (
 // read that annotation of a claim. It does not copy this one, like AnnotationHold.
 const annotationRequested = "velero.crossplane.x-k8s.io/reconcile-requested-at"
 
-// requester is between the time of a request and the user's own value. Requests are removed at
+// requestMarker is between the time of a request and the user's own value. Requests are removed at
 // once; this shows one that a killed process has left.
-const requester = " velero-plugin-for-crossplane:"
+const requestMarker = " velero-plugin-for-crossplane:"
 
 // RequestReconcile returns the patch that requests a reconcile of u. It keeps a user's own request.
 func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]any {
@@ -25,7 +25,7 @@ func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]an
 	}
 	own, _ := ownRequest(u.GetAnnotations())
 
-	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requester + own})
+	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requestMarker + own})
 }
 
 // ClearReconcileRequest returns the patch that gives u the user's own request back; ok is false if
@@ -75,7 +75,7 @@ func dropRequest(annotations map[string]string) {
 // ownRequest returns the user's own request, and whether a request of this plugin replaces it.
 func ownRequest(annotations map[string]string) (own string, ours bool) {
 	value := annotations[xp.AnnotationReconcileRequested]
-	if _, after, ours := strings.Cut(value, requester); ours {
+	if _, after, ours := strings.Cut(value, requestMarker); ours {
 		return after, true
 	}
 

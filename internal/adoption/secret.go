@@ -14,7 +14,7 @@ import (
 // (crossplane internal/controller/apiextensions/composite/api.go, PublishConnection), and a claim
 // can't read a Secret that its XR does not control. An older Secret can need it, too.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
-	s := t.snapshot.looseSecret(u)
+	s := t.snapshot.uncontrolledSecret(u)
 	if s == nil {
 		return false
 	}
@@ -65,8 +65,8 @@ func (t *tree) checkSecret(u *unstructured.Unstructured) {
 	}
 }
 
-// looseSecret returns the connection secret of u if it has no controller; else nil.
-func (s *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
+// uncontrolledSecret returns the connection secret of u if it has no controller; else nil.
+func (s *Snapshot) uncontrolledSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	r, ok := xp.SecretRef(u)
 	if !ok {
 		return nil

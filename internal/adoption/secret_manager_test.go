@@ -7,7 +7,7 @@ import (
 )
 
 // The publisher of a Secret made itself the owner, and must manage that again.
-func TestTakeControlIsWrittenAsWhoPublishes(t *testing.T) {
+func TestTakeControlKeepsThePublisher(t *testing.T) {
 	claim := xptest.Claim("o", xptest.UID("claim"))
 	cases := map[string]struct {
 		reason, entries, want string

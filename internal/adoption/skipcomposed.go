@@ -18,23 +18,23 @@ const (
 
 // SkipComposed makes the Snapshot plan for some XRs without their composed resources: those whose
 // waiting has been reported after a full Plan, and on which Crossplane has not reported since.
-// Composed resources, of which there may be tens of thousands, can't help them. silent is called if
+// Composed resources, of which there may be tens of thousands, can't help them. isDown is called if
 // there is such an XR; it reports whether no Crossplane is known to run.
-func (s *Snapshot) SkipComposed(silent func() bool) {
+func (s *Snapshot) SkipComposed(isDown func() bool) {
 	s.invalidateAll()
-	s.silent = silent
+	s.crossplaneDown = isDown
 }
 
 // skipsComposed reports whether the XR f is planned for without its composed resources.
 func (s *Snapshot) skipsComposed(f *observedObject) bool {
-	if s.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
+	if s.crossplaneDown == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
 		return false
 	}
 	if f.hold.Clone != "" || f.hold.Quarantine || f.hold.ownPause() || f.deleting {
 		return false
 	}
 
-	return !f.heard && s.silent()
+	return !f.reported && s.crossplaneDown()
 }
 
 // unreportedClaim returns the claim of an XR that is planned for without its composed resources,
@@ -56,11 +56,11 @@ func (t *tree) planWithoutComposed(u *unstructured.Unstructured) Plan {
 		t.checkReconciled(u)
 	}
 	t.plan.WithoutComposed = true
-	told, word := strings.TrimPrefix(t.hold.Reason, waitingPrefix), t.plan.Waiting[0]
-	if !strings.Contains(told, word) {
-		told += "; " + word
+	report, pending := strings.TrimPrefix(t.hold.Reason, waitingPrefix), t.plan.Waiting[0]
+	if !strings.Contains(report, pending) {
+		report += "; " + pending
 	}
-	t.plan.Waiting[0] = told
+	t.plan.Waiting[0] = report
 
 	return t.plan
 }

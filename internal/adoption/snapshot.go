@@ -36,8 +36,8 @@ type Snapshot struct {
 	platform platform
 	// inactive is the function of Definitions; nil if there is none.
 	inactive func(schema.GroupKind) string
-	// silent is the function of SkipComposed; nil if there is none.
-	silent func() bool
+	// crossplaneDown is the function of SkipComposed; nil if there is none.
+	crossplaneDown func() bool
 	// observedObjects caches what was read of objects. With a packer it has all that are not only
 	// read.
 	observedObjects map[xp.ID]*observedObject
@@ -65,7 +65,7 @@ func (s *Snapshot) Pack() { s.packer, s.packed = pack.New(), map[xp.ID]pack.Obje
 
 // Add records that an object exists, in its current state.
 func (s *Snapshot) Add(u *unstructured.Unstructured) {
-	id := owned(xp.RefTo(u)).ID()
+	id := cloneRef(xp.RefTo(u)).ID()
 	_, again := s.packed[id]
 	s.remove(id)
 	s.keep(id, u, again)
@@ -80,7 +80,7 @@ func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 
 		return
 	}
-	if !isOnlyLookedAt(u) {
+	if !isOnlyRead(u) {
 		s.observedObjects[id] = s.addObserved(u)
 	}
 	if xp.IsCrossplaneGroup(id.Group) {
@@ -94,15 +94,15 @@ func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	}
 }
 
-// isOnlyLookedAt reports whether an object is only read as part of other Plans: it has no Plan of
+// isOnlyRead reports whether an object is only read as part of other Plans: it has no Plan of
 // its own, and no search over all objects finds it.
-func isOnlyLookedAt(u *unstructured.Unstructured) bool {
+func isOnlyRead(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
 		!xp.HasAnnotation(u, AnnotationHold)
 }
 
 // Remove records that an object does not exist any more.
-func (s *Snapshot) Remove(u *unstructured.Unstructured) { s.remove(owned(xp.RefTo(u)).ID()) }
+func (s *Snapshot) Remove(u *unstructured.Unstructured) { s.remove(cloneRef(xp.RefTo(u)).ID()) }
 
 func (s *Snapshot) remove(id xp.ID) {
 	before := s.get(id)
@@ -117,9 +117,9 @@ func (s *Snapshot) remove(id xp.ID) {
 	s.platform.remove(before)
 }
 
-// owned returns a copy of a Ref that shares no memory with a packed object. Thousands of Refs have
-// most texts in common.
-func owned(r xp.Ref) xp.Ref {
+// cloneRef returns a copy of a Ref that shares no memory with a packed object. Thousands of Refs
+// have most texts in common.
+func cloneRef(r xp.Ref) xp.Ref {
 	return xp.Ref{
 		APIVersion: unique.Make(r.APIVersion).Value(), Kind: unique.Make(r.Kind).Value(), Namespace: unique.Make(r.Namespace).Value(), Name: strings.Clone(r.Name),
 	}
@@ -162,10 +162,10 @@ func (s *Snapshot) RestoredAt() time.Time {
 		if f.hold == nil {
 			return
 		}
-		if at := at(f.hold.Since); at.After(since) {
+		if at := parseTime(f.hold.Since); at.After(since) {
 			since = at
 		}
-		if at := at(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
+		if at := parseTime(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
 			polled = at
 		}
 		trees = trees || f.composite || f.claim

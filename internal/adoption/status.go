@@ -31,8 +31,8 @@ func isSeenPaused(u *unstructured.Unstructured) bool {
 	return ok && c.Reason == xp.ReasonReconcilePaused && isCurrent(u, c)
 }
 
-// wellness returns the conditions that a composed resource had in the backup.
-func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
+// backedUpConditions returns the conditions that a composed resource had in the backup.
+func (t *tree) backedUpConditions(r xp.Ref) xp.TrueConditions {
 	if t.savedConditions == nil {
 		t.savedConditions = map[xp.ID]xp.TrueConditions{}
 		for i, w := range t.hold.ComposedConditions[:min(len(t.hold.ComposedConditions), len(t.hold.Refs))] {
@@ -46,11 +46,11 @@ func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
 	return xp.UnknownConditions
 }
 
-// checkWell reports whether a composed resource has the conditions of the backup: a function that
-// finds fewer can leave out other resources. It ignores Usages, which compose nothing and do not
-// affect what is composed.
-func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
-	lacks := t.wellness(r).Missing(u)
+// checkConditions reports whether a composed resource has the conditions of the backup: a function
+// that finds fewer can leave out other resources. It ignores Usages, which compose nothing and do
+// not affect what is composed.
+func (t *tree) checkConditions(r xp.Ref, u *unstructured.Unstructured) bool {
+	lacks := t.backedUpConditions(r).Missing(u)
 	if !xp.IsManaged(u) && !xp.IsComposite(u) {
 		lacks = slices.DeleteFunc(lacks, func(condition string) bool { return condition != xp.ConditionReady })
 	}

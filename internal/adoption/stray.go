@@ -16,7 +16,7 @@ const managerVelero = "velero-server"
 // older than u.
 func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	written, _ := entry["time"].(string)
-	since := !at(written).Before(u.GetCreationTimestamp().Time)
+	since := !parseTime(written).Before(u.GetCreationTimestamp().Time)
 
 	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
 }
@@ -100,7 +100,7 @@ func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]
 	entries = slices.DeleteFunc(entries, isOurs)
 	for _, m := range entriesOf(before) {
 		if !isOurs(m) {
-			entries = manageAgain(entries, m, ours, paths)
+			entries = returnFields(entries, m, ours, paths)
 		}
 	}
 

@@ -44,7 +44,7 @@ func TestReturnManagers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.carry(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
+				s.execute(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
 			},
 		},
 	}

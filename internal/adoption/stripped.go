@@ -34,7 +34,7 @@ func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 	if xp.IsManaged(u) {
-		if p, ok = createdAnew(u); ok {
+		if p, ok = createdAgain(u); ok {
 			return p, ok
 		}
 	}
@@ -64,9 +64,9 @@ func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// keptIn returns the Plan for an object in quarantine. Its only changes put the hold on again on
-// what belongs to it and was created without its hold.
-func (s *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
+// quarantinePlan returns the Plan for an object in quarantine. Its only changes put the hold on
+// again on what belongs to it and was created without its hold.
+func (s *Snapshot) quarantinePlan(u *unstructured.Unstructured, h *Hold) Plan {
 	if !xp.IsComposite(u) {
 		return quarantined(h)
 	}

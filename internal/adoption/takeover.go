@@ -93,7 +93,7 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 	paths := xp.InheritedPaths(item)
 	for _, m := range entriesOf(item) {
 		if status, _ := m["subresource"].(string); status == "" && !isOwn(m) {
-			entries = manageAgain(entries, m, ours, paths)
+			entries = returnFields(entries, m, ours, paths)
 		}
 	}
 
@@ -129,9 +129,9 @@ func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	})
 }
 
-// overtaken returns the Plan for an XR that was taken over while Crossplane may still write, or has
-// written, new resourceRefs. ok is false if the XR lists all of Refs and will go on doing so.
-func (t *tree) overtaken() (p Plan, ok bool) {
+// planTakenOver returns the Plan for an XR that was taken over while Crossplane may still write, or
+// has written, new resourceRefs. ok is false if the XR lists all of Refs and will go on doing so.
+func (t *tree) planTakenOver() (p Plan, ok bool) {
 	u := t.xr.Unstructured
 	switch {
 	case !t.hold.isBeingTakenOver(u):
