@@ -28,8 +28,8 @@ func pauseIgnoredBy(u *unstructured.Unstructured, h *Hold) (by ignoredPause, ok 
 	group := u.GroupVersionKind().Group
 	if when, created := createdHere(u); created && !when.Before(parseTime(h.Since)) {
 		return ignoredPause{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the "+
-			"provider does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade the provider, "+
-			"then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+			"provider does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade "+
+			"the provider, then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 	}
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	if !ok || c.Reason == xp.ReasonReconcilePaused || c.Since.Before(parseTime(h.Since)) || c.Since.Before(u.GetCreationTimestamp().Time) {
