@@ -12,7 +12,7 @@ const operationApply = "Apply"
 
 // Applied returns the configuration which this plugin can apply server-side, with force, in place
 // of the merge patch, with the same result. A field that only this plugin manages and no longer
-// applies is removed, or gets the API server's default, and then nobody manages it. A merge patch
+// applies is removed, or gets the API server's default, and then has no manager. A merge patch
 // would make this plugin the manager of what it gives back.
 //
 // ok is false if the change must be a patch: the hold was not applied server-side, or another

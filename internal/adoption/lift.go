@@ -21,7 +21,7 @@ const maxManagers = 2 << 10
 // three ways:
 //
 // A setting that one manager had, with an Update, is written under that manager's name. A setting
-// that nobody manages, since it is the API server's default, returns when this plugin no longer
+// that has no manager, since it is the API server's default, returns when this plugin no longer
 // applies its own. Either takes one request.
 //
 // Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes

@@ -82,7 +82,7 @@ func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
 }
 
 // replaced returns the restored composed resources that an XR no longer lists (lost), and what it
-// lists in their place (anew): objects that are younger than the XR and not restored and, with
+// lists in their place: objects that are younger than the XR and not restored and, with
 // missing, objects that do not exist yet. known is false if more must be listed first to be sure.
 func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, replacements []xp.Ref, known bool) {
 	s.addReadOfAll()

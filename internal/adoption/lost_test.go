@@ -70,7 +70,7 @@ func investigated(w *Snapshot, asked ...*unstructured.Unstructured) *Snapshot {
 }
 
 // lostTree returns an XR, the restored MR that it no longer lists (back), and the MR that it lists
-// in its place (anew).
+// in its place (replacement).
 func lostTree(o ...xptest.Option) (xr, back, replacement *unstructured.Unstructured) {
 	x := xptest.XR("x")
 	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")

@@ -25,7 +25,7 @@ type Change struct {
 	Step string
 	// Manager is the field manager of the patch; "" stands for FieldManager.
 	Manager string
-	// Defaults are the fields of the patch that nobody managed and that return to the API server's
+	// Defaults are the fields of the patch without a manager that return to the API server's
 	// default.
 	Defaults [][]string
 	// Warning is the text of an Event when the change is made; "" for none.
