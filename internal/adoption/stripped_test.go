@@ -14,7 +14,7 @@ import (
 )
 
 // A webhook can change an object at its creation, so that nothing on it shows its hold.
-func TestNextOfStripped(t *testing.T) {
+func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	began := "2026-01-02T10:00:00Z"
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), ofRestore())
