@@ -10,20 +10,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inactiveAfter is for how long the provider of an MR may say nothing until it is worth a request
-// to find out whether its kind is active.
+// inactiveAfter is how long the provider of an MR may be silent before a request is spent to find
+// out whether the MR's kind is active.
 const inactiveAfter = 30 * time.Second
 
-// causeInactive is the cause of what waits for its kind to be activated.
 const causeInactive = "its kind is not active"
 
-// Definitions has the Snapshot ask which kinds of MRs are not active, where something waits that is
-// of one. The function returns the name of the ManagedResourceDefinition of a kind, "" if it is
-// active, there is none, or that can't be found out. It must return the same each time.
+// Definitions sets the function that finds out which kinds of MRs are not active. The Snapshot
+// calls it only if an MR of the kind waits. The function returns the name of the
+// ManagedResourceDefinition of a kind; "" if the kind is active, has no definition, or the
+// definition can't be read. It must return the same each time.
 func (s *Snapshot) Definitions(inactive func(schema.GroupKind) string) { s.inactive = inactive }
 
-// inactiveFor returns the name of the ManagedResourceDefinition of a kind that is not active, and
-// "" of any other.
+// inactiveFor returns the name of the ManagedResourceDefinition of an inactive kind; else "".
 func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
 	if s.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
@@ -32,9 +31,9 @@ func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
 	return s.inactive(gk)
 }
 
-// whyNotReconciled says why the provider of an MR says nothing, if that is because its kind is not
-// active: from Crossplane v2.4 on a provider of which no kind is does not run, and before that it
-// does nothing about this one.
+// whyNotReconciled returns why the provider of an MR does not reconcile it, if the reason is that
+// the MR's kind is not active; else "". From Crossplane v2.4 on a provider does not run if none of
+// its kinds is active. Before that it runs and ignores this kind.
 func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) string {
 	if !IsProviders(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
 		return ""

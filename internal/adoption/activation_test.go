@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What waits for a kind that is not active waits for a person to activate it. To install the
-// provider, which is there, helps nothing.
+// An MR of an inactive kind waits for a user to activate the kind. Installing the provider, which
+// is there, does not help.
 func TestNextWaitsForActivation(t *testing.T) {
 	const mrd = "buckets.cloud.example.org"
 	const cure = "ManagedResourceDefinition " + mrd + ` is not active; activate it: add it to spec.activate of a ManagedResourceActivationPolicy, or run "kubectl patch ` +
@@ -27,7 +27,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 	}
 	paused := held(xptest.XR("x", xptest.Refs(bucket())), xptest.SeenPaused())
 	on := func(served bool, mrs ...*unstructured.Unstructured) *Snapshot {
-		w := world(append(mrs, paused, xptest.Revision(xptest.RevisionName, x))...)
+		w := snapshot(append(mrs, paused, xptest.Revision(xptest.RevisionName, x))...)
 		if !served {
 			w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
 		}
@@ -39,38 +39,38 @@ func TestNextWaitsForActivation(t *testing.T) {
 	}
 	const unseen = "Bucket b: its provider has not observed it yet"
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		ref    xp.Ref
-		active bool
-		want   string
-		moving bool
+		reason   string
+		snapshot *Snapshot
+		ref      xp.Ref
+		active   bool
+		want     string
+		moving   bool
 	}{
 		"NotServed": {
-			reason: "The MR was left out, so it has to be restored again.", world: on(false),
+			reason: "The MR was left out, so it has to be restored again.", snapshot: on(false),
 			want: "Bucket b: its kind is not served, since its " + cure + ". Then restore it again",
 		},
 		"NotServedOtherwise": {
-			reason: "Else its provider is missing.", world: on(false), active: true,
+			reason: "Else its provider is missing.", snapshot: on(false), active: true,
 			want: "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org",
 		},
 		"NotObserved": {
-			reason: "The CRD is from the backup, and nothing runs the provider.", world: on(true, bucket()), want: "Bucket b: its provider says nothing of it, since its " + cure,
+			reason: "The CRD is from the backup, and nothing runs the provider.", snapshot: on(true, bucket()), want: "Bucket b: its provider says nothing of it, since its " + cure,
 		},
-		"NotObservedOtherwise": {reason: "An active kind has a provider that is late.", world: on(true, bucket()), active: true, want: unseen, moving: true},
-		"JustCreated":          {reason: "A provider needs a moment.", world: on(true, bucket(created(time.Second))), want: unseen, moving: true},
+		"NotObservedOtherwise": {reason: "An active kind has a provider that is late.", snapshot: on(true, bucket()), active: true, want: unseen, moving: true},
+		"JustCreated":          {reason: "A provider needs a moment.", snapshot: on(true, bucket(created(time.Second))), want: unseen, moving: true},
 		"Alone": {
-			reason: "The same for an MR that nothing composes.", world: world(observed(xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(bucket()),
+			reason: "The same for an MR that nothing composes.", snapshot: snapshot(observed(xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(bucket()),
 			want: "Bucket b: its provider says nothing of it, since its " + cure,
 		},
 		"ObservedFirst": {
-			reason: "And for one that an XR composes.", world: on(true, observed()),
+			reason: "And for one that an XR composes.", snapshot: on(true, observed()),
 			want: "Bucket b: its provider says nothing of it, since its " + cure,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.world.Definitions(func(gk schema.GroupKind) string {
+			tc.snapshot.Definitions(func(gk schema.GroupKind) string {
 				if tc.active || gk.String() != "Bucket.cloud.example.org" {
 					return ""
 				}
@@ -80,7 +80,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 			if tc.ref == (xp.Ref{}) {
 				tc.ref = xp.RefTo(x)
 			}
-			plan := Next(tc.world, tc.ref)
+			plan := Next(tc.snapshot, tc.ref)
 			if got := strings.Join(plan.Waiting, "\n"); got != tc.want || plan.Moving != tc.moving || plan.Failed != "" {
 				t.Errorf("%s\ngot %q, moving %v, failed %q\nwant %q, moving %v", tc.reason, got, plan.Moving, plan.Failed, tc.want, tc.moving)
 			}

@@ -8,9 +8,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// WhyNotAdopted says why a claim or an XR is not adopted, as far as it says so itself, and what to
-// do; "" if it is. There is no moment in which a restored object looks adopted and is not held yet:
-// it has its hold from its creation on.
+// WhyNotAdopted returns why a claim or an XR is not adopted, as far as the object itself shows it,
+// and the next step; both are "" if it is adopted. A restored object never looks adopted before it
+// is held: it is created with its hold.
 func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	h, err := HoldOf(u)
 	switch {
@@ -22,14 +22,14 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
-			next = byHandText(h)
+			next = manualNext(h)
 		}
 
 		return why, next
 	case u.GetDeletionTimestamp() != nil:
 		return "it is being deleted", "see what its finalizers wait for, and restore it again"
 	case xp.IsPaused(u):
-		return "", "" // A person has paused it, and Crossplane says nothing of it until they are done.
+		return "", "" // A user has paused it. Crossplane does not reconcile it until they unpause it.
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:

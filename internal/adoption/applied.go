@@ -8,14 +8,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// operationApply is that of an entry of managedFields for what was applied server-side.
 const operationApply = "Apply"
 
-// Applied returns the configuration that does the same as the patch, if this plugin applies it
-// server-side with force. What nobody else manages is gone when it is not applied any more, or is
-// what the API server has for it by default, and nobody manages that then; a patch would have this
-// plugin manage what it gives back. ok is false if the change has to be a patch: the hold on the
-// object was not put there like that, or somebody else manages what is to go, too.
+// Applied returns the configuration which this plugin can apply server-side, with force, in place
+// of the merge patch, with the same result. A field that only this plugin manages and no longer
+// applies is removed, or gets the API server's default, and then has no manager. A merge patch
+// would make this plugin the manager of what it gives back.
+//
+// ok is false if the change must be a patch: the hold was not applied server-side, or another
+// writer manages a field that is to be removed, too.
 func (c Change) Applied() (configuration map[string]any, ok bool) {
 	u := c.Target
 	ours, others, ok := appliedBy(u)
@@ -24,7 +25,7 @@ func (c Change) Applied() (configuration map[string]any, ok bool) {
 	}
 	configuration = map[string]any{
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(),
-		// With its UID it is not created if it is gone.
+		// The UID keeps the API server from creating an object that is gone.
 		"metadata": map[string]any{"name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion()},
 	}
 	for _, path := range managedPaths(u) {
@@ -40,8 +41,9 @@ func (c Change) Applied() (configuration map[string]any, ok bool) {
 	return configuration, true
 }
 
-// applied returns what is to be applied of a field; nil if it is not any more. ok is false if that
-// would not do what the patch does.
+// applied returns the value to apply for a field; nil if the field is not to be applied any more.
+// ours is this plugin's entry of managedFields, others are all other entries. ok is false if that
+// has another result than the patch.
 func (c Change) applied(path []string, ours map[string]any, others []map[string]any) (value any, ok bool) {
 	_, owned := managedAt(ours, path)
 	is, there, _ := unstructured.NestedFieldNoCopy(c.Target.Object, path...)
@@ -64,15 +66,14 @@ func (c Change) applied(path []string, ours map[string]any, others []map[string]
 	}
 }
 
-// isDefault reports whether a field is one of the Defaults.
 func (c Change) isDefault(path []string) bool {
 	return slices.ContainsFunc(c.Defaults, func(p []string) bool { return slices.Equal(p, path) })
 }
 
 // appliedBy returns the entry of managedFields under which this plugin has applied a hold
-// server-side, and all others, of which one can be what it has patched: that loses what is applied
-// with another value. ok is false if it has not applied one, or has applied something else besides
-// or in another version.
+// server-side, and all other entries. The other entries can include one of a patch by this plugin:
+// that entry loses a field when the field is applied with another value. ok is false if this plugin
+// has not applied a hold, or its entry is of another version or has other fields too.
 func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[string]any, ok bool) {
 	for _, m := range entriesOf(u) {
 		if ours == nil && isOwn(m) && m["operation"] == operationApply && m["apiVersion"] == u.GetAPIVersion() {
@@ -90,8 +91,8 @@ func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[
 	return ours, others, ours != nil && isWithin(fields, held)
 }
 
-// isWithin reports whether all that a patch changes, or a set of fields has, is one of some fields,
-// but for the version that a patch is for.
+// isWithin reports whether everything that a patch changes, or that a set of managedFields has, is
+// at or below one of the given paths. It ignores the resourceVersion of a patch.
 func isWithin(m map[string]any, fields [][]string) bool {
 	for name, value := range m {
 		var in [][]string
@@ -111,8 +112,8 @@ func isWithin(m map[string]any, fields [][]string) bool {
 	return true
 }
 
-// areDefaults reports whether each of the fields that a patch changes becomes what the API server
-// has for it by default, unless an XRD says something else.
+// areDefaults reports whether the patch sets each of the changed fields to the API server's
+// default. It assumes that the XRD defines no other default.
 func areDefaults(u *unstructured.Unstructured, p map[string]any, changed [][]string) bool {
 	return !slices.ContainsFunc(changed, func(path []string) bool {
 		value, _, _ := unstructured.NestedFieldNoCopy(p, path...)

@@ -37,7 +37,7 @@ func TestApplied(t *testing.T) {
 		patch    string
 		manager  string
 		defaults [][]string
-		// want is "" if it has to be a patch.
+		// want is "" if the change must be a patch.
 		want string
 	}{
 		"Unpause": {

@@ -10,7 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// ofMany is an XR that composes some MRs, and these.
+// ofMany returns an XR that composes n MRs, and these.
 func ofMany(name string, n int) (xr *unstructured.Unstructured, mrs []*unstructured.Unstructured) {
 	for i := range n {
 		mrs = append(mrs, xptest.MR(fmt.Sprintf("%s-%d", name, i), xptest.ControlledBy(xptest.XR(name)), xptest.Reconciled()))
@@ -19,7 +19,7 @@ func ofMany(name string, n int) (xr *unstructured.Unstructured, mrs []*unstructu
 	return xptest.XR(name, xptest.Refs(mrs...)), mrs
 }
 
-// BenchmarkMark puts a mark on an XR, and reads it.
+// BenchmarkMark measures Put and HoldOf for an XR.
 func BenchmarkMark(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		xr, _ := ofMany("x", n)
@@ -48,7 +48,7 @@ func BenchmarkMark(b *testing.B) {
 func BenchmarkNext(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", n), func(b *testing.B) {
-			w := world(xptest.Revision(xptest.RevisionName, xptest.XR("x")))
+			w := snapshot(xptest.Revision(xptest.RevisionName, xptest.XR("x")))
 			for i := range n {
 				xr, mrs := ofMany(fmt.Sprintf("x%05d", i), 10)
 				w.Add(held(xr, xptest.SeenPaused()))

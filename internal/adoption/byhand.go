@@ -8,27 +8,27 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// What is released by hand goes as far as it can without being let go: what it needs is waited for,
-// MRs that are to be observed first are observed, and Secrets get their controllers. Then a person
-// lets it go, and not the restore.
+// With manual release an object gets as far as it can without being released: it waits for what it
+// needs, MRs with observe-first are observed, and Secrets get their controllers. Then a user
+// releases it, and not the restore.
 const (
-	waitReady = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
-	waitBelow = "%s: this composed XR stays held until a person lets it go; run: %s"
-	// reasonLetGo is why something is held that a person has let go.
-	reasonLetGo = "a person has let it go, to have it adopted. If nothing works on that any more, run: "
+	waitReady      = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
+	waitComposedXR = "%s: this composed XR stays held until a person lets it go; run: %s"
+	// reasonConsent is the reason of a hold that a user has agreed to release.
+	reasonConsent = "a person has let it go, to have it adopted. If nothing works on that any more, run: "
 )
 
-// byHand is the reason of a hold that a person lifts.
-func byHand(h *Hold, reason string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + byHandText(h)
+// manualReason returns the reason of a hold that a user lifts.
+func manualReason(h *Hold, reason string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + manualNext(h)
 }
 
-func byHandText(h *Hold) string {
+func manualNext(h *Hold) string {
 	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
-// AwaitsConsent reports whether nothing is let go until a person says so, and which step it is to
-// say so.
+// AwaitsConsent reports whether the hold is lifted only after a user agrees, and returns the name
+// of the step by which they agree.
 func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	switch {
 	case h.Quarantine:
@@ -40,58 +40,59 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	}
 }
 
-// awaitConsentOf has a hold wait for a person, if the given one says so. What is in quarantine is
-// let go by the same word that ends that.
+// awaitConsentOf makes the hold wait for a user, if the given hold does. In quarantine one consent
+// is enough: it ends the quarantine and allows the release.
 func (h *Hold) awaitConsentOf(of Hold) {
 	switch {
 	case h.Quarantine:
 		h.Reason = reasonQuarantine + quarantineNext(h)
 	case of.ByHand:
-		h.ByHand, h.Reason = true, byHand(h, h.Reason)
+		h.ByHand, h.Reason = true, manualReason(h, h.Reason)
 	}
 }
 
-// isReadyForRelease reports whether an XR waits for nothing any more, nor for a person.
+// isReadyForRelease reports whether an XR waits for nothing any more, not even for a user. It plans
+// the changes to the XR's connection secret that must come first.
 func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
-		!t.awaitPerson(xp.RefTo(u), t.hold)
+		!t.awaitUser(xp.RefTo(u), t.hold)
 }
 
-// awaitPerson waits for a person, if it is up to one to let go what r names, and reports whether it
-// is.
-func (t *tree) awaitPerson(r xp.Ref, h *Hold) bool {
+// awaitUser waits for a user and returns true, if a user is to release what r names.
+func (t *tree) awaitUser(r xp.Ref, h *Hold) bool {
 	if h.ByHand {
-		t.waitForPerson(waitReady, r, h)
+		t.waitForUser(waitReady, r, h)
 	}
 
 	return h.ByHand
 }
 
-// waitForPerson waits for a person.
-func (t *tree) waitForPerson(format string, r xp.Ref, h *Hold) {
+func (t *tree) waitForUser(format string, r xp.Ref, h *Hold) {
 	t.wait(false, format, r, xp.ReleaseOf(h.Restore))
-	t.byHand++
+	t.userWaits++
 }
 
-// waitsForPersonOnly says of a Plan whether it waits for nothing but a person.
-func (t *tree) waitsForPersonOnly(p Plan) Plan {
-	p.Ready = t.byHand > 0 && t.byHand == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
+// waitsForUserOnly returns the Plan with Ready set to whether it waits only for a user.
+func (t *tree) waitsForUserOnly(p Plan) Plan {
+	p.Ready = t.userWaits > 0 && t.userWaits == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
 
 	return p
 }
 
-// planByHand is the Plan for something that waits for nothing but, maybe, a person.
-func (s *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
+// planManual returns the Plan for an object that waits for nothing, or only for a user; p is the
+// Plan if it waits for nothing.
+func (s *Snapshot) planManual(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
 	t := tree{snapshot: s}
-	if t.awaitPerson(xp.RefTo(u), h) {
-		return t.waitsForPersonOnly(t.plan)
+	if t.awaitUser(xp.RefTo(u), h) {
+		return t.waitsForUserOnly(t.plan)
 	}
 
 	return p
 }
 
-// Consent is the patch that says that a person wants u adopted, which ends its quarantine, or that
-// it waits for one. It stays held until it is adopted. ok is false if nothing waits for that.
+// Consent returns the patch of the mark which says that a user wants u adopted: it ends a
+// quarantine or the wait for manual release. The hold stays on until then. ok is false if it awaits
+// no consent.
 func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	mark, ok := k.consented(u)
 	if !ok {
@@ -101,7 +102,8 @@ func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	return patch(u, map[string]any{AnnotationHold: mark}), true
 }
 
-// Consent has what r names be observed as if a person had said that they want it adopted.
+// Consent changes the observed mark of what r names as if a user had agreed to its adoption. It
+// does nothing if the hold awaits no consent.
 func (s *Snapshot) Consent(r xp.Ref) {
 	u := s.Get(r)
 	if u == nil {

@@ -12,14 +12,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// inHand is an object that a person releases, of which Crossplane or its provider has said that it
-// is paused.
-func inHand(u *unstructured.Unstructured) *unstructured.Unstructured {
+// heldForManual returns u with manual release, after its controller has reported the pause.
+func heldForManual(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldFor(u, Hold{ByHand: true}, xptest.SeenPaused())
 }
 
-// What is released by hand goes as far as it can, and is not let go.
-func TestNextByHand(t *testing.T) {
+// With manual release an object gets as far as it can, and is not released.
+func TestNextOfManualRelease(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.XR("child", xptest.ControlledBy(x))
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
@@ -47,59 +46,59 @@ func TestNextByHand(t *testing.T) {
 	}
 	waits := func(s string) want { return want{Waiting: []string{s}, Ready: true} }
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		of     *unstructured.Unstructured
-		want   want
+		reason   string
+		snapshot *Snapshot
+		of       *unstructured.Unstructured
+		want     want
 	}{
-		"XR": {reason: "All is there.", world: world(inHand(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
+		"XR": {reason: "All is there.", snapshot: snapshot(heldForManual(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
 		"Missing": {
-			reason: "What is not there is waited for, and it is not ready.", world: world(inHand(composes(bucket)), revision), of: x,
+			reason: "What is not there is waited for, and it is not ready.", snapshot: snapshot(heldForManual(composes(bucket)), revision), of: x,
 			want: want{Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
 		},
 		"Unseen": {
-			reason: "Crossplane must have seen it.", of: x, world: world(heldFor(composes(), Hold{ByHand: true}), revision),
+			reason: "Crossplane must have seen it.", of: x, snapshot: snapshot(heldFor(composes(), Hold{ByHand: true}), revision),
 			want: want{Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"HeldBucket": {
-			reason: "An MR that is held and ready keeps its XR waiting for the person only.", world: world(inHand(composes(bucket)), inHand(bucket), revision), of: x,
+			reason: "An MR that is held and ready keeps its XR waiting for the person only.", snapshot: snapshot(heldForManual(composes(bucket)), heldForManual(bucket), revision), of: x,
 			want: waits(ready("Bucket b")),
 		},
 		"HeldXR": {
-			reason: "So does a composed XR, which says itself whether it is ready.", world: world(inHand(composes(child)), inHand(child), revision), of: x,
+			reason: "So does a composed XR, which says itself whether it is ready.", snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision), of: x,
 			want: waits("XOrder child: this composed XR stays held until a person lets it go" + run),
 		},
 		"HeldAndMissing": {
-			reason: "One that waits for something else besides is not ready.", world: world(inHand(composes(bucket, child)), inHand(bucket), revision), of: x,
+			reason: "One that waits for something else besides is not ready.", snapshot: snapshot(heldForManual(composes(bucket, child)), heldForManual(bucket), revision), of: x,
 			want: want{Waiting: []string{
 				ready("Bucket b"), "XOrder child: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
 			}},
 		},
-		"MR":    {reason: "One that nothing composes is ready by itself.", world: world(inHand(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},
-		"Fresh": {reason: "Its provider would make it.", world: world(inHand(fresh)), of: fresh, want: waits(ready("Bucket new"))},
-		"Claim": {reason: "The plan of a claim is that of its XR.", world: world(inHand(claim), inHand(claimed), revision), of: claim, want: waits(ready("XOrder x"))},
+		"MR":    {reason: "One that nothing composes is ready by itself.", snapshot: snapshot(heldForManual(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},
+		"Fresh": {reason: "Its provider would make it.", snapshot: snapshot(heldForManual(fresh)), of: fresh, want: waits(ready("Bucket new"))},
+		"Claim": {reason: "The plan of a claim is that of its XR.", snapshot: snapshot(heldForManual(claim), heldForManual(claimed), revision), of: claim, want: waits(ready("XOrder x"))},
 		"ClaimWithoutXR": {
-			reason: "Crossplane would make one.", world: world(inHand(xptest.Claim("o"))), of: claim, want: waits(ready("OrderClaim team-a/o")),
+			reason: "Crossplane would make one.", snapshot: snapshot(heldForManual(xptest.Claim("o"))), of: claim, want: waits(ready("OrderClaim team-a/o")),
 		},
 		"ClaimOfLiveXR": {
-			reason: "An XR that was there before does not let its claim go.", world: world(inHand(claim), claimed), of: x, want: waits(ready("OrderClaim team-a/o")),
+			reason: "An XR that was there before does not let its claim go.", snapshot: snapshot(heldForManual(claim), claimed), of: x, want: waits(ready("OrderClaim team-a/o")),
 		},
 		"Observing": {
-			reason: "To observe is not to be let go.", world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())), of: bucket,
+			reason: "To observe is not to be let go.", snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())), of: bucket,
 			want: want{Step: "let its provider observe it", Target: "Bucket b"},
 		},
 		"Observed": {
 			reason: "What may change something is.", of: bucket, want: waits(ready("Bucket b")),
-			world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
+			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
 		},
-		"LetGo": {reason: "It goes on as without.", world: world(let(inHand(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
+		"LetGo": {reason: "It goes on as without.", snapshot: snapshot(let(heldForManual(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
 		"LetGoMR": {
-			reason: "So does an MR.", world: world(let(inHand(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b"},
+			reason: "So does an MR.", snapshot: snapshot(let(heldForManual(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Next(tc.world, xp.RefTo(tc.of))
+			p := Next(tc.snapshot, xp.RefTo(tc.of))
 			got := want{Step: p.Step, Waiting: p.Waiting, Ready: p.Ready}
 			if p.Target != nil {
 				got.Target = xp.String(p.Target)
@@ -111,8 +110,8 @@ func TestNextByHand(t *testing.T) {
 	}
 }
 
-// The end of the wait for a person leaves an ordinary hold, and a quarantine needs no second one.
-func TestPutByHand(t *testing.T) {
+// A user's consent leaves an ordinary hold, and a quarantine needs no second consent.
+func TestPutForManualRelease(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
 	cases := map[string]struct {
 		reason string
@@ -165,10 +164,9 @@ func TestPutByHand(t *testing.T) {
 	}
 }
 
-// The time that an adoption may take begins when Velero first asks after it, which only signed
-// marks tell: whoever can make an object with the label of the restore would have it begin again
-// and again.
-func TestArrived(t *testing.T) {
+// The time limit of an adoption starts with the first poll, from signed marks only. A user who can
+// create an object with the label of the restore must not be able to start it again.
+func TestRestoredAt(t *testing.T) {
 	mark := func(h Hold) xptest.Option {
 		return func(u *unstructured.Unstructured) {
 			h.Restore = restoreName

@@ -8,26 +8,26 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// nextForClaim plans for a claim whose XR was not there when the claim was restored.
-func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
+// nextForClaim plans for a claim whose XR did not exist when the claim was restored.
+func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
-		t := tree{snapshot: w}
+		t := tree{snapshot: s}
 		t.checkReleased(claim.Unstructured)
 		t.plan.Done = len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
-		return w.planUnheldClaim(claim, t.plan)
+		return s.planUnheldClaim(claim, t.plan)
 	}
 	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
 	r, ok := claim.CompositeRef()
 	if !ok {
 		u := claim.Unstructured
 
-		return w.planByHand(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
+		return s.planManual(u, h, Plan{Change: s.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
-	if t := (tree{snapshot: w}); t.awaitKnown(r) {
+	if t := (tree{snapshot: s}); t.awaitKnown(r) {
 		return t.plan
 	}
-	u := w.Get(r)
+	u := s.Get(r)
 	if claim.GetDeletionTimestamp() != nil {
 		return Plan{Failed: deletedClaim(claim.Unstructured, r)}
 	}
@@ -41,24 +41,23 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	}
 
 	if xp.IsClaim(u) {
-		// Whoever makes an object its own XR would have it planned for without end.
+		// An object that is its own XR would be planned for without end.
 		return Plan{Failed: fmt.Sprintf(stays+"has what makes a claim too, and nothing can be both; correct the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name)}
 	}
-	xr, p, ok := w.heldPlan(u)
+	xr, p, ok := s.heldPlan(u)
 	switch {
 	case !ok:
 		return p
 	case xr != nil && xr.Freed:
-		return w.freed(u, xr)
+		return s.freed(u, xr)
 	}
 
-	return nextForOther(w, u, xr)
+	return nextForOther(s, u, xr)
 }
 
-// releaseClaim plans the release of the XR's claim and reports whether there is nothing left to do
-// for it. Only a claim that this plugin held must be proven to be reconciled, so its XR stays
-// marked until then.
+// releaseClaim plans the release of the XR's claim, and reports whether nothing is left to do for
+// it. The XR keeps its mark until Crossplane has reconciled a claim that this plugin held.
 func (t *tree) releaseClaim() bool {
 	r, ok := t.xr.ClaimRef()
 	if !ok {
@@ -69,14 +68,14 @@ func (t *tree) releaseClaim() bool {
 	}
 	claim := t.snapshot.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
-		if claim, came := t.claimOfThisRestore(); came && t.hold != nil {
+		if claim, found := t.claimOfThisRestore(); found && t.hold != nil {
 			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
 				t.wait(true, "%s: somebody has taken off its hold and which XR it has, and Crossplane is about to make another", r)
 
 				return false
 			}
 		}
-		// Any XR can name any claim; one that is held for its own XR must stay so.
+		// Any XR can name any claim. A claim that is held for its own XR must stay held.
 		return true
 	}
 	h, err := t.snapshot.holdOf(claim)
@@ -86,18 +85,18 @@ func (t *tree) releaseClaim() bool {
 		return false
 	}
 	if h != nil && h.Quarantine {
-		t.awaitEnd(xp.RefTo(claim), h)
+		t.awaitQuarantineEnd(xp.RefTo(claim), h)
 
 		return false
 	}
 	if h != nil {
-		t.letGoOfClaim(claim, h)
+		t.releaseHeldClaim(claim, h)
 
 		return false
 	}
 	switch {
 	case t.hold == nil:
-		t.checkFree(claim)
+		t.checkReleasedClaim(claim)
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
 		t.clearRequest(claim)
@@ -106,8 +105,8 @@ func (t *tree) releaseClaim() bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }
 
-// unclaimed is the Plan for an XR that is adopted, of which p is the Plan, if its claim has another
-// XR by then: who applies claims from Git can be first, and Crossplane makes an XR for each.
+// unclaimed returns the Plan for an adopted XR whose claim has another XR; else p. A GitOps
+// controller can apply the claim before the restore, and Crossplane then creates a new XR for it.
 func (t *tree) unclaimed(p Plan) Plan {
 	r, ok := t.xr.ClaimRef()
 	if !ok || !p.Done || t.snapshot.investigation == nil || !t.snapshot.isRequested(t.xr.Unstructured) {
@@ -129,17 +128,17 @@ func (t *tree) unclaimed(p Plan) Plan {
 	return p
 }
 
-// checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
-func (t *tree) checkFree(claim *unstructured.Unstructured) {
+// checkReleasedClaim is checkReleased for a claim, and removes settings that a hold has left on it.
+func (t *tree) checkReleasedClaim(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
 	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-		t.plan.Change = free(claim)
+		t.plan.Change = unpinAndUnpause(claim)
 	}
 }
 
-// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off:
-// Crossplane carries over to the XR what a claim says, such as its composition update policy. As
-// long as the XR is paused this plugin has not released the claim.
+// holdClaimAgain plans to put the hold of the XR's claim on again, if another writer has removed
+// it. Crossplane copies settings of a claim to its XR, such as the composition update policy. While
+// the XR is paused this plugin has not released the claim, so the removal is not its own.
 func (t *tree) holdClaimAgain() {
 	r, ok := t.xr.ClaimRef()
 	if !ok || t.awaitKnown(r) {
@@ -158,8 +157,8 @@ func (t *tree) holdClaimAgain() {
 	}
 }
 
-// letGoOfClaim plans the release of a held claim, whose XR is adopted.
-func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
+// releaseHeldClaim plans the release of a held claim whose XR is adopted.
+func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 	if h.Freed {
 		t.plan.Change = t.snapshot.key.lift(claim, h, stepFreed)
 
@@ -171,9 +170,9 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	if xp.IsPaused(claim) {
 		t.checkSeen(claim)
 	} else {
-		t.checkReconciled(claim) // Somebody has taken the pause off, which does no harm as long as its XR is held.
+		t.checkReconciled(claim) // Another writer has removed the pause. That does no harm while the XR is held.
 	}
-	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitPerson(xp.RefTo(claim), h) {
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitUser(xp.RefTo(claim), h) {
 		t.plan.Change = t.snapshot.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
 		t.plan.Warning = changedFollowing(claim, h)
 	}

@@ -17,52 +17,52 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 	stranger := xptest.Claim("o", xptest.OfXR(xptest.XR("theirs")))
 	runPlans(t, map[string]planCase{
 		"Release": {
-			reason: "The claim goes first, while its XR is still marked.",
-			world:  world(xr, ready), ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+			reason:   "The claim goes first, while its XR is still marked.",
+			snapshot: snapshot(xr, ready), ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"NotBeforeTheXR": {
-			reason: "A claim is not released before its XR has been reconciled.",
-			world:  world(xptest.With(xr, xptest.SeenPaused()), ready), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile XOrder x"),
+			reason:   "A claim is not released before its XR has been reconciled.",
+			snapshot: snapshot(xptest.With(xr, xptest.SeenPaused()), ready), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile XOrder x"),
 		},
 		"NotSeen": {
-			reason: "Crossplane must have seen the claim's pause.",
-			world:  world(xr, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
+			reason:   "Crossplane must have seen the claim's pause.",
+			snapshot: snapshot(xr, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
 		},
 		"PauseTakenOff": {
-			reason: "Crossplane says of no claim that it is paused which is not. That it has reconciled it with its XR is proof enough.",
-			world:  world(xr, xptest.With(ready, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())), ref: xp.RefTo(xr),
+			reason:   "Crossplane says of no claim that it is paused which is not. That it has reconciled it with its XR is proof enough.",
+			snapshot: snapshot(xr, xptest.With(ready, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())), ref: xp.RefTo(xr),
 			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"PauseTakenOffNotReconciled": {
-			reason: "It is about to be.", world: world(xr, xptest.With(ready, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(xr),
+			reason: "It is about to be.", snapshot: snapshot(xr, xptest.With(ready, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(xr),
 			want: wait("Crossplane to reconcile OrderClaim team-a/o"),
 		},
 		"NotReconciled": {
-			reason: "The claim must be proven to be reconciled before its XR loses its mark.",
-			world:  world(xr, xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile OrderClaim team-a/o"),
+			reason:   "The claim must be proven to be reconciled before its XR loses its mark.",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile OrderClaim team-a/o"),
 		},
 		"Failing": {
-			reason: "Crossplane's own words say why.",
-			world:  world(xr, xptest.With(claim, xptest.Synced("False", "ReconcileError", "no XRD"))), ref: xp.RefTo(xr),
+			reason:   "Crossplane's own words say why.",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.Synced("False", "ReconcileError", "no XRD"))), ref: xp.RefTo(xr),
 			want: wait("OrderClaim team-a/o: Crossplane can't reconcile it: no XRD"),
 		},
 		"Reconciled": {
-			reason: "Then the XR.",
-			world:  world(xr, xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
+			reason:   "Then the XR.",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"PausedByThePerson": {
-			reason: "A claim that the person has paused is never reconciled.",
-			world:  world(xr, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(xr),
+			reason:   "A claim that the person has paused is never reconciled.",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(xr),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"Missing": {
-			reason: "A claim that is not there is not waited for.",
-			world:  world(xr), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
+			reason:   "A claim that is not there is not waited for.",
+			snapshot: snapshot(xr), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"NotRead": {
 			reason: "One that could not be read may be there, and held.",
-			world: func() *Snapshot {
-				w := world(xr)
+			snapshot: func() *Snapshot {
+				w := snapshot(xr)
 				w.AddUnreadable(claim.GroupVersionKind(), "down")
 
 				return w
@@ -71,31 +71,31 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 				"kind, and run this with the right to list and patch OrderClaim.example.org"}},
 		},
 		"Unreadable": {
-			reason: "A claim whose marker can't be read is for a person.",
-			world:  world(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(xr),
+			reason:   "A claim whose marker can't be read is for a person.",
+			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{
 				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value",
 			}},
 		},
 		"XRReleased": {
-			reason: "An XR that is not held any more, or never was, lets its claim go.",
-			world:  world(plain, ready), ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+			reason:   "An XR that is not held any more, or never was, lets its claim go.",
+			snapshot: snapshot(plain, ready), ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"XRReleasedClaimNotSeen": {
-			reason: "Done is when neither is held.",
-			world:  world(plain, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
+			reason:   "Done is when neither is held.",
+			snapshot: snapshot(plain, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
 		},
 		"BothReleased": {
-			reason: "A claim that was never held is not ours to judge.",
-			world:  world(plain, claim), ref: xp.RefTo(xr), want: outcome{Done: true},
+			reason:   "A claim that was never held is not ours to judge.",
+			snapshot: snapshot(plain, claim), ref: xp.RefTo(xr), want: outcome{Done: true},
 		},
 		"SomebodyElsesClaim": {
-			reason: "Any XR can name any claim. One that belongs to another XR is held for that one, which may not be there yet.",
-			world:  world(plain, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Done: true},
+			reason:   "Any XR can name any claim. One that belongs to another XR is held for that one, which may not be there yet.",
+			snapshot: snapshot(plain, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Done: true},
 		},
 		"SomebodyElsesClaimOfHeldXR": {
-			reason: "The same for an XR that is held.",
-			world:  world(xr, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
+			reason:   "The same for an XR that is held.",
+			snapshot: snapshot(xr, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 	})
 }
@@ -105,35 +105,35 @@ func TestNextForAClaim(t *testing.T) {
 	xr := xptest.XR("x", xptest.ClaimedBy(claim))
 	runPlans(t, map[string]planCase{
 		"Gone": {
-			reason: "A claim that did not come back can't be adopted.",
-			world:  world(), ref: xp.RefTo(claim),
+			reason:   "A claim that did not come back can't be adopted.",
+			snapshot: snapshot(), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o does not exist: it was not restored, or was deleted since; see the errors of the restore"},
 		},
-		"NotHeld": {reason: "There is nothing to do.", world: world(claim), ref: xp.RefTo(claim), want: outcome{Done: true}},
+		"NotHeld": {reason: "There is nothing to do.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Done: true}},
 		"XRMissing": {
-			reason: "Crossplane would build a second tree for it.",
-			world:  world(held(claim)), ref: xp.RefTo(claim),
+			reason:   "Crossplane would build a second tree for it.",
+			snapshot: snapshot(held(claim)), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane doesn't build a second tree for it: its XR x was not restored; " +
 				"restore again from a backup that has the XR, without --include-cluster-resources=false"},
 		},
 		"XRCameLater": {
-			reason: "Then it is as for its XR.",
-			world:  world(held(claim, xptest.SeenPaused()), xr), ref: xp.RefTo(claim), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+			reason:   "Then it is as for its XR.",
+			snapshot: snapshot(held(claim, xptest.SeenPaused()), xr), ref: xp.RefTo(claim), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"XROfAnotherClaim": {
-			reason: "The plan for somebody else's XR must not pass for this claim's: it would be done while the claim is held.",
-			world:  world(held(claim, xptest.SeenPaused()), xptest.XR("x", xptest.ClaimedBy(xptest.Claim("p")))), ref: xp.RefTo(claim),
+			reason:   "The plan for somebody else's XR must not pass for this claim's: it would be done while the claim is held.",
+			snapshot: snapshot(held(claim, xptest.SeenPaused()), xptest.XR("x", xptest.ClaimedBy(xptest.Claim("p")))), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane doesn't build a second tree for it: its XR x is not bound to it; " +
 				"correct the claimRef of XOrder x or the resourceRef of the claim, then restore again"},
 		},
 		"NoXRYet": {
-			reason: "A claim that had no XR in the backup has no tree that could be built twice.",
-			world:  world(held(xptest.Claim("o"), xptest.SeenPaused())), ref: xp.RefTo(claim),
+			reason:   "A claim that had no XR in the backup has no tree that could be built twice.",
+			snapshot: snapshot(held(xptest.Claim("o"), xptest.SeenPaused())), ref: xp.RefTo(claim),
 			want: outcome{Step: "it had no XR in the backup; give its own settings back", Target: "OrderClaim team-a/o"},
 		},
 		"Unreadable": {
-			reason: "A marker that can't be read is for a person to correct.",
-			world:  world(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr), ref: xp.RefTo(claim),
+			reason:   "A marker that can't be read is for a person to correct.",
+			snapshot: snapshot(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr), ref: xp.RefTo(claim),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: " +
 				"invalid character '?' looking for beginning of value; " +
 				"remove the annotation, then run release, or restore again"},

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// copied is u on hold as a copy of something alive.
+// copied returns u held as a copy of a live object.
 func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"}); err != nil {
@@ -21,8 +21,8 @@ func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// A copy must not start to work because all that it composes is there: both would manage the same
-// external resources.
+// A copy stays held even if all its composed resources exist: both would manage the same external
+// resources.
 func TestNextLeavesCopiesHeld(t *testing.T) {
 	x := xptest.ModernXR("x")
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(x))
@@ -32,28 +32,28 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, map[string]planCase{
 		"XR": {
-			reason: "Though nothing is missing.", world: world(copied(xr), bucket, revision), ref: xp.RefTo(x),
+			reason: "Though nothing is missing.", snapshot: snapshot(copied(xr), bucket, revision), ref: xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: it is a copy"},
 		},
 		"Claim": {
-			reason: "The same for a claim, whatever its XR is.", world: world(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
+			reason: "The same for a claim, whatever its XR is.", snapshot: snapshot(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 		},
 		"Composed": {
-			reason: "An XR whose MR is held as a copy waits for nothing that could come.", world: world(held(xr, xptest.SeenPaused()), copied(mr), revision),
+			reason: "An XR whose MR is held as a copy waits for nothing that could come.", snapshot: snapshot(held(xr, xptest.SeenPaused()), copied(mr), revision),
 			ref:  xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: Bucket team-a/b: it is a copy", Total: 1},
 		},
 		"ComposedXR": {
 			reason: "The same for a nested XR.",
-			world: world(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
+			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
 				copied(xptest.ModernXR("child", xptest.ControlledBy(x))), revision),
 			ref:  xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: Order team-a/child: it is a copy", Total: 1},
 		},
 		"OtherHold": {
-			reason: "An MR that is on hold for another reason is not taken for a copy, but released.",
-			world:  world(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
+			reason:   "An MR that is on hold for another reason is not taken for a copy, but released.",
+			snapshot: snapshot(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
 			want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it is being given its own settings back"},
 			},
@@ -93,7 +93,7 @@ func TestPutOfACopy(t *testing.T) {
 		})
 	}
 
-	// An original that is restored in place of its copy is no copy any more.
+	// An original that is restored in place of its copy is not a copy.
 	original := copied(xptest.ModernXR("x"))
 	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
 		t.Errorf("a hold of another restore says what that one says; got %+v, %v", h, err)

@@ -9,9 +9,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkComposed counts what the XR controls, and waits for what is not there, is somebody else's,
-// or, if observed is asked for, was not reconciled by its own controller since it was restored: a
-// function that decides by the status of an MR must find it again.
+// checkComposed counts the composed resources that the XR controls. It waits for each that is
+// missing or controlled by another owner. With observed it also waits until each is reconciled: a
+// function that reads the status of an MR must find it again.
 func (t *tree) checkComposed(observed bool) {
 	listed, err := t.listed()
 	for _, r := range t.hold.Refs {
@@ -19,8 +19,8 @@ func (t *tree) checkComposed(observed bool) {
 		_, unknown := t.snapshot.isUnknown(r)
 		switch {
 		case u == nil && err == nil && !listed[r.ID()] && !unknown:
-			// A person took it off the list, or deleted it when Crossplane had done so, as they are
-			// told to.
+			// A user has removed it from the resourceRefs, or has deleted it after Crossplane
+			// removed it there. The messages advise both.
 			t.without = append(t.without, r.String())
 			t.plan.Total--
 		case u == nil:
@@ -28,7 +28,7 @@ func (t *tree) checkComposed(observed bool) {
 		case u.GetDeletionTimestamp() != nil:
 			t.wait(false, "%s: it is being deleted; see what its finalizers wait for, then restore it again", r)
 		default:
-			if !t.letGo(r, u) {
+			if !t.planComposedManaged(r, u) {
 				t.checkControlled(r, u, observed)
 			}
 		}
@@ -53,7 +53,7 @@ func (t *tree) checkMissing(r xp.Ref) {
 	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
 }
 
-// awaitKnown waits for what could not be read, which may be there, and reports whether r is such.
+// awaitKnown waits for r and returns true, if r could not be read and so may exist.
 func (t *tree) awaitKnown(r xp.Ref) bool {
 	why, unknown := t.snapshot.isUnknown(r)
 	if unknown {
@@ -75,7 +75,8 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 		t.wait(false, "%s: nothing controls it, and nothing says that this XR composed it and a restore brought it back; have Crossplane take it over: remove "+
 			"crossplane.io/paused from %s when nothing else is waited for", r, xp.String(t.xr.Unstructured))
 	case !ok && t.hold.ownPause():
-		// It came back before its XR, of which its person wants that Crossplane does nothing.
+		// It came back before its XR, which the user wants to stay paused: Crossplane will not take
+		// control of it.
 		t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
 		t.wait(true, "%s: it came back without its XR, which is paused, and is being made its own again", r)
 	case observed && !t.checkObserved(r, u):
@@ -84,9 +85,9 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 	}
 }
 
-// isComposedHere reports whether what nothing controls is the XR's: the XR lists it, it has the
-// label that Crossplane gives to what the XR composes, and a restore has brought it back. What the
-// mark lists is not enough to make anything an owner of it.
+// isComposedHere reports whether the XR composed an object that has no controller: the XR lists it,
+// it has the label which Crossplane gives to the XR's composed resources, and a restore created it.
+// The refs in the mark alone are not enough to make the XR its owner.
 func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 	listed, err := t.listed()
 
@@ -105,14 +106,13 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 		if !t.checkNested(r, u) {
 			return false
 		}
-	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.UnknownConditions:
+	case xp.IsManaged(u) && !xp.IsPaused(u) && t.backedUpConditions(r) == xp.UnknownConditions:
 		return t.checkSynced(r, u)
 	}
 
-	return t.checkWell(r, u)
+	return t.checkConditions(r, u)
 }
 
-// checkNested reports whether a composed XR is adopted.
 func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.snapshot.holdOf(u); {
 	case HoldsNothing(u, err), err == nil && h == nil:
@@ -124,9 +124,9 @@ func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	case err != nil:
 		t.wait(true, waitAdopted, r)
 	case h.Quarantine:
-		t.awaitEnd(r, h)
+		t.awaitQuarantineEnd(r, h)
 	case h.ByHand:
-		t.waitForPerson(waitBelow, r, h)
+		t.waitForUser(waitComposedXR, r, h)
 	default:
 		t.wait(true, waitAdopted, r)
 	}
@@ -136,8 +136,8 @@ func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 
 const waitAdopted = "%s: this composed XR is not adopted yet"
 
-// checkRefs waits until the XR references everything that it did in the backup. More than that is
-// what a Composition that was in the middle of its work composes next.
+// checkRefs waits until the XR lists all resourceRefs of the backup that exist. It may list more: a
+// Composition that had not finished composes the rest now.
 func (t *tree) checkRefs() {
 	listed, err := t.listed()
 	if err != nil {
@@ -152,7 +152,7 @@ func (t *tree) checkRefs() {
 	}
 }
 
-// listed returns what the XR references now.
+// listed returns the IDs of the XR's current resourceRefs.
 func (t *tree) listed() (map[xp.ID]bool, error) {
 	refs, err := t.xr.ResourceRefs()
 	listed := map[xp.ID]bool{}

@@ -11,29 +11,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A broughtBack is something composed that a restore has brought back.
-type broughtBack struct {
+// A restoredResource is a composed resource that a restore has created.
+type restoredResource struct {
 	xp.Ref
 	place
 
-	// controller is its controller, nil if there is none.
+	// controller is the owner reference of its controller; nil if it has none.
 	controller *metav1.OwnerReference
 }
 
-// A composedIndex finds what restores have brought back of what XRs compose, by whose it says that
-// it is.
+// A composedIndex finds the composed resources that restores have created, by the XR that they name
+// as their owner.
 type composedIndex struct {
-	// at is as of when it is.
+	// at is the Snapshot's clock when the index was built.
 	at int
-	// controlled are by the UID of their controller, and labelled by the XR that their label names;
-	// of these only those whose controller was not observed.
-	controlled map[types.UID][]broughtBack
-	labelled   map[string][]broughtBack
-	// listed is what XRs list; nil until somebody asks.
+	// controlled are by the UID of the observed XR that controls them. labelled are all others with
+	// a composite label, by its value.
+	controlled map[types.UID][]restoredResource
+	labelled   map[string][]restoredResource
+	// listed are the resourceRefs of all observed XRs; nil until they are needed.
 	listed map[xp.ID]bool
 }
 
-// shapeComposed is what the index has of an object.
+// shapeComposed is the part of an object that the index reads.
 var shapeComposed = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 	Only: []string{"apiVersion", "kind", "metadata"},
 	Fields: map[string]*pack.Shape{
@@ -41,13 +41,13 @@ var shapeComposed = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 	},
 }
 
-// composedNow returns the index of what there is now. To look through all takes long where there
-// are a hundred thousand, so it is kept until something changes.
+// composedNow returns the index of the current objects. It is kept until an object changes, since a
+// cluster can have a hundred thousand objects.
 func (s *Snapshot) composedNow() *composedIndex {
 	if s.index != nil && s.index.at == s.clock {
 		return s.index
 	}
-	x := &composedIndex{at: s.clock, controlled: map[types.UID][]broughtBack{}, labelled: map[string][]broughtBack{}}
+	x := &composedIndex{at: s.clock, controlled: map[types.UID][]restoredResource{}, labelled: map[string][]restoredResource{}}
 	xrs := map[types.UID]bool{}
 	s.each(func(f *observedObject) {
 		if f.composite {
@@ -65,14 +65,15 @@ func (s *Snapshot) composedNow() *composedIndex {
 	return x
 }
 
-// addTo adds an object to the index, if a restore has created it and an XR may have composed it.
+// addTo adds an object to the index, if a restore created it and an XR may have composed it. xrs
+// are the UIDs of the observed XRs.
 func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.Unstructured) {
 	if !s.restored[u.GetUID()] || u.GetDeletionTimestamp() != nil {
 		return
 	}
 	c, controlled := xp.Controller(u)
 	root := xp.Label(u, xp.LabelComposite)
-	b := broughtBack{Ref: owned(xp.RefTo(u)), place: placeOf(u)}
+	b := restoredResource{Ref: cloneRef(xp.RefTo(u)), place: placeOf(u)}
 	switch {
 	case controlled && xrs[c.UID]:
 		x.controlled[c.UID] = append(x.controlled[c.UID], b)
@@ -84,12 +85,12 @@ func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructur
 	}
 }
 
-// unlisted returns what restores have brought back that says that the XR composed it, and that the
-// XR does not list: it controls it; or nothing does, or an earlier XR of the same name did, it has
-// the label of the XR's tree, and no other XR lists it either.
-func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
+// unlisted returns the restored objects that name the XR as their owner but are not in listed, its
+// resourceRefs, in a stable order. The XR controls such an object; or no XR lists it, it has the
+// label of the XR's tree, and no controller or an earlier XR of that name.
+func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []restoredResource {
 	x := s.composedNow()
-	var found []broughtBack
+	var found []restoredResource
 	for _, b := range x.controlled[xr.GetUID()] {
 		if !listed[b.ID()] {
 			found = append(found, b)
@@ -108,12 +109,12 @@ func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBac
 			found = append(found, b)
 		}
 	}
-	slices.SortFunc(found, func(a, b broughtBack) int { return a.Compare(b.Ref) })
+	slices.SortFunc(found, func(a, b restoredResource) int { return a.Compare(b.Ref) })
 
 	return found
 }
 
-// isEarlier reports whether a controller is an XR of the same kind and name that was there before.
+// isEarlier reports whether the controller is an earlier XR of the same kind and name.
 func isEarlier(c *metav1.OwnerReference, xr xp.Composite) bool {
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: xr.GetNamespace(), Name: c.Name}
 
@@ -129,7 +130,7 @@ func (s *Snapshot) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
 		if !f.composite {
 			return
 		}
-		refs, _ := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // What can't be read lists nothing.
+		refs, _ := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // An XR whose resourceRefs can't be read lists nothing.
 		for _, r := range refs {
 			x.listed[r.ID()] = true
 		}

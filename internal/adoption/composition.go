@@ -14,10 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// changedFollowing says that somebody has had a held XR or claim follow another Composition, or
-// another revision, than it did in the backup; "" if nobody has. While it is paused Crossplane
-// changes neither. What they want comes about when the hold is lifted, as it would without a
-// restore, and that can delete.
+// changedFollowing returns a warning if another writer has changed the Composition or the revision
+// of a held XR or claim since the backup; else "". Crossplane changes neither while the object is
+// paused. The change takes effect when the hold is lifted, as it would without a restore, and can
+// then delete composed resources.
 func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
 	if !xp.IsPaused(u) || h.Again {
 		return ""
@@ -44,8 +44,9 @@ func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
 		writtenBy(u, "who is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"))
 }
 
-// policyOf is the composition update policy that u has without its hold: what it had in the backup,
-// unless somebody has written the hold's own since, as one does who pins it in Git.
+// policyOf returns the composition update policy that u gets when its hold is lifted; nil for none.
+// It is the policy of the backup, unless another writer has set Manual, the hold's own value, since
+// the restore (for example to pin the XR in Git).
 func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	i := xp.Instance{Unstructured: u}
 	created := u.GetCreationTimestamp()
@@ -63,10 +64,11 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	return h.UpdatePolicy
 }
 
-// hasWritten reports whether an entry of managedFields that is newer than u is about a field at a
-// path. Who has updated something else since has a newer entry too, with what they managed in the
-// backup: with each object that has spec.crossplane the API server's default. Of these only what
-// they have applied client-side tells.
+// hasWritten reports whether an entry of managedFields, which is newer than u, proves that its
+// manager wrote the field at path since the restore. An Update entry gets a new time when its
+// manager updates any field, and keeps the fields that it had in the backup: for each object with
+// spec.crossplane these include the API server's default. For a field that the manager had in the
+// backup, only the value that it applied client-side is proof.
 func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, path []string) bool {
 	if entry["operation"] != string(metav1.ManagedFieldsOperationUpdate) {
 		return true
@@ -85,18 +87,18 @@ func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, pa
 	return policy == xp.UpdateManual
 }
 
-// hadEntry reports whether an entry of managedFields is one of the backup, whatever time somebody
-// has written there.
+// hadEntry reports whether an entry of managedFields is from the backup. Its time proves nothing,
+// since a writer can set any.
 func (h *Hold) hadEntry(entry map[string]any) bool {
 	return slices.ContainsFunc(unpackManagers(h.Fields), func(m map[string]any) bool {
 		return m["manager"] == entry["manager"] && m["operation"] == entry["operation"] && m["time"] == entry["time"]
 	})
 }
 
-// following is the hold of an XR with the policy of its claim, which is not held any more:
-// Crossplane carries that over to the XR each time that it reconciles the claim, and v1 can't
-// reconcile a claim again whose revision it has carried over to an XR of another policy (crossplane
-// internal/controller/apiextensions/claim/syncer_ssa.go).
+// following returns the hold with the update policy of the XR's claim, if the claim is not held any
+// more. Crossplane copies this policy to the XR each time that it reconciles the claim. v1 can't
+// reconcile a claim again if it has copied the claim's revision to an XR with another policy
+// (crossplane internal/controller/apiextensions/claim/syncer_ssa.go).
 func (t *tree) following(h *Hold) *Hold {
 	r, ok := t.xr.ClaimRef()
 	if !ok || !h.Pinned {
@@ -116,8 +118,8 @@ func (t *tree) following(h *Hold) *Hold {
 	return h
 }
 
-// nameOf is what can be the name of a Composition or of a revision, else "": whoever can write an
-// XR can write anything there, of any length.
+// nameOf returns s if it can be the name of a Composition or a revision, else "". A user who can
+// write an XR can put a text of any length there.
 func nameOf(s string) string {
 	if len(validation.NameIsDNSSubdomain(s, false)) > 0 {
 		return ""
@@ -126,20 +128,20 @@ func nameOf(s string) string {
 	return s
 }
 
-// remarkFollowing says so of a held XR that is paused, and of its claim.
+// remarkFollowing adds the warnings of changedFollowing for a paused XR and its claim as Remarks.
 func (t *tree) remarkFollowing(u *unstructured.Unstructured) {
 	why := []string{changedFollowing(u, t.hold)}
 	if claim, h := t.heldClaim(); claim != nil {
 		why = append(why, changedFollowing(claim, h))
 	}
-	for _, w := range why {
-		if w != "" {
-			t.plan.Remarks = append(t.plan.Remarks, w)
+	for _, warning := range why {
+		if warning != "" {
+			t.plan.Remarks = append(t.plan.Remarks, warning)
 		}
 	}
 }
 
-// heldClaim returns the XR's claim and its hold; nil if there is none, or it is not held.
+// heldClaim returns the XR's claim and its hold; nil if there is no claim, or it is not held.
 func (t *tree) heldClaim() (*unstructured.Unstructured, *Hold) {
 	r, ok := t.xr.ClaimRef()
 	if !ok {

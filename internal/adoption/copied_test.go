@@ -12,9 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A Composition can copy all annotations of an XR onto what it composes, and does so while the XR
-// has its mark and is reconciled already. A backup of that has the mark of the XR on its children,
-// and no key tells in another cluster whose that is.
+// A Composition can copy all annotations of an XR to its composed resources, and does so while the
+// XR is reconciled and still marked. A backup then has the XR's mark on its children, and in
+// another cluster no key shows whose mark it is.
 func TestPutTakesNoMarkOfAnother(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(xptest.MR("b")), xptest.Annotated(xp.AnnotationPaused, "false")), unpaused())
 	copiedOnto := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -55,7 +55,7 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 	}
 }
 
-// A mark that was copied keeps nobody waiting without a word.
+// An object with a copied mark does not wait without a message.
 func TestNextOfCopiedMarks(t *testing.T) {
 	child := xptest.XR("child")
 	mr := xptest.MR("b")
@@ -66,12 +66,12 @@ func TestNextOfCopiedMarks(t *testing.T) {
 	runPlans(t, map[string]planCase{
 		"Composed": {
 			reason: "What nothing pauses is at work, whatever is written on it.", ref: xp.RefTo(x),
-			world: world(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
-			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
+			snapshot: snapshot(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
+			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
 		},
 		"Paused": {
 			reason: "What is paused is named, with what to do.", ref: xp.RefTo(x),
-			world: world(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
+			snapshot: snapshot(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
 			want: outcome{Adopted: 1, Total: 2, Waiting: []string{
 				"XOrder child: cannot use the annotation velero.crossplane.x-k8s.io/hold of XOrder child: it is that of another object: this plugin did not write " +
 					"it on this object, or somebody has changed it since; nothing is done on its word. If this plugin has put it on in another cluster, or before its key was " +

@@ -18,18 +18,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// releasing writes the marks of the next release; those of released versions stay as they are.
+// releasing writes the marks of the next release. The marks of released versions never change.
 var releasing = flag.String("releasing", "", "write the marks of a version that is about to be released")
 
-// A specimen is a held object as a released version has left it in a cluster.
+// A specimen is a held object as a released version left it in a cluster.
 type specimen struct {
 	Reason string         `json:"reason"`
 	Object map[string]any `json:"object"`
-	// GivesBack is the patch that takes the hold off.
+	// GivesBack is the patch that lifts the hold.
 	GivesBack map[string]any `json:"givesBack"`
 }
 
-// specimens are held objects that have all that a mark can say.
+// specimens returns held objects that together have every field of a mark.
 func specimens() map[string]specimen {
 	x := xptest.XR("x", xptest.Policy("Automatic"), xptest.Annotated(xp.AnnotationPaused, "false"))
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
@@ -123,8 +123,8 @@ func specimens() map[string]specimen {
 	return all
 }
 
-// What a released version has put on is given back by each later one, for ever. "go test
-// ./internal/adoption -run TestReleasedMarks -releasing v0.2.0" keeps what the next one writes.
+// Each version lifts the holds of all released versions. "go test ./internal/adoption -run
+// TestReleasedMarks -releasing v0.2.0" records the marks of the next release.
 func TestReleasedMarks(t *testing.T) {
 	if *releasing != "" {
 		keepSpecimens(t, *releasing)
@@ -159,7 +159,7 @@ func TestReleasedMarks(t *testing.T) {
 	}
 }
 
-// Whatever a mark can say is in what is kept of the latest release.
+// The recorded marks of the latest release have every field of a mark.
 func TestReleasedMarksSayAll(t *testing.T) {
 	said := map[string]bool{}
 	for _, s := range specimens() {
@@ -169,13 +169,13 @@ func TestReleasedMarksSayAll(t *testing.T) {
 	}
 	for f := range reflect.TypeFor[Hold]().Fields() {
 		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if field != "format" && !said[field] { // The first format is not named.
+		if field != "format" && !said[field] { // The first format has no number.
 			t.Errorf("no specimen has %s: extend specimens", field)
 		}
 	}
 }
 
-// A mark in a format that a later version will write is not taken for one that can be read.
+// A mark in a newer format is not read as an older one.
 func TestHoldOfNewer(t *testing.T) {
 	for name, mark := range map[string]string{
 		"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`,
@@ -187,7 +187,7 @@ func TestHoldOfNewer(t *testing.T) {
 		if _, err := Put(u.DeepCopy(), Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
 			t.Errorf("%s: what it had before nobody knows; got %v", name, err)
 		}
-		p := Next(world(u), xp.RefTo(u))
+		p := Next(snapshot(u), xp.RefTo(u))
 		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
 			"format 2; this one reads up to 1; " + HowToRead + ", and run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 		if p.Patch != nil || p.Failed != want {
@@ -196,7 +196,7 @@ func TestHoldOfNewer(t *testing.T) {
 	}
 	child := xptest.XR("child", xptest.Annotated(AnnotationHold, `{"format":2}`), xptest.Annotated(xp.AnnotationPaused, "true"))
 	x := xptest.XR("x", xptest.Refs(child))
-	p := Next(world(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if said := strings.Join(p.Waiting, "; "); !strings.Contains(said, HowToRead) || p.Done {
 		t.Errorf("what composes it must wait, and say for what; got %+v", p)
 	}
@@ -234,7 +234,7 @@ func readSpecimens(t *testing.T, path string) map[string]specimen {
 	return all
 }
 
-// markIn returns what a mark says, but for its signature, and for how what is packed is packed.
+// markIn returns the fields of a mark without its signature, and with packed fields unpacked.
 func markIn(t *testing.T, mark string) map[string]any {
 	t.Helper()
 	says := map[string]any{}

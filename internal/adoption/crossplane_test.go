@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// react lets Crossplane and the provider do their work once, and reports whether anything changed.
+// react makes Crossplane and the providers reconcile some objects once. It reports whether anything
+// changed.
 func (m *model) react() bool {
 	reacted := false
 	for _, id := range m.order {
@@ -17,9 +18,9 @@ func (m *model) react() bool {
 		next := u
 		switch {
 		case m.chance(3):
-			// Its controller is busy with something else.
-		case m.deaf[id]:
-			// It does not know that there is something to do.
+			// Its controller is busy.
+		case m.missed[id]:
+			// Its controller has lost the event.
 		case xp.IsClaim(u):
 			next = m.reactToClaim(u)
 		case xp.IsComposite(u):
@@ -40,7 +41,7 @@ func (m *model) react() bool {
 // claim/syncer_ssa.go does.
 func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(claim) {
-		return m.told(claim, xptest.SeenPaused())
+		return m.withCondition(claim, xptest.SeenPaused())
 	}
 	xr := m.objects[m.root.ID()]
 	if next := copySettings(claim, xr); !reflect.DeepEqual(xr, next) {
@@ -49,11 +50,11 @@ func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Uns
 
 	m.reconciled[xp.RefTo(claim).ID()] = claim.GetGeneration()
 
-	return m.told(claim, xptest.Reconciled())
+	return m.withCondition(claim, xptest.Reconciled())
 }
 
-// told is u with a condition, or u itself if it has it already.
-func (m *model) told(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
+// withCondition returns u with a condition, or u itself if it has that already.
+func (m *model) withCondition(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
 	next := xptest.With(u, condition)
 	if m.modern {
 		xptest.OfGeneration(u.GetGeneration())(next)
@@ -81,14 +82,14 @@ func copySettings(claim, xr *unstructured.Unstructured) *unstructured.Unstructur
 
 func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(xr) {
-		return m.told(xr, xptest.SeenPaused())
+		return m.withCondition(xr, xptest.SeenPaused())
 	}
 	c := xp.CompositeFrom(xr)
 	held, err := HoldOf(xr)
 	if err != nil {
 		m.failf("%v", err)
 	}
-	// A claim that is released passes its policy on; by then its XR is adopted.
+	// A released claim copies its policy to its XR, which is adopted by then.
 	_, claimed := c.ClaimRef()
 	if policy, _ := c.UpdatePolicy(); held != nil && held.Pinned && policy != xp.UpdateManual && !claimed {
 		m.failf("%s is reconciled under another revision before it is adopted", xp.String(xr))
@@ -112,5 +113,5 @@ func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructu
 
 	m.reconciled[xp.RefTo(xr).ID()] = xr.GetGeneration()
 
-	return m.told(xr, xptest.Reconciled())
+	return m.withCondition(xr, xptest.Reconciled())
 }

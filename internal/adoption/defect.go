@@ -6,18 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// A Defect is one that some versions of Crossplane have, and that a restore can run into.
+// A Defect is a bug of some versions of Crossplane that a restore can hit.
 type Defect struct {
-	// From is the first version that has it, "" if all before Before do, and Before the first that
-	// has not.
+	// From is the first version with the bug; "" if all versions before Before have it. Before is
+	// the first version without it.
 	From, Before string
-	// What it does, to be put behind "Crossplane".
+	// What describes the bug; the text continues a sentence that begins with "Crossplane".
 	What string
-	// Until is what helps as long as it is not upgraded; "" if nothing does.
+	// Until is the workaround until Crossplane is upgraded; "" if there is none.
 	Until string
 }
 
-// stopsWatching is the watch garbage collector of versions that are not supported any more.
+// stopsWatching is a bug of the watch garbage collector in versions that are no longer supported.
 var stopsWatching = Defect{ //nolint:gochecknoglobals // It is a constant.
 	Before: "1.20.0",
 	What: "stops watching a kind of which there was no object for a minute, such as that of an XRD that came back early (crossplane #5400, #5151), and takes it " +
@@ -25,8 +25,8 @@ var stopsWatching = Defect{ //nolint:gochecknoglobals // It is a constant.
 	Until: "restart it if what is restored stays without a word",
 }
 
-// defects are those that are known: the one place for another. A version belongs here if a restore
-// into it, or what people do about it, can fail because of it.
+// defects are all known bugs; a new one is added here. A bug belongs here if it can make a restore
+// into that version fail, or a usual workaround.
 var defects = []Defect{ //nolint:gochecknoglobals // It is a constant list.
 	stopsWatching,
 	{
@@ -42,7 +42,7 @@ var defects = []Defect{ //nolint:gochecknoglobals // It is a constant list.
 	},
 }
 
-// Defects returns those that its version is known to have, none if that is not known.
+// Defects returns the known bugs of the installed version; none if the version is not known.
 func (i Installation) Defects() []Defect {
 	return slices.DeleteFunc(slices.Clone(defects), func(d Defect) bool { return !i.has(d) })
 }
@@ -51,8 +51,8 @@ func (i Installation) has(d Defect) bool {
 	return i.isBefore(d.Before) && (d.From == "" || i.isAtLeast(d.From))
 }
 
-// isBefore takes a candidate of a version for the version, as isAtLeast does: what is in the one is
-// mostly in the other.
+// isBefore treats a release candidate as the release, as isAtLeast does: most of a release is in
+// its candidates.
 func (i Installation) isBefore(v string) bool {
 	have, err := version.ParseGeneric(i.Version)
 

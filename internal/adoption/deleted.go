@@ -8,29 +8,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Nothing takes back that an object is deleted. What is held stays held then, also when all that it
-// waits for is there: Crossplane and providers do not delete what is paused (crossplane
+// A deletion can't be undone. A held object that is being deleted stays held, even when it waits
+// for nothing else: Crossplane and providers do not delete a paused object (crossplane
 // internal/controller/apiextensions/composite/reconciler.go; crossplane-runtime
-// pkg/reconciler/managed/reconciler.go), so that a person can still choose. Its operation ends with
-// that.
+// pkg/reconciler/managed/reconciler.go), so a user can still choose. The object's operation ends
+// with that message.
 const (
-	// keepExternalNext is how external resources are kept when the XR of what manages them goes.
+	// keepExternalNext is how to keep the external resources when their XR is deleted.
 	keepExternalNext = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, " +
 		"on v1 deletionPolicy: " +
 		"Orphan), then let it go, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it was held\""
-	// restoreAgainNext is what to do when nothing is left to choose.
+	// restoreAgainNext is the next step when there is nothing left to choose.
 	restoreAgainNext = "; if it is to be there, restore it again when it is gone"
 )
 
-// deleted says what becomes of a held XR that is being deleted, and the next step.
+// deleted returns what happens to a held XR that is being deleted, and the next step.
 func (t *tree) deleted(u *unstructured.Unstructured) string {
 	if !xp.IsPaused(u) {
 		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes" + restoreAgainNext
 	}
 	why := fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
 		xp.String(u), xp.AnnotationPaused) + keepExternalNext
-	// Foreground propagation has the garbage collector delete first what the XR owns, whether the
-	// XR is paused or not.
+	// With foreground propagation the garbage collector deletes the XR's dependents first, even if
+	// the XR is paused.
 	too, absent := t.composedDeleted()
 	if len(too) > 0 {
 		why += "; these are deleted with it already, and their external resources as soon as their providers get to it: " + someOf(too)
@@ -42,8 +42,7 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 	return why
 }
 
-// composedDeleted returns which of the composed resources are being deleted, and which are not
-// there at all.
+// composedDeleted returns the composed resources that are being deleted, and those that are gone.
 func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
 		u := t.snapshot.Get(r)
@@ -58,8 +57,7 @@ func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	return too, absent
 }
 
-// claimDeleted says what becomes of the XR's claim if that is held and is being deleted, and the
-// next step; "" if it is not.
+// claimDeleted is deleted for the XR's claim; "" if the claim is not held or not being deleted.
 func (t *tree) claimDeleted() string {
 	claim, _ := t.heldClaim()
 	if claim == nil || claim.GetDeletionTimestamp() == nil {
@@ -79,7 +77,7 @@ func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) string {
 		"was held\"", xp.String(claim), xr, xp.AnnotationPaused)
 }
 
-// deletedManaged says what becomes of a held MR that is being deleted, and the next step.
+// deletedManaged returns what happens to a held MR that is being deleted, and the next step.
 func deletedManaged(u *unstructured.Unstructured) string {
 	if !xp.IsPaused(u) {
 		return xp.String(u) + " is being deleted" + restoreAgainNext

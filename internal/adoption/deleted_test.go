@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is deleted while it is held stays held, and says how it is kept and how it goes.
-func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
+// An object that is deleted during its hold stays held, and the message explains both ways out.
+func TestNextOfDeleted(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	revision := xptest.Revision(xptest.RevisionName, x)
@@ -35,43 +35,43 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 	runPlans(t, map[string]planCase{
 		"XR": {
 			reason: "Crossplane would carry on with it, and delete all that it composes.", ref: xp.RefTo(x),
-			world: world(paused, bucket, revision), want: outcome{Failed: ofXR},
+			snapshot: snapshot(paused, bucket, revision), want: outcome{Failed: ofXR},
 		},
 		"Foreground": {
 			reason: "What goes before it can't be kept any more, and is named.", ref: xp.RefTo(x),
-			world: world(paused, xptest.With(bucket, xptest.Deleting()), revision),
-			want:  outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
+			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision),
+			want:     outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
 		},
 		"ForegroundOver": {
-			reason: "What is gone before anybody has looked can't be kept either.", ref: xp.RefTo(x), world: world(paused, revision),
+			reason: "What is gone before anybody has looked can't be kept either.", ref: xp.RefTo(x), snapshot: snapshot(paused, revision),
 			want: outcome{Failed: ofXR + "; these are not there, deleted before it with their external resources or never restored: Bucket b"},
 		},
 		"Claim": {
 			reason: "Crossplane deletes its XR when the claim is released.", ref: xp.RefTo(x),
-			world: world(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
+			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
 		},
 		"ClaimOfAdopted": {
-			reason: "Also one that was adopted before.", ref: xp.RefTo(x), world: world(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
+			reason: "Also one that was adopted before.", ref: xp.RefTo(x), snapshot: snapshot(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
 			want: outcome{Failed: ofClaim, Adopted: 1, Total: 1},
 		},
 		"ByTheClaim": {
 			reason: "The claim has an operation of its own if its XR was not restored with it.", ref: xp.RefTo(claim),
-			world: world(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
+			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
 		},
 		"ClaimLetGo": {
-			reason: "Its person has chosen.", ref: xp.RefTo(x), world: world(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
+			reason: "Its person has chosen.", ref: xp.RefTo(x), snapshot: snapshot(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
 			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and nothing keeps Crossplane from deleting XOrder x" + restoreAgainNext},
 		},
 		"ClaimOfAnother": {
 			reason: "Any XR can name any claim.", ref: xp.RefTo(x),
-			world: world(held(claimed, xptest.SeenPaused()), held(xptest.Claim("o", xptest.OfXR(xptest.XR("other"))), xptest.Deleting()), bucket, revision),
-			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+			snapshot: snapshot(held(claimed, xptest.SeenPaused()), held(xptest.Claim("o", xptest.OfXR(xptest.XR("other"))), xptest.Deleting()), bucket, revision),
+			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"MR": {
-			reason: "Its provider would delete its external resource when it is let go.", ref: xp.RefTo(mr()), world: world(mr()), want: outcome{Failed: ofMR},
+			reason: "Its provider would delete its external resource when it is let go.", ref: xp.RefTo(mr()), snapshot: snapshot(mr()), want: outcome{Failed: ofMR},
 		},
 		"ObservingMR": {
-			reason: "Its own policies would come back.", ref: xp.RefTo(mr()), world: world(xptest.With(mr(), unpaused())),
+			reason: "Its own policies would come back.", ref: xp.RefTo(mr()), snapshot: snapshot(xptest.With(mr(), unpaused())),
 			want: outcome{Failed: "Bucket b is being deleted" + restoreAgainNext},
 		},
 	})

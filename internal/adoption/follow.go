@@ -8,10 +8,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkRevision waits for the revision that the XR is pinned to. If that is gone, such as one in a
-// mode that this Crossplane does not have, it returns the name of the revision that the XR follows
-// anyway when it has its own settings back, as long as nothing that the XR composes would be left
-// out there.
+// checkRevision waits for the revision that the XR is pinned to. If that revision is gone (for
+// example because this Crossplane lacks its mode), it returns the name of the revision that the XR
+// follows once its own settings are back. It does so only if that revision names every resource
+// that the XR composes; else it returns "".
 func (t *tree) checkRevision() (follows string) {
 	if !t.hold.Pinned || t.xr.Revision() == "" || t.snapshot.Has(revisionRef(t.xr)) {
 		return ""
@@ -38,16 +38,15 @@ func (t *tree) checkRevision() (follows string) {
 	return ""
 }
 
-// unnamed are those of the XR's composed resources that a revision does not name, or not with their
-// kind. One that it does not name would be deleted, and made anew under another name or as another
-// kind.
+// unnamed returns the XR's composed resources that the revision does not name, or names with
+// another kind. Crossplane would delete these, and create others in their place.
 func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	named := xp.ComposedNames(revision)
 	var unnamed []xp.Ref
 	for _, r := range t.hold.Refs {
 		u := t.snapshot.Get(r)
 		if u == nil {
-			continue // It is waited for.
+			continue // checkComposed waits for it.
 		}
 		gk, ok := named[xp.Annotation(u, xp.AnnotationResourceName)]
 		if !ok || gk.Kind != "" && gk != u.GroupVersionKind().GroupKind() {
@@ -58,9 +57,9 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	return unnamed
 }
 
-// follow takes the revision that is gone off the XR, so that Crossplane writes the newest one there
-// itself and manages that field. Its claim is given that one before: Crossplane writes that of a
-// claim on an XR that is pinned.
+// follow plans to remove the missing revision from the XR, so that Crossplane writes the newest one
+// and manages that field. The claim, if it is held, gets the newest revision first: Crossplane
+// copies the claim's revision to an XR that is pinned.
 func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	h, now := *t.hold, ""
 	if claim, held := t.heldClaim(); claim != nil && xp.ClaimFrom(claim).Revision() != revision {
@@ -71,7 +70,7 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 		ref = map[string]any{"name": now}
 	}
 	annotations := map[string]any{}
-	h.Revision = now // Nobody else has changed it.
+	h.Revision = now // The mark keeps the new name, so that this is not taken for a change by another writer.
 	if mark, err := t.snapshot.key.mark(xp.RefTo(u), &h); err == nil {
 		annotations[AnnotationHold] = mark
 	}
@@ -80,13 +79,13 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	t.change(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
 }
 
-// newestRevision returns the revision that XRs follow which are on the Composition of xr and on
-// Automatic; an empty one if none was observed.
+// newestRevision returns the newest revision of xr's Composition, which XRs with the policy
+// Automatic follow; an empty object if none was observed.
 func (s *Snapshot) newestRevision(xr xp.Composite) *unstructured.Unstructured {
 	newest, highest := &unstructured.Unstructured{}, int64(-1)
 	for _, u := range s.platform.revisions[xr.Composition()] {
 		if _, ok := xp.Controller(u); !ok {
-			continue // It was restored without its Composition, which nobody follows.
+			continue // It was restored without its Composition, so Crossplane follows it for no XR.
 		}
 		if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision"); n > highest {
 			newest, highest = u, n

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Crossplane v2 refuses a revision in mode Resources. What ran on it goes on with a converted one,
-// if nothing of it would be made anew there.
+// Crossplane v2 refuses a revision in mode Resources. Its XRs follow a converted revision, if that
+// would replace none of their composed resources.
 func TestNextFollowsAnotherRevision(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
@@ -29,39 +29,39 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 	wait := func(why string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: []string{lost + why}} }
 	runPlans(t, map[string]planCase{
 		"Converted": {
-			reason: "It names all that the XR composes.", world: world(xr, bucket, converted), ref: xp.RefTo(x),
+			reason: "It names all that the XR composes.", snapshot: snapshot(xr, bucket, converted), ref: xp.RefTo(x),
 			want: outcome{Step: "its revision is gone; have it follow the newest one, which names all that it composes", Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"Invalid": {
-			reason: "What Crossplane can't run is not followed.", ref: xp.RefTo(x), world: world(xr, bucket, xptest.With(converted, xptest.JSON(
+			reason: "What Crossplane can't run is not followed.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
 				`{"status":{"conditions":[{"type":"ValidPipeline","status":"False","reason":"MissingCapabilities","message":"f can't"}]}}`))),
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{
 				"CompositionRevision orders-2: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs",
 			}},
 		},
 		"OtherKind": {
-			reason: "It would be made anew as that.", ref: xp.RefTo(x), world: world(xr, bucket, xptest.With(converted, xptest.JSON(
+			reason: "It would be made anew as that.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
 				`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket","base":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Store"}}]}}]}}`))),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
-		"None": {reason: "A person is told how to have one.", world: world(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
+		"None": {reason: "A person is told how to have one.", snapshot: snapshot(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
 		"Other": {
-			reason: "What is not named there Crossplane would delete.", world: world(xr, bucket, other), ref: xp.RefTo(x),
+			reason: "What is not named there Crossplane would delete.", snapshot: snapshot(xr, bucket, other), ref: xp.RefTo(x),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
 		"Nameless": {
-			reason: "A converted Composition gives a name to what had none, and Crossplane would make that anew.",
-			world:  world(xr, nameless, converted), ref: xp.RefTo(x),
+			reason:   "A converted Composition gives a name to what had none, and Crossplane would make that anew.",
+			snapshot: snapshot(xr, nameless, converted), ref: xp.RefTo(x),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
 		"Stray": {
-			reason: "A revision without its Composition is followed by nobody.",
-			world:  world(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))),
-			ref:    xp.RefTo(x),
-			want:   wait(", and it goes on"),
+			reason:   "A revision without its Composition is followed by nobody.",
+			snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))),
+			ref:      xp.RefTo(x),
+			want:     wait(", and it goes on"),
 		},
 		"Manual": {
-			reason: "Which revision it is to run on is said by a person.", world: world(manual, bucket, converted), ref: xp.RefTo(x),
+			reason: "Which revision it is to run on is said by a person.", snapshot: snapshot(manual, bucket, converted), ref: xp.RefTo(x),
 			want: wait(", and set its revision there"),
 		},
 	})
@@ -73,13 +73,13 @@ func TestFollowLetsCrossplaneWriteTheRevision(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
 	converted := xptest.Revision("orders-2", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)),
 		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`))
-	p := Next(world(xr, bucket, converted), xp.RefTo(x))
+	p := Next(snapshot(xr, bucket, converted), xp.RefTo(x))
 	got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "spec", "compositionRevisionRef")
 	if got != nil || !there || err != nil {
 		t.Fatalf("the revision that is gone must be taken off: %v", p.Patch)
 	}
 	after := xptest.Merge(xr, p.Patch)
-	if p = Next(world(after, bucket, converted), xp.RefTo(x)); p.Step != stepUnpause || p.Warning != "" || len(p.Remarks) > 0 {
+	if p = Next(snapshot(after, bucket, converted), xp.RefTo(x)); p.Step != stepUnpause || p.Warning != "" || len(p.Remarks) > 0 {
 		t.Errorf("then it goes on, and nobody else has changed what it follows: %+v", p)
 	}
 }

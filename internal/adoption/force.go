@@ -10,25 +10,25 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A ForceAssessment is what lifting a hold at once means.
+// A ForceAssessment is what happens if a hold is lifted at once.
 type ForceAssessment struct {
-	// Change takes the hold off and gives the person's own settings back. It has no Patch if there
-	// is no hold.
+	// Change lifts the hold and gives the user's own settings back. Its Patch is nil if there is no
+	// hold.
 	Change
 
-	// Risks are what can come of it, each with the names of what it comes to.
+	// Risks are the possible consequences, each with the names of the objects concerned.
 	Risks []string
-	// Settings are the person's own that come back.
+	// Settings are the user's own settings that come back.
 	Settings []string
-	// Refused says why the hold is not lifted by force either, and the next step; "" if it can be.
+	// Refused is why the hold can't be lifted by force, and the next step; "" if it can.
 	Refused string
 }
 
-// AssessForce plans to lift the hold of what r names at once, whatever is missing. Of the risks it
-// knows those that show in what was observed.
-func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
-	w.Consent(r) // Who lifts a hold by force has said so.
-	u := w.Get(r)
+// AssessForce plans to lift the hold of what r names at once, whatever is missing. It finds only
+// the risks that show in the Snapshot. It changes the observed hold as Consent does.
+func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
+	s.Consent(r) // Lifting by force includes consent.
+	u := s.Get(r)
 	if u == nil {
 		return ForceAssessment{Refused: r.String() + " does not exist any more"}
 	}
@@ -39,15 +39,15 @@ func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	case h == nil:
 		return ForceAssessment{}
 	}
-	f := forceAssessor{snapshot: w, u: u, hold: h}
-	if err := w.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
+	f := forceAssessor{snapshot: s, u: u, hold: h}
+	if err := s.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
 		f.risk("its annotation %s can't be relied on: %s. What follows, and the settings that come back, are what it says", AnnotationHold, err)
 	}
 	if h.Clone != "" {
 		f.risk("it is a copy of %s: if that is alive, both manage the same external resources from then on, and what one of them changes or deletes is changed or "+
 			"deleted for the other", h.Clone)
 	}
-	f.Change = w.key.lift(u, h, "hold lifted by force; its own settings are back")
+	f.Change = s.key.lift(u, h, "hold lifted by force; its own settings are back")
 	f.Settings = Settings(h)
 	switch {
 	case xp.IsSchedule(u):
@@ -66,8 +66,8 @@ func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	return f.ForceAssessment
 }
 
-// HowToRelease says of what release lifts only if that is asked for, or never, what to do about it;
-// "" if it is neither.
+// HowToRelease returns the next step for a hold that release lifts only on request, or never; ""
+// for any other hold.
 func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	switch {
 	case h.Clone != "":
@@ -76,7 +76,7 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	case h.Quarantine:
 		return quarantineNext(h)
 	case h.ByHand:
-		return byHandText(h)
+		return manualNext(h)
 	case xp.IsSchedule(u):
 		return "it starts Operations by itself; to let it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
@@ -84,7 +84,7 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	}
 }
 
-// Settings returns the person's own settings that come back when a hold is lifted.
+// Settings returns the user's own settings that come back when a hold is lifted.
 func Settings(h *Hold) []string {
 	var settings []string
 	if h.Paused != nil {
@@ -108,7 +108,7 @@ func Settings(h *Hold) []string {
 	return settings
 }
 
-// RiskHeld is what the risk says of a composed resource that has a hold of its own.
+// RiskHeld is the text of the risk for a composed resource that has a hold of its own.
 const RiskHeld = "is held itself"
 
 type forceAssessor struct {
@@ -117,8 +117,8 @@ type forceAssessor struct {
 	snapshot *Snapshot
 	u        *unstructured.Unstructured
 	hold     *Hold
-	// named are the objects that a risk names.
-	named []string
+	// covered are the prefixes of the waiting messages that a risk covers already.
+	covered []string
 }
 
 func (f *forceAssessor) risk(format string, args ...any) {
@@ -126,11 +126,11 @@ func (f *forceAssessor) risk(format string, args ...any) {
 }
 
 func (f *forceAssessor) riskOf(r xp.Ref, format string, args ...any) {
-	f.named = append(f.named, r.String()+": ")
+	f.covered = append(f.covered, r.String()+": ")
 	f.risk("%s "+format, append([]any{r}, args...)...)
 }
 
-// composite finds what Crossplane does to an XR that it is let reconcile now (crossplane
+// composite finds what Crossplane does to an XR that it may reconcile now (crossplane
 // internal/controller/apiextensions/composite, composition_functions.go, ObserveComposedResources
 // and the garbage collection of what a pipeline leaves out).
 func (f *forceAssessor) composite() {
@@ -147,18 +147,18 @@ func (f *forceAssessor) composite() {
 		f.composed(r, err != nil || listed[r.ID()])
 	}
 	if xrd := f.snapshot.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
-		f.named = append(f.named, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.String(f.u)+": ")
 		f.risk("its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
 	}
 	f.composition(xr)
-	f.rest()
+	f.uncovered()
 }
 
 func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	u := f.snapshot.Get(r)
 	why, unknown := f.snapshot.isUnknown(r)
 	switch {
-	case u == nil && !listed: // Nobody looks for it any more.
+	case u == nil && !listed: // The XR does not list it, so Crossplane does not look for it.
 	case u == nil && f.snapshot.unserved[r.GroupVersionKind().GroupKind()]:
 		f.riskOf(r, "is missing and its kind is not served: Crossplane can't reconcile this until it is, and then makes it anew, with an external resource of "+
 			"its own if it is a managed resource")
@@ -176,7 +176,6 @@ func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	}
 }
 
-// present finds what becomes of a composed resource that is there.
 func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 	if c, ok := xp.Controller(u); ok && c.UID != f.u.GetUID() {
 		f.riskOf(r, "is controlled by %s %s: Crossplane drops it from the resourceRefs, and makes another in its place or, if that gets the same name, fails",
@@ -189,7 +188,6 @@ func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 	}
 }
 
-// composition finds changes of the Composition that act at once.
 func (f *forceAssessor) composition(xr xp.Composite) {
 	if elsewhere := changedFollowing(f.u, f.hold); elsewhere != "" {
 		f.risk("%s", elsewhere)
@@ -197,7 +195,7 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
 		return
 	}
-	f.named = append(f.named, "CompositionRevision "+xr.Revision()+": it is neither")
+	f.covered = append(f.covered, "CompositionRevision "+xr.Revision()+": it is neither")
 	newest := f.snapshot.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
@@ -207,7 +205,7 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	}
 }
 
-// managed finds what a provider does with an MR that it is let reconcile now.
+// managed finds what a provider does with an MR that it may reconcile now.
 func (f *forceAssessor) managed() {
 	own := xp.Instance{Unstructured: f.u.DeepCopy()}
 	f.hold.returnPolicies(own.Unstructured)
@@ -224,25 +222,25 @@ func (f *forceAssessor) managed() {
 			f.risk("its provider has not found its external resource yet: if it is gone, its provider makes another")
 		}
 	case f.hold.Identity == xp.CreatePending:
-		f.named = append(f.named, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.String(f.u)+": ")
 		f.risk("it was being created when it was backed up: as soon as its annotation %s is removed its provider makes an external resource, though there may be "+
 			"one that nothing names", xp.AnnotationCreatePending)
 	default:
-		f.named = append(f.named, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.String(f.u)+": ")
 		f.risk("it has no external-name: its provider makes another external resource, unless it finds the one that it had%s by the name of this object, and then "+
 			"nothing manages that", called)
 	}
-	f.rest()
+	f.uncovered()
 }
 
-// ownerless finds what becomes of an MR that is let go without its XR as its controller. Nothing
-// else that it waits for has been said.
+// ownerless finds the risks for an MR that is released before its XR is its controller. While it
+// waited for its XR it did not report the other things that it lacks.
 func (f *forceAssessor) ownerless() {
 	why := f.snapshot.riskOfOwnerless(f.u, f.hold)
 	if why == "" {
 		return
 	}
-	f.named = append(f.named, xp.String(f.u)+": ")
+	f.covered = append(f.covered, xp.String(f.u)+": ")
 	f.risk("%s", why)
 	for _, why := range []string{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
 		if why != "" {
@@ -251,7 +249,7 @@ func (f *forceAssessor) ownerless() {
 	}
 }
 
-// claim finds what Crossplane does to a claim that it is let reconcile now.
+// claim finds what Crossplane does to a claim that it may reconcile now.
 func (f *forceAssessor) claim() {
 	claim := xp.ClaimFrom(f.u)
 	r, ok := claim.CompositeRef()
@@ -270,10 +268,10 @@ func (f *forceAssessor) claim() {
 	}
 }
 
-// rest are the other things that were waited for.
-func (f *forceAssessor) rest() {
+// uncovered adds what the object still waits for and no other risk covers.
+func (f *forceAssessor) uncovered() {
 	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
-		if !slices.ContainsFunc(f.named, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
+		if !slices.ContainsFunc(f.covered, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
 			f.risk("this is not waited for any more: %s", waiting)
 		}
 	}

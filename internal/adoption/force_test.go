@@ -25,102 +25,102 @@ func TestForce(t *testing.T) {
 	nameless := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		of     *unstructured.Unstructured
-		// want are the beginnings of the risks.
+		reason   string
+		snapshot *Snapshot
+		of       *unstructured.Unstructured
+		// want are prefixes of the risks.
 		want    []string
 		refused string
 	}{
-		"Nothing": {reason: "All is there.", world: world(xr(), bucket, pinned), of: x},
+		"Nothing": {reason: "All is there.", snapshot: snapshot(xr(), bucket, pinned), of: x},
 		"Missing": {
-			reason: "Crossplane makes what is missing anew, and with it an external resource.", world: world(xr(), pinned), of: x,
+			reason: "Crossplane makes what is missing anew, and with it an external resource.", snapshot: snapshot(xr(), pinned), of: x,
 			want: []string{"Bucket b is missing: Crossplane makes it anew"},
 		},
 		"Unserved": {
 			reason: "It can't yet.", of: x, want: []string{"Bucket b is missing and its kind is not served"},
-			world: func() *Snapshot {
-				w := world(xr(), pinned)
+			snapshot: func() *Snapshot {
+				w := snapshot(xr(), pinned)
 				w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
 
 				return w
 			}(),
 		},
-		"OffTheList": {reason: "A person has said that it is to go.", world: world(xptest.With(xr(), xptest.Refs()), pinned), of: x},
+		"OffTheList": {reason: "A person has said that it is to go.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), pinned), of: x},
 		"Unlisted": {
-			reason: "What the XR does not list any more is made a second time.", world: world(xptest.With(xr(), xptest.Refs()), bucket, pinned), of: x,
+			reason: "What the XR does not list any more is made a second time.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), bucket, pinned), of: x,
 			want: []string{"Bucket b is not in the resourceRefs"},
 		},
 		"SomebodyElses": {
-			reason: "Crossplane takes it for missing.", world: world(xr(), xptest.MR("b", xptest.ControlledBy(xptest.XR("y"))), pinned), of: x,
+			reason: "Crossplane takes it for missing.", snapshot: snapshot(xr(), xptest.MR("b", xptest.ControlledBy(xptest.XR("y"))), pinned), of: x,
 			want: []string{"Bucket b is controlled by XOrder y: Crossplane drops it from the resourceRefs"},
 		},
 		"Going": {
-			reason: "It is about to be missing.", world: world(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
+			reason: "It is about to be missing.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
 			want: []string{"Bucket b is being deleted"},
 		},
 		"FollowsAnother": {
 			reason: "Somebody has changed that while it was held.", of: x,
-			world: world(xptest.With(xr(), xptest.Field("other", "spec", "compositionRef", "name")), bucket, pinned),
-			want:  []string{"XOrder x follows something else than in the backup", "its Composition other has no revision here"},
+			snapshot: snapshot(xptest.With(xr(), xptest.Field("other", "spec", "compositionRef", "name")), bucket, pinned),
+			want:     []string{"XOrder x follows something else than in the backup", "its Composition other has no revision here"},
 		},
 		"HeldBelow": {
-			reason: "The MR's own hold stays on.", world: world(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
+			reason: "The MR's own hold stays on.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
 			want: []string{"Bucket b " + RiskHeld},
 		},
 		"NotObserved": {
-			reason: "What else was waited for is named.", world: world(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
+			reason: "What else was waited for is named.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
 			want: []string{"this is not waited for any more: Bucket b: its provider has not observed it yet"},
 		},
 		"NewComposition": {
-			reason: "A change of the Composition acts at once, and revisions that nobody follows don't.", world: world(xr(), bucket, pinned, newer, loose), of: x,
+			reason: "A change of the Composition acts at once, and revisions that nobody follows don't.", snapshot: snapshot(xr(), bucket, pinned, newer, loose), of: x,
 			want: []string{"its update policy is Automatic: it follows CompositionRevision newer at once"},
 		},
-		"Manual": {reason: "Whoever is on Manual stays there.", world: world(xr(xptest.Policy("Manual")), bucket, pinned, newer), of: x},
+		"Manual": {reason: "Whoever is on Manual stays there.", snapshot: snapshot(xr(xptest.Policy("Manual")), bucket, pinned, newer), of: x},
 		"NoRevision": {
-			reason: "There is nothing to follow.", world: world(xr(), bucket), of: x, want: []string{"its Composition orders has no revision here"},
+			reason: "There is nothing to follow.", snapshot: snapshot(xr(), bucket), of: x, want: []string{"its Composition orders has no revision here"},
 		},
 		"Deleted": {
-			reason: "The hold is all that kept Crossplane from it.", world: world(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
+			reason: "The hold is all that kept Crossplane from it.", snapshot: snapshot(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
 			want: []string{"it is being deleted: Crossplane carries on with that, and deletes all that it composes: Bucket b"},
 		},
 		"OwnPause": {
-			reason: "Nothing happens before a person does something.", world: world(xr(xptest.Annotated(xp.AnnotationPaused, "true")), pinned), of: x,
+			reason: "Nothing happens before a person does something.", snapshot: snapshot(xr(xptest.Annotated(xp.AnnotationPaused, "true")), pinned), of: x,
 			want: []string{"it stays paused", "Bucket b is missing"},
 		},
 		"Nameless": {
-			reason: "Nothing says which its external resource is.", world: world(heldFor(nameless, Hold{Identity: xp.Unknown})), of: nameless,
+			reason: "Nothing says which its external resource is.", snapshot: snapshot(heldFor(nameless, Hold{Identity: xp.Unknown})), of: nameless,
 			want: []string{"it has no external-name: its provider makes another external resource"},
 		},
 		"InFlight": {
 			reason: "Nobody knows whether there is one.", of: nameless,
-			world: world(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.CreatePending})),
-			want:  []string{"it was being created when it was backed up"},
+			snapshot: snapshot(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.CreatePending})),
+			want:     []string{"it was being created when it was backed up"},
 		},
 		"Observes": {
-			reason: "Whether it is there was not seen yet.", world: world(heldFor(bucket, Hold{Observes: true})), of: bucket,
+			reason: "Whether it is there was not seen yet.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
 			want: []string{"its provider has not found its external resource yet", "this is not waited for any more: Bucket b: its provider has not noticed"},
 		},
 		"ClaimWithoutXR": {
-			reason: "Crossplane makes another XR.", world: world(held(claim)), of: claim, want: []string{"XOrder x is missing: Crossplane makes another XR"},
+			reason: "Crossplane makes another XR.", snapshot: snapshot(held(claim)), of: claim, want: []string{"XOrder x is missing: Crossplane makes another XR"},
 		},
 		"ClaimOfAnother": {
-			reason: "Crossplane refuses it.", world: world(held(claim), x), of: claim, want: []string{"XOrder x does not name it as its claim"},
+			reason: "Crossplane refuses it.", snapshot: snapshot(held(claim), x), of: claim, want: []string{"XOrder x does not name it as its claim"},
 		},
-		"Claim": {reason: "The two belong together.", world: world(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
+		"Claim": {reason: "The two belong together.", snapshot: snapshot(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
 		"Copy": {
-			reason: "Two would manage one external resource.", world: world(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
+			reason: "Two would manage one external resource.", snapshot: snapshot(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
 			want: []string{"it is a copy of Bucket other: if that is alive, both manage the same external resources"},
 		},
 		"Unreadable": {
-			reason: "What the own settings are can't be read.", world: world(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,
+			reason: "What the own settings are can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,
 			refused: "cannot read the annotation",
 		},
-		"Gone": {reason: "There is nothing to lift.", world: world(), of: x, refused: "XOrder x does not exist any more"},
+		"Gone": {reason: "There is nothing to lift.", snapshot: snapshot(), of: x, refused: "XOrder x does not exist any more"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := AssessForce(tc.world, xp.RefTo(tc.of))
+			f := AssessForce(tc.snapshot, xp.RefTo(tc.of))
 			if len(f.Risks) != len(tc.want) {
 				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
 			}
@@ -136,8 +136,8 @@ func TestForce(t *testing.T) {
 	}
 }
 
-// Whatever is lifted by force gets its own settings back exactly.
-func TestForceGivesBack(t *testing.T) {
+// Lifting by force gives an object's own settings back exactly.
+func TestForceReturnsSettings(t *testing.T) {
 	schedule := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "c", xptest.Field("* * * * *", "spec", "schedule"))
 	for _, own := range []*unstructured.Unstructured{
 		xptest.XR("x"), xptest.XR("x", xptest.Policy("Manual")), xptest.ModernXR("x", xptest.Policy("Automatic"), xptest.Annotated(xp.AnnotationPaused, "true")),
@@ -149,17 +149,17 @@ func TestForceGivesBack(t *testing.T) {
 			h.Observes = true
 		}
 		u := heldFor(own, h)
-		f := AssessForce(world(u), xp.RefTo(own))
+		f := AssessForce(snapshot(u), xp.RefTo(own))
 		if diff := cmp.Diff(own, withoutNothing(xptest.Merge(u, f.Patch))); diff != "" {
 			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
 		}
-		if again := AssessForce(world(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
+		if again := AssessForce(snapshot(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
 			t.Errorf("%s: what is not held needs nothing: %+v", xp.String(own), again)
 		}
 	}
 }
 
-// withoutNothing takes off what is there and empty.
+// withoutNothing removes empty fields.
 func withoutNothing(u *unstructured.Unstructured) *unstructured.Unstructured {
 	xptest.Without("metadata", "resourceVersion")(u)
 	if len(u.GetAnnotations()) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// victims are a tenant's held XR and MRs, of which another tenant knows all names and UIDs.
+// victims are a tenant's held XR and MRs. Another tenant knows all their names and UIDs.
 func victims() []*unstructured.Unstructured {
 	const other = "team-b"
 	bucket := xptest.NamespacedMR("b", xptest.In(other), xptest.PublishesTo("", "s"))
@@ -26,8 +26,8 @@ func victims() []*unstructured.Unstructured {
 	}
 }
 
-// forgeries are patches that write all of what may have a plan change something else: what an XR
-// lists, that its person has paused it, whose it is.
+// forgeries are patches of every field that can direct a Plan to other objects: an XR's
+// resourceRefs, its user's pause, its owner.
 func forgeries() []string {
 	var patches []string
 	for _, of := range []string{
@@ -54,9 +54,8 @@ func forgeries() []string {
 	return patches
 }
 
-// FuzzNext carries on the adoption of all there is, with one object in which a tenant can have
-// written anything. Every mark counts, as if the tenant had kept a genuine one, and all was
-// restored.
+// FuzzNext continues all adoptions, with one object in which a tenant has written anything. All
+// marks are accepted, as if the tenant had kept a genuine one, and all objects count as restored.
 func FuzzNext(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
 	f.Add(uint8(6), []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Order","name":"x","uid":"uid of Order team-b/x","controller":true}]}}`))
@@ -70,7 +69,7 @@ func FuzzNext(f *testing.F) {
 		if !ok {
 			return
 		}
-		// What nobody but the API server writes.
+		// Only the API server writes these fields.
 		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
 		u.SetUID(was.GetUID())
 		u.SetName(was.GetName())
@@ -81,7 +80,7 @@ func FuzzNext(f *testing.F) {
 		for _, o := range append(append(xptest.Zoo(), victims()...), u) {
 			objects[xp.RefTo(o).ID()] = o
 		}
-		sayAll(t, restored(slices.Collect(maps.Values(objects))...), xp.RefTo(u))
+		renderAll(t, restored(slices.Collect(maps.Values(objects))...), xp.RefTo(u))
 		for moved, passes := true, 0; moved && passes < 4; passes++ {
 			moved = false
 			w := restored(slices.Collect(maps.Values(objects))...)
@@ -107,8 +106,8 @@ func FuzzNext(f *testing.F) {
 	})
 }
 
-// sayAll has all be said of what a reference names that there is to say.
-func sayAll(t *testing.T, w *Snapshot, r xp.Ref) {
+// renderAll calls every function that returns a message about r.
+func renderAll(t *testing.T, w *Snapshot, r xp.Ref) {
 	t.Helper()
 	_ = w.Needs([]xp.Ref{r})
 	plan := Next(w, r)
@@ -131,8 +130,8 @@ func sayAll(t *testing.T, w *Snapshot, r xp.Ref) {
 	}
 }
 
-// checkReach fails if an object that a tenant has written makes this plugin write what is not
-// theirs, or more than it has business with.
+// checkReach fails if a tenant's object makes this plugin write an object that is not the tenant's,
+// or fields that a Plan never changes.
 func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstructured, c Change) {
 	t.Helper()
 	subject := w.Get(r)
@@ -168,8 +167,8 @@ func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstr
 	}
 }
 
-// isComposed reports whether an XR lists an object that nothing controls and that has the label of
-// its tree, which a tenant can't write on what is not theirs.
+// isComposed reports whether an XR lists an object that has no controller and the label of the XR's
+// tree. A tenant can't write that label on another tenant's object.
 func isComposed(xr, u *unstructured.Unstructured) bool {
 	if _, controlled := xp.Controller(u); controlled || u.GetLabels()[xp.LabelComposite] == "" {
 		return false
@@ -179,11 +178,11 @@ func isComposed(xr, u *unstructured.Unstructured) bool {
 	return err == nil && slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() })
 }
 
-// checkTakeOff fails if what a hold is put on does not come back as it was.
+// checkTakeOff fails if putting a hold on and removing it changes the object.
 func checkTakeOff(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
 	if h, err := HoldOf(u); h != nil || err != nil || xp.CheckMetadata(u) != nil {
-		return // What it is without its hold is what that says.
+		return // An object with a mark has the settings in that.
 	}
 	on := u.DeepCopy()
 	if _, err := Put(on, Hold{Restore: restoreName, Since: restoredAt, Observes: xp.IsManaged(u), Status: xp.NeededStatus(u)}); err != nil {

@@ -16,130 +16,127 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Hold is what the marker on a held XR or claim says. A held object is paused and pinned to a
+// A Hold is the content of the mark on a held object. An XR or a claim is paused and pinned to its
 // CompositionRevision from its creation on.
 type Hold struct {
-	// Format is how the mark is to be read, as docs/formats.md has it; 0 is 1.
+	// Format is the format of the mark (docs/formats.md); 0 means 1.
 	Format int `json:"format,omitempty"`
-	// Of is the object that it is on, as Kind.group/name; "" in marks from before. A function can
-	// copy all annotations of an XR onto what it composes.
+	// Of is the object that the mark is on, as Kind.group/name; "" in early marks. A function can
+	// copy all annotations of an XR to its composed resources.
 	Of string `json:"of,omitempty"`
 	// Restore is the Velero Restore that put the hold on, as namespace/name.
 	Restore string `json:"restore"`
-	// Since is when, in RFC 3339.
+	// Since is when the hold was put on, in RFC 3339.
 	Since string `json:"since"`
-	// Reason is why the hold is on, and the next step, for a person.
+	// Reason is why the hold is on, and the next step.
 	Reason string `json:"reason"`
-	// LastReported says which Causes somebody was told of last, with the Reason and in an Event; ""
-	// if nobody was.
+	// LastReported identifies the latest report, in an Event and the Reason: a Fingerprint, with
+	// stuckPrefix or not, heldNoticeStep or stopped; "" if there was none.
 	LastReported string `json:"told,omitempty"`
-	// Polled is when that was written first, in RFC 3339: Velero asks after a restore's operations
-	// when it has brought all back.
+	// Polled is when the first poll wrote the mark, in RFC 3339. Velero polls a restore's
+	// operations when all items are restored.
 	Polled string `json:"polled,omitempty"`
-	// Paused is the person's own value of crossplane.io/paused; nil if they had none.
+	// Paused is the user's own value of crossplane.io/paused; nil if there was none.
 	Paused *string `json:"paused,omitempty"`
-	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it
-	// was before; nil if there was none.
+	// Pinned means that the hold set the composition update policy to Manual. UpdatePolicy is the
+	// policy before that; nil if there was none.
 	Pinned       bool    `json:"pinned,omitempty"`
 	UpdatePolicy *string `json:"compositionUpdatePolicy,omitempty"`
-	// Composition and Revision are the names of those that it followed when it was backed up; "" if
-	// there were none.
+	// Composition and Revision are the names that the object referenced in the backup; "" for none.
 	Composition string `json:"composition,omitempty"`
 	Revision    string `json:"revision,omitempty"`
-	// Unpaused is when Crossplane was let reconcile it, in RFC 3339; "" if it was not yet.
+	// Unpaused is when the pause was removed for the adoption, in RFC 3339; "" before that.
 	Unpaused string `json:"unpaused,omitempty"`
-	// Clone is the object that this one is a copy of, if that is alive: then both would manage the
-	// same external resources, and what is done about it is up to a person.
+	// Clone is the live original that the object is a copy of; "" for none. Both would manage the
+	// same external resources, so a user decides.
 	Clone string `json:"cloneOf,omitempty"`
-	// Quarantine says that nothing is done about it until a person ends that.
+	// Quarantine means that nothing is done until a user ends the quarantine.
 	Quarantine bool `json:"quarantine,omitempty"`
-	// ByHand says that a person lets it go when all that it waits for is there, and not the
-	// restore.
+	// ByHand means that a user, and not the restore, releases the object when it waits for nothing
+	// else.
 	ByHand bool `json:"releaseByHand,omitempty"`
-	// Refs is what the XR composed when it was backed up. A claim has none.
+	// Refs are the XR's composed resources in the backup. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
-	// ComposedConditions is how well each of them was then; empty if the backup doesn't say.
+	// ComposedConditions are the conditions that each of Refs had then; empty if not in the backup.
 	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
-	// Composed is both, packed, in the mark of an XR that composes many; "" if they are not, as in
-	// every hold that was read.
+	// Composed is Refs and ComposedConditions, packed, if an XR composes many; "" in every Hold
+	// that was read.
 	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
 	Environments []string `json:"environmentConfigs,omitempty"`
-	// Required is what the XR's CompositionRevision requires in the backup, as xp.Required returns
-	// it.
+	// Required is what the XR's CompositionRevision requires in the backup, from xp.Required.
 	Required []string `json:"required,omitempty"`
-	// Failing is how Crossplane could not reconcile the XR then, as FailingOf returns it; "" if it
-	// could.
+	// Failing is why Crossplane could not reconcile the XR then, from FailingOf; "" if it could.
 	Failing string `json:"failing,omitempty"`
-	// Identity is why an MR must not be left to create; "" if it may.
+	// Identity is why an MR must not be left to create an external resource; "" if it may.
 	Identity xp.Identity `json:"identity,omitempty"`
-	// Observes says that an MR was made to observe only, and Policies what its managementPolicies
-	// were before; empty if there were none.
+	// Observes means that the hold made an MR observe only. Policies are the managementPolicies
+	// before that; empty if there were none.
 	Observes bool     `json:"observes,omitempty"`
 	Policies []string `json:"managementPolicies,omitempty"`
-	// Settling is when it was noted that the provider of an MR that only observes has found its
-	// external resource or, if it is Lost, does not find it any more, in RFC 3339; "" if it never
-	// has.
+	// Settling is when this plugin noted that the provider of an observing MR found its external
+	// resource or, with Lost, no longer finds it, in RFC 3339; "" before that.
 	Settling string `json:"settling,omitempty"`
 	Lost     bool   `json:"lost,omitempty"`
-	// Secret says that the backup has the connection secret of an XR or MR, and SecretBy by which
-	// command that comes back, if the restore leaves it out.
+	// Secret means that the backup has the connection secret of an XR or MR. SecretBy is the
+	// command that restores it, if the restore leaves it out.
 	Secret   bool   `json:"secret,omitempty"`
 	SecretBy string `json:"secretBy,omitempty"`
-	// Stored is what it has published with a secret store; nil if it has not.
+	// Stored is the Secret that the object published with a secret store; nil if it did not.
 	Stored *Stored `json:"stored,omitempty"`
-	// Inputs are the Secrets that the provider of an MR reads, that there were when it was backed
-	// up, and that were missing when it was restored.
+	// Inputs are the Secrets that the provider of an MR reads, that existed at the backup and were
+	// missing at the restore.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Owner is the XR that composed an MR, if it was at work when that came back: whether it still
-	// does is not known before Crossplane makes it the controller.
+	// Owner is the XR that composed an MR, if the XR was live and not paused when the MR was
+	// restored. Whether it still does shows when Crossplane makes it the controller.
 	Owner *xp.Ref `json:"owner,omitempty"`
-	// Status are the fields of the status that Velero was asked to restore, and RestoreStatus the
-	// person's own value of the annotation that asks for it; nil if they had none.
+	// Status are the status fields that Velero was asked to restore. RestoreStatus is the user's
+	// own value of the annotation that asks for it; nil if there was none.
 	Status        []string `json:"status,omitempty"`
 	RestoreStatus *string  `json:"restoreStatus,omitempty"`
-	// Again says that it was put on again after somebody had taken it off, so that Refs are what
-	// the XR listed then.
+	// Again means that the hold was put on again after another writer had removed it. Refs are then
+	// what the XR listed at that time.
 	Again bool `json:"again,omitempty"`
-	// TakenOver says that somebody else had made the XR, which was given its Refs. Until Crossplane
-	// has seen the pause it can write others.
+	// TakenOver means that another writer had created the XR, and it was given its Refs. Crossplane
+	// can still write others until it has seen the pause.
 	TakenOver bool `json:"takenOver,omitempty"`
-	// Freed says that it has its own settings back and nothing keeps it from being reconciled, so
-	// that only the mark is left to take off; Managers are who has managed these settings until
-	// then, as Managers returns them.
+	// Freed means that the object has its own settings back and can be reconciled, so only the mark
+	// is left. Managers are the managers of these settings until then, from managersOf.
 	Freed    bool  `json:"freed,omitempty"`
 	Managers []any `json:"managers,omitempty"`
-	// Fields are the managedFields of the backup, as packManagers returns them.
+	// Fields are the managedFields of the backup, from packManagers.
 	Fields string `json:"managedFields,omitempty"`
 }
 
-// ReasonSecret is why an MR that publishes connection details is held: a provider would publish
-// before the Secret of the backup is there, which may have what the cloud told only once, and
-// Velero leaves what exists as it is.
+// ReasonSecret is the reason of the hold of an MR that publishes connection details. Its provider
+// would publish before the Secret of the backup is restored. That Secret can have what the cloud
+// returns only once, and Velero leaves an existing Secret as it is.
 const ReasonSecret = "restored from a backup; its provider is kept from publishing connection details until the Secret of the backup is back. " +
 	lifted
 
 const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " + lifted
 
-// lifted is who lifts a hold, unless a person does.
+// lifted is the end of a reason: what lifts the hold, unless a user does.
 const lifted = "The restore's operation lifts the hold"
 
-// IsMarked reports whether u is an MR with the mark of a hold, readable or not.
+// IsMarked reports whether u is an MR with a mark, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {
 	return xp.HasAnnotation(u, AnnotationHold) && xp.IsManaged(u) && !xp.IsComposite(u)
 }
 
-// ownPause reports whether a person had paused what is held.
+// ownPause reports whether a user had paused the held object.
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
-// Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or
-// anything else that must not start to work by itself. Of the given hold it takes the Restore,
-// Since, Clone, Quarantine, ByHand, Required, Failing, Identity, Observes, Secret, SecretBy,
-// Stored, Inputs, Owner, Status and Reason; an empty Reason stands for that of an XR, and a
-// quarantine has its own. The settings that it changes are kept in the marker. A marker that u
-// brings along means that it was backed up while it was held: then that one has the person's own
-// settings. It fails if the resourceRefs can't be read, with ErrNewer if that marker can't, and if
-// the mark would be too large to be stored.
+// Put puts a hold on u, which is about to be created: an XR or a claim, or another object that must
+// not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
+//
+// From of it takes the Restore, Since, Clone, Quarantine, ByHand, Required, Failing, Identity,
+// Observes, Secret, SecretBy, Stored, Inputs, Owner, Status and Reason; "" is the reason for an XR,
+// and a quarantine has its own. The mark keeps the settings that the hold changes. If u was held
+// when it was backed up, it has a mark already, which has the user's own settings.
+//
+// It fails if the resourceRefs can't be read or are of too many kinds, with ErrNewer if the old
+// mark has a newer format, and if the new mark is too large for an annotation.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
@@ -151,12 +148,12 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		return nil, fmt.Errorf("cannot put a hold on %s, which had one when it was backed up: %w; %s, and restore it again", xp.String(u), err, HowToRead)
 	}
 	if err != nil {
-		// What can't be read is not this plugin's, or is damaged; what it brings along must come
-		// back all the same.
+		// A mark that can't be read is another program's, or damaged. The object must be restored
+		// all the same.
 		h.Reason += ". It had another mark that could not be read, and lost it: " + err.Error()
 	}
 	if earlier != nil && earlier.Freed {
-		earlier = nil // It has its own settings.
+		earlier = nil // The object has its own settings.
 	}
 	if err := h.pin(u, earlier); err != nil {
 		return nil, err
@@ -172,7 +169,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		h.ComposedConditions, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
 		h.Required = of.Required
 		if earlier != nil {
-			h.Failing = earlier.Failing // While it was held nobody could say so.
+			h.Failing = earlier.Failing // Crossplane could not report that during a hold.
 		}
 	}
 	if err := h.saveOriginals(u, of, earlier); err != nil {
@@ -199,8 +196,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	return h, nil
 }
 
-// pin pins u, which is about to be created, and has the hold keep what it had before, or before an
-// earlier hold.
+// pin pins u, which is about to be created. The hold keeps its setting from before any hold.
 func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	inst := xp.Instance{Unstructured: u}
 	h.Composition, h.Revision = nameOf(inst.Composition()), nameOf(inst.Revision())
@@ -209,8 +205,8 @@ func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {
 		h.Paused = new(xp.Annotation(u, xp.AnnotationPaused))
 	}
-	// Without a revision nothing was composed yet, so there is nothing to hold on to. A hold from
-	// before the first revision did not pin.
+	// Without a revision nothing is composed yet, and there is nothing to pin. A hold from before
+	// the first revision did not pin.
 	if !h.Pinned {
 		h.Pinned, h.UpdatePolicy = inst.Revision() != "", nil
 		if policy, ok := inst.UpdatePolicy(); ok {
@@ -224,12 +220,11 @@ func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	return inst.SetUpdatePolicy(xp.UpdateManual)
 }
 
-// markSpare is by how many bytes a mark may grow while it is on: by times, and by who managed
-// settings.
+// markSpare is how many bytes a mark may grow while it is on, by times and managers.
 const markSpare = 2*maxManagers + 1<<10
 
-// maxKinds is of how many kinds the objects can be that an XR composes. Each kind costs a request
-// at each poll, and whoever can write an XR can list any.
+// maxKinds is the highest number of kinds that an XR's composed resources may have. Each kind costs
+// a request per poll, and a user who can write an XR can list any kind.
 const maxKinds = 256
 
 func kindsOf(refs []xp.Ref) int {
@@ -241,12 +236,12 @@ func kindsOf(refs []xp.Ref) int {
 	return len(kinds)
 }
 
-// RemoveBackedUpHold takes a hold that u brings along from a backup off it, and gives it its own
-// settings back, before it is created. A mark that can't be addRead is no hold.
+// RemoveBackedUpHold removes a hold that u has from the backup, and gives u its own settings back,
+// before u is created. It ignores a mark that can't be read.
 func RemoveBackedUpHold(u *unstructured.Unstructured) error {
 	h, err := HoldOf(u)
 	if err != nil || h == nil {
-		return nil //nolint:nilerr // It is not this plugin's.
+		return nil //nolint:nilerr // A mark that can't be read is no hold.
 	}
 	annotations := u.GetAnnotations()
 	delete(annotations, AnnotationHold)
@@ -274,17 +269,17 @@ func RemoveBackedUpHold(u *unstructured.Unstructured) error {
 	return xp.Instance{Unstructured: u}.SetUpdatePolicy(*h.UpdatePolicy)
 }
 
-// unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
+// unpause returns the patch that lets Crossplane reconcile u, still pinned and marked.
 func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	p := patch(u, annotations)
 	after := *h
-	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
+	after.Unpaused = now.UTC().Format(time.RFC3339) // The wait for Crossplane counts from here.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
-	after.LastReported = cmp.Or(after.LastReported, heldNoticeStep) // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
-	after.leavePause(u)
+	after.LastReported = cmp.Or(after.LastReported, heldNoticeStep) // A later change of the mark alone would make Crossplane reconcile it once more.
+	after.keepPauseManagers(u)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
-		// Whoever has applied its manifest again has taken the pin off.
+		// A user has applied the manifest again, which removed the pin.
 		after.repin(u, p)
 	}
 	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
@@ -294,12 +289,12 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 	return p
 }
 
-// releasePatch is the patch that takes the hold off u and gives the person's own settings back.
+// releasePatch returns the patch that lifts the hold of u and gives the user's own settings back.
 func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: nullable(h.Paused)}
 	maps.Copy(annotations, withoutRequest(u))
 	if xp.HasAnnotation(u, xp.AnnotationMustRestore) {
-		annotations[xp.AnnotationMustRestore] = nil // Velero 1.18.3 takes it off, and 1.18.1 does not.
+		annotations[xp.AnnotationMustRestore] = nil // Velero 1.18.3 removes it, 1.18.1 does not.
 	}
 	p := patch(u, annotations)
 	if h.Pinned {
@@ -310,8 +305,8 @@ func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	return p
 }
 
-// controllerRefPatch is the patch that makes the live owner u the controller of s, beside what
-// other owners s has.
+// controllerRefPatch returns the patch that makes the live object u the controller of s. Other
+// owner references of s stay.
 func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
 	refs, _, _ := unstructured.NestedSlice(s.Object, "metadata", "ownerReferences")
 	refs = slices.DeleteFunc(refs, func(ref any) bool {
@@ -326,9 +321,9 @@ func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": s.GetResourceVersion(), "ownerReferences": refs}}
 }
 
-// Explain returns the patch that writes a reason, which says what to do next, into the hold that is
-// on u, and with it what somebody was told.
-func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[string]any, error) {
+// Explain returns the patch that writes a reason (with the next step) and the fingerprint of what
+// was reported into the mark of u. It fails if u has no hold.
+func (k Key) Explain(u *unstructured.Unstructured, reason, reported string) (map[string]any, error) {
 	h, err := k.HoldOf(u)
 	if err != nil {
 		return nil, err
@@ -337,13 +332,13 @@ func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[str
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 
-	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, told, time.Time{})
+	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, reported, time.Time{})
 }
 
-// explain is Explain for what is known.
-func (f *observedObject) explain(reason, told string, now time.Time) (map[string]any, error) {
+// explain is Explain for an observed object. It sets an empty Polled to now, unless that is zero.
+func (f *observedObject) explain(reason, reported string, now time.Time) (map[string]any, error) {
 	h := *f.hold
-	h.Reason, h.LastReported = reason, told
+	h.Reason, h.LastReported = reason, reported
 	if h.Polled == "" && !now.IsZero() {
 		h.Polled = now.UTC().Format(time.RFC3339)
 	}
@@ -355,13 +350,13 @@ func (f *observedObject) explain(reason, told string, now time.Time) (map[string
 	return patch(f.identity(), map[string]any{AnnotationHold: mark}), nil
 }
 
-// patch is a merge patch of annotations that the API server refuses if u has changed since it was
-// observed.
+// patch returns a merge patch of annotations. The API server refuses it if u has changed since it
+// was observed.
 func patch(u *unstructured.Unstructured, annotations map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "annotations": annotations}}
 }
 
-// nullable turns an unset string into the null that removes a field in a merge patch.
+// nullable returns nil, which removes a field in a merge patch, for nil; else the string.
 func nullable(s *string) any {
 	if s == nil {
 		return nil

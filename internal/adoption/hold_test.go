@@ -163,8 +163,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// Whoever can write a namespaced XR can write its marker, and a plan reads and names what a marker
-// lists.
+// A tenant who can write a namespaced XR can write its mark, and a Plan reads and names the objects
+// in a mark.
 func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 	const marker = `{"resourceRefs":[{"apiVersion":"v1","kind":"Secret","namespace":"team-b","name":"theirs"},{"apiVersion":"v1","kind":"Node","name":"n"}]}`
 	h, err := HoldOf(xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker)))
@@ -178,9 +178,9 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// What Put changes releasePatch gives back, for every combination of what a person can have set,
-// however often the object is backed up while it is held.
-func TestGiveBackIsTheInverseOfPut(t *testing.T) {
+// releasePatch reverts Put for every combination of user settings, however often the object is
+// backed up during its hold.
+func TestReleaseIsTheInverseOfPut(t *testing.T) {
 	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
 		"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim,
 	}
@@ -238,8 +238,8 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	}
 }
 
-// asStored is u as the API server returns it, which leaves out empty annotations and gives out its
-// own resourceVersion.
+// asStored returns u as the API server does: without empty annotations, and with a new
+// resourceVersion.
 func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	u.SetResourceVersion("")
@@ -298,8 +298,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Whatever a tenant writes as a marker is read or refused, and a plan for the object is made
-// without a panic.
+// Any text as a mark is read or refused, and Next does not panic.
 func FuzzHoldOf(f *testing.F) {
 	for _, s := range []string{
 		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual",` +
@@ -342,8 +341,8 @@ func FuzzHoldOf(f *testing.F) {
 	})
 }
 
-// Whoever applies a manifest again while its XR is held takes the pin off: then a changed
-// Composition would act before the adoption is proven.
+// Applying a manifest again during a hold removes the pin. Without the pin a changed Composition
+// would take effect before the adoption is proven.
 func TestUnpauseIsPinned(t *testing.T) {
 	manual, automatic := xp.UpdateManual, "Automatic"
 	cases := map[string]struct {

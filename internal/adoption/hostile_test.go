@@ -11,9 +11,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The API server takes no more than 256 KiB of annotations, and says neither which is too long nor
-// what to do.
-func TestPutRefusesWhatIsTooMuch(t *testing.T) {
+// The API server allows 256 KiB of annotations. Its error names neither the longest one nor a next
+// step.
+func TestPutRefusesLargeMarks(t *testing.T) {
 	var composed []*unstructured.Unstructured
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
 	for range 30_000 {

@@ -22,7 +22,7 @@ const (
 	given        = "Bucket b: it is being given its own settings back"
 )
 
-// heldFor is u on hold, changed by the options after that.
+// heldFor returns u with a hold, then changed by the options.
 func heldFor(u *unstructured.Unstructured, of Hold, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	of.Restore, of.Since = restoreName, restoredAt
@@ -41,8 +41,8 @@ func unnamed(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations")}, o...)...)
 }
 
-// An MR that could be made a second time is let go when a person has said which its external
-// resource is.
+// An MR that could create a second external resource is released when a user has set its
+// external-name.
 func TestNextForUnsafe(t *testing.T) {
 	unknown, inFlight := Hold{Identity: xp.Unknown}, Hold{Identity: xp.CreatePending}
 	recoverable := Hold{Identity: xp.Recoverable, Status: []string{"atProvider"}}
@@ -57,55 +57,55 @@ func TestNextForUnsafe(t *testing.T) {
 	ref := xp.RefTo(xptest.MR("b"))
 	ownPause := xptest.Annotated(xp.AnnotationPaused, "true")
 	runPlans(t, map[string]planCase{
-		"Unknown":      {reason: "Reconciled, it would be made a second time.", world: world(heldFor(unnamed(), unknown)), ref: ref, want: wait(xp.Unknown, "")},
-		"UnknownNamed": {reason: "A person has found it in the cloud.", world: world(heldFor(unnamed(), unknown, named)), ref: ref, want: letGo},
+		"Unknown":      {reason: "Reconciled, it would be made a second time.", snapshot: snapshot(heldFor(unnamed(), unknown)), ref: ref, want: wait(xp.Unknown, "")},
+		"UnknownNamed": {reason: "A person has found it in the cloud.", snapshot: snapshot(heldFor(unnamed(), unknown, named)), ref: ref, want: letGo},
 		"UnknownEmpty": {
-			reason: "An empty name is none.", world: world(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))), ref: ref,
+			reason: "An empty name is none.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))), ref: ref,
 			want: wait(xp.Unknown, ""),
 		},
 		"UnknownObserves": {
-			reason: "What only observes makes nothing.", world: world(heldFor(unnamed(), unknown, policies(`["Observe"]`))), ref: ref, want: letGo,
+			reason: "What only observes makes nothing.", snapshot: snapshot(heldFor(unnamed(), unknown, policies(`["Observe"]`))), ref: ref, want: letGo,
 		},
 		"UnknownNoFinalizer": {
-			reason: "That nothing is left of it does not make it unborn.", world: world(heldFor(unnamed(), unknown, xptest.JSON(
+			reason: "That nothing is left of it does not make it unborn.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.JSON(
 				`{"metadata":{"annotations":{"crossplane.io/external-create-failed":"`+restoredAt+`"}}}`))), ref: ref, want: wait(xp.Unknown, ""),
 		},
-		"InFlight": {reason: "It may have been created.", world: world(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.CreatePending, "")},
+		"InFlight": {reason: "It may have been created.", snapshot: snapshot(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.CreatePending, "")},
 		"InFlightNamed": {
-			reason: "A name alone doesn't end the create, neither for its provider.", world: world(heldFor(unnamed(pending), inFlight, named)), ref: ref,
+			reason: "A name alone doesn't end the create, neither for its provider.", snapshot: snapshot(heldFor(unnamed(pending), inFlight, named)), ref: ref,
 			want: wait(xp.CreatePending, ""),
 		},
 		"InFlightNamedAndOver": {
-			reason: "A person has found it in the cloud.", world: world(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
+			reason: "A person has found it in the cloud.", snapshot: snapshot(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
 		},
 		"InFlightOver": {
-			reason: "A person has found nothing, and said it in Crossplane's own way.", world: world(heldFor(unnamed(), inFlight)), ref: ref, want: letGo,
+			reason: "A person has found nothing, and said it in Crossplane's own way.", snapshot: snapshot(heldFor(unnamed(), inFlight)), ref: ref, want: letGo,
 		},
 		"Recoverable": {
-			reason: "What its provider called it may not be its external-name.", world: world(heldFor(unnamed(), recoverable, status)), ref: ref,
+			reason: "What its provider called it may not be its external-name.", snapshot: snapshot(heldFor(unnamed(), recoverable, status)), ref: ref,
 			want: wait(xp.Recoverable, "vpc-1"),
 		},
 		"RecoverableNamedUnseen": {
-			reason: "What it says may be as old as the backup.", world: world(heldFor(unnamed(), recoverable, named, status)), ref: ref,
-			want: outcome{Step: stepSay, Target: "Bucket b", Moving: true},
+			reason: "What it says may be as old as the backup.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status)), ref: ref,
+			want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
 		},
 		"RecoverableNamed": {
-			reason: "Its provider's next word is a new one.", world: world(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
+			reason: "Its provider's next word is a new one.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
 		},
 		"OwnPause": {
-			reason: "Its own pause comes back; nobody waits for its provider.", world: world(heldFor(unnamed(ownPause), recoverable, named, status)), ref: ref, want: letGo,
+			reason: "Its own pause comes back; nobody waits for its provider.", snapshot: snapshot(heldFor(unnamed(ownPause), recoverable, named, status)), ref: ref, want: letGo,
 		},
 		"Forged": {
-			reason: "What is no identity is not known.", world: world(heldFor(unnamed(), Hold{Identity: "theirs"})), ref: ref, want: wait("theirs", ""),
+			reason: "What is no identity is not known.", snapshot: snapshot(heldFor(unnamed(), Hold{Identity: "theirs"})), ref: ref, want: wait("theirs", ""),
 		},
 		"Copy": {
-			reason: "A copy of something alive stays one.", ref: ref, world: world(heldFor(xptest.MR("b"), Hold{Identity: xp.Unknown, Clone: "Bucket z", Reason: "it is a copy"})),
+			reason: "A copy of something alive stays one.", ref: ref, snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Identity: xp.Unknown, Clone: "Bucket z", Reason: "it is a copy"})),
 			want: outcome{Failed: "Bucket b stays held: it is a copy"},
 		},
 	})
 }
 
-// What a person is told has a next step, and never the same for all.
+// Each reason has a next step of its own.
 func TestWhyHeld(t *testing.T) {
 	for i, want := range map[xp.Identity][]string{
 		xp.CreatePending: {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
@@ -121,7 +121,7 @@ func TestWhyHeld(t *testing.T) {
 	}
 }
 
-// An XR waits for an MR that a person must name, and goes on when they have.
+// An XR waits for an MR whose external-name a user must set, and continues when they have.
 func TestNextForXRWithUnsafe(t *testing.T) {
 	x := xptest.XR("x")
 	mr := unnamed(xptest.ControlledBy(x))
@@ -133,26 +133,26 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 	waiting := outcome{Total: 1, Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}}
 	letGo := outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}}
 	runPlans(t, map[string]planCase{
-		"Held":     {reason: "Crossplane could make others by what it finds of this one.", world: world(xr, on, revision), ref: xp.RefTo(x), want: waiting},
-		"Named":    {reason: "Its plan lets it go.", world: world(xr, xptest.With(on, named), revision), ref: xp.RefTo(x), want: letGo},
-		"OwnPause": {reason: "An XR that stays paused waits for it too, and says so.", world: world(ownPause, on), ref: xp.RefTo(x), want: waiting},
+		"Held":     {reason: "Crossplane could make others by what it finds of this one.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x), want: waiting},
+		"Named":    {reason: "Its plan lets it go.", snapshot: snapshot(xr, xptest.With(on, named), revision), ref: xp.RefTo(x), want: letGo},
+		"OwnPause": {reason: "An XR that stays paused waits for it too, and says so.", snapshot: snapshot(ownPause, on), ref: xp.RefTo(x), want: waiting},
 		"Removed": {
-			reason: "A person has decided to have it made: then it is as any other.", world: world(xr, mr, revision), ref: xp.RefTo(x),
+			reason: "A person has decided to have it made: then it is as any other.", snapshot: snapshot(xr, mr, revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Waiting: []string{unobserved}},
 		},
 		"Anothers": {
 			reason: "Nobody else's hold is lifted.", ref: xp.RefTo(x),
-			world: world(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
-			want:  outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
+			snapshot: snapshot(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
+			want:     outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
 		},
 		"Nobodys": {
 			reason: "What nobody controls has an operation of its own.", ref: xp.RefTo(x),
-			world: world(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision), want: outcome{Total: 1, Moving: true, Waiting: []string{given}},
+			snapshot: snapshot(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision), want: outcome{Total: 1, Moving: true, Waiting: []string{given}},
 		},
 	})
 }
 
-// An MR that observes first is observed, and proven to be, before it changes anything.
+// With observe-first an MR must have been observed before its provider may change anything.
 func TestNextObservesFirst(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x), policies(`["Observe","Create","Update","Delete"]`))
@@ -166,108 +166,108 @@ func TestNextObservesFirst(t *testing.T) {
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
 	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	runPlans(t, map[string]planCase{
-		"New":     {reason: "Its provider must see the pause first, or what it says next proves nothing.", world: world(on), ref: ref, want: moving(unseen)},
-		"OldWord": {reason: "Status can be as old as the backup.", world: world(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"New":     {reason: "Its provider must see the pause first, or what it says next proves nothing.", snapshot: snapshot(on), ref: ref, want: moving(unseen)},
+		"OldWord": {reason: "Status can be as old as the backup.", snapshot: snapshot(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
 		"WrittenOver": {
-			reason: "Velero may have written the status of the backup over that.", ref: ref, want: outcome{Step: stepSay, Target: "Bucket b", Moving: true},
-			world: world(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
+			reason: "Velero may have written the status of the backup over that.", ref: ref, want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
+			snapshot: snapshot(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
 		},
-		"Seen":     {reason: "Now it may look.", world: world(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
-		"Looking":  {reason: "It has not looked yet.", world: world(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
-		"NoStatus": {reason: "Nor has it without a word.", world: world(off), ref: ref, want: moving(unobserved)},
+		"Seen":     {reason: "Now it may look.", snapshot: snapshot(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
+		"Looking":  {reason: "It has not looked yet.", snapshot: snapshot(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
+		"NoStatus": {reason: "Nor has it without a word.", snapshot: snapshot(off), ref: ref, want: moving(unobserved)},
 		"Found": {
-			reason: "Its external resource was there once.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
+			reason: "Its external resource was there once.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Settling": {
 			reason: "A cloud may say something else a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled),
-			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), false))),
+			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), false))),
 		},
 		"Lost": {
-			reason: "It did, and that must not be forgotten.", ref: ref, want: outcome{Step: stepLost, Target: "Bucket b", Moving: true},
-			world: world(xptest.With(off, broken, settling(noon.Add(-settleTime), false))),
+			reason: "It did, and that must not be forgotten.", ref: ref, want: outcome{Step: stepUnfound, Target: "Bucket b", Moving: true},
+			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), false))),
 		},
 		"StillLost": {
 			reason: "Once is enough.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
-			world: world(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
+			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
 		},
 		"Back": {
 			reason: "A cloud that says one thing and another is not asked all the time.", ref: ref, want: moving("Bucket b: " + waitSettled),
-			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), true))),
+			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), true))),
 		},
 		"BackForAWhile": {
 			reason: "It begins again.", ref: ref, want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
-			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), true))),
+			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), true))),
 		},
 		"Observed": {
-			reason: "Its external resource is there.", world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
+			reason: "Its external resource is there.", snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
 			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
 		},
 		"Missing": {
-			reason: "It would be made anew, which is for a person to decide.", world: world(xptest.With(off, broken)), ref: ref,
+			reason: "It would be made anew, which is for a person to decide.", snapshot: snapshot(xptest.With(off, broken)), ref: ref,
 			want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
 		},
 		"MissingDefault": {
 			reason: "Without policies of its own it has all.", ref: ref, want: outcome{Waiting: []string{gone + `["*"]`}},
-			world: world(heldFor(xptest.MR("b"), Hold{Observes: true}, unpaused(), broken)),
+			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Observes: true}, unpaused(), broken)),
 		},
 		"Decided": {
-			reason: "The person has decided.", world: world(xptest.With(off, broken, policies(`["*"]`))), ref: ref,
+			reason: "The person has decided.", snapshot: snapshot(xptest.With(off, broken, policies(`["*"]`))), ref: ref,
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"NoPolicies": {
 			reason: "A kind without managementPolicies can't, as the API server has dropped them. Its provider would do what was not wanted before a look.", ref: ref,
-			world: world(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Waiting: []string{
+			snapshot: snapshot(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Waiting: []string{
 				"Bucket b: it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would create " +
 					"what it does not find, and change what it finds. Look for its external resource, then let it go: velero-plugin-for-crossplane release --force b",
 			}},
 		},
 		"NoPoliciesUnpaused": {
-			reason: "Somebody has let it go by hand.", ref: ref, world: world(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
+			reason: "Somebody has let it go by hand.", ref: ref, snapshot: snapshot(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"OwnPause": {
 			reason: "What its person has paused is not looked at.", ref: ref, want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
-			world: world(heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Observes: true})),
+			snapshot: snapshot(heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Observes: true})),
 		},
 		"UnpausedByHand": {
-			reason: "Whoever took the pause off, its provider's word is one.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
+			reason: "Whoever took the pause off, its provider's word is one.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Unsafe": {
 			reason: "A name must be there first.", ref: ref, want: outcome{Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}},
-			world: world(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused())),
+			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused())),
 		},
 		"UnsafeNamed": {
 			reason: "The name that a person has set may be wrong; if so nothing is made.", ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true},
-			world: world(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))),
+			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))),
 		},
 		"XRWaits": {
-			reason: "Crossplane would write what the Composition says of policies.", world: world(xr, on, revision), ref: xp.RefTo(x),
+			reason: "Crossplane would write what the Composition says of policies.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Waiting: []string{unseen}},
 		},
 		"XRSteps": {
-			reason: "Its plan has the MR looked at.", world: world(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
+			reason: "Its plan has the MR looked at.", snapshot: snapshot(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{unobserved}},
 		},
 		"XRSettles": {
-			reason: "And looked at again.", world: world(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "And looked at again.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled}},
 		},
 		"XRLetsGo": {
-			reason: "And let go.", world: world(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
+			reason: "And let go.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}},
 		},
 		"XRWaitsForGood": {
-			reason: "It says what a person must do.", world: world(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
+			reason: "It says what a person must do.", snapshot: snapshot(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
 		},
 	})
 }
 
-// What a hold changes on an MR comes back in one write, for every combination, however often it is
-// backed up while it is held and however far it got.
-func TestMRsGetTheirOwnBack(t *testing.T) {
+// Lifting the hold of an MR returns all settings in one patch, for every combination, at every
+// step, and however often it is backed up during the hold.
+func TestReleaseReturnsSettingsOfMRs(t *testing.T) {
 	options := map[string][]xptest.Option{
 		"policies": {nil, policies(`["*"]`), policies(`["Observe","Create"]`), policies(`["Observe"]`)},
 		"pause":    {nil, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPaused, "false")},
@@ -323,8 +323,8 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 	}
 }
 
-// What somebody else has changed while an MR was on hold is theirs.
-func TestGiveBackLeavesOthersChanges(t *testing.T) {
+// Changes that another writer made to an MR during its hold stay.
+func TestReleaseLeavesOthersChanges(t *testing.T) {
 	changed := heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`))
 	h, err := HoldOf(changed)
 	if err != nil {
@@ -346,7 +346,7 @@ func TestGiveBackLeavesOthersChanges(t *testing.T) {
 	}
 }
 
-// A tenant's mark decides on the object that has it only, and never lets an MR make something.
+// A tenant's mark affects only its own object, and never lets an MR create an external resource.
 func TestForgedMarksOfMRs(t *testing.T) {
 	forged := xptest.Annotated(AnnotationHold, `{"observes":true,"managementPolicies":["*"],"paused":"false","status":["spec"],"restoreStatus":"x","identity":"named"}`)
 	h, err := Put(unnamed(forged), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown})
@@ -358,7 +358,7 @@ func TestForgedMarksOfMRs(t *testing.T) {
 	if _, err := Put(observes, Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}); err != nil {
 		t.Fatal(err)
 	}
-	if plan := Next(world(observes), xp.RefTo(observes)); plan.Patch != nil || len(plan.Waiting) != 1 {
+	if plan := Next(snapshot(observes), xp.RefTo(observes)); plan.Patch != nil || len(plan.Waiting) != 1 {
 		t.Errorf("The policies that it claims for its own let it create; got %+v", plan)
 	}
 }

@@ -12,30 +12,28 @@ import (
 type Input struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Stored says that the backup has it, and By by which command that comes back, if the restore
-	// leaves it out.
+	// Stored means that the backup has the Secret. By is the command that restores it, if the
+	// restore leaves it out.
 	Stored bool   `json:"stored,omitempty"`
 	By     string `json:"by,omitempty"`
 }
 
-// Ref names the Secret.
+// Ref returns the reference to the Secret.
 func (i Input) Ref() xp.Ref {
 	return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: i.Namespace, Name: i.Name}
 }
 
-// ReasonInput is why an MR is held whose provider reads a Secret that is not there: providers that
-// make passwords make another one then, and change that of a database that is there (upjet's
-// PasswordGenerator), and others fail.
+// ReasonInput returns the reason of the hold of an MR whose provider reads a missing Secret.
+// Without it a provider that generates passwords makes another one, and changes that of a live
+// database (upjet's PasswordGenerator); others fail.
 func ReasonInput(in Input) string { return "restored from a backup; " + in.missing() }
 
-// causeInput is the cause of what waits for a Secret that a provider reads.
 const causeInput = "a Secret that its provider reads is missing"
 
-// waitInput is why an MR is held that nobody has looked for the Secrets of.
+// waitInput is why an MR is held if its Secrets were not looked for.
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
-// missingInput says why u, which is held, waits for a Secret that its provider reads; "" if it
-// doesn't.
+// missingInput returns why u, which is held, waits for a Secret of its provider; "" if it doesn't.
 func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
 	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
@@ -55,7 +53,7 @@ func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
 	return ""
 }
 
-// missing says what comes of it that the Secret is missing, and what to do.
+// missing returns the consequence of the missing Secret, and the next step.
 func (i Input) missing() string {
 	is := "which its provider reads, is missing"
 	if i.isRelease() {
@@ -65,10 +63,9 @@ func (i Input) missing() string {
 	return fmt.Sprintf("%s, %s: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
-// isRelease reports whether it is one in which Helm keeps a release.
 func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
 
-// without is what comes of it that the Secret is missing.
+// without returns the consequence of the missing Secret.
 func (i Input) without() string {
 	if i.isRelease() {
 		return "without it " + xp.InstalledAgain
@@ -77,7 +74,7 @@ func (i Input) without() string {
 	return "without it the provider fails, or makes another password than the one that is in use"
 }
 
-// next says how the Secret comes back.
+// next returns how to get the Secret back.
 func (i Input) next() string {
 	switch {
 	case i.By != "":
@@ -91,8 +88,8 @@ func (i Input) next() string {
 	}
 }
 
-// Inputs returns the Secrets of any type that somebody waits for: because providers read them, or
-// because they were published with a secret store.
+// Inputs returns the Secrets of any type that held objects wait for: those that providers read, and
+// those that were published with a secret store.
 func (s *Snapshot) Inputs() []xp.Ref {
 	var refs []xp.Ref
 	s.each(func(f *observedObject) { refs = append(append(refs, f.inputs()...), f.stored()...) })
@@ -100,7 +97,7 @@ func (s *Snapshot) Inputs() []xp.Ref {
 	return refs
 }
 
-// inputs are the Secrets that the provider of an MR reads and that its hold waits for.
+// inputs returns the Secrets that the provider of an MR reads and that its hold waits for.
 func (f *observedObject) inputs() []xp.Ref {
 	if f.hold == nil || !f.marked {
 		return nil

@@ -24,8 +24,8 @@ const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm ke
 	"what is there, with new passwords where the chart makes some; it is not in the backup; bring it back from another one, or, if the chart may be installed again, " +
 	"let this go with release --force"
 
-// reading is u on hold until the Secrets that its provider reads are there, changed by the options
-// after that.
+// reading returns u held until the Secrets that its provider reads exist, then changed by the
+// options.
 func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonInput(in), Inputs: []Input{in}}); err != nil {
@@ -35,8 +35,8 @@ func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstru
 	return xptest.With(u, o...)
 }
 
-// A provider that makes passwords makes another where the Secret with that of a database is
-// missing, and changes the password of the database that is there.
+// If the Secret with a database's password is missing, a provider that generates passwords makes
+// another one, and changes the password of the live database.
 func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	mr, local, x := xptest.MR("db"), xptest.NamespacedMR("db"), xptest.XR("x")
 	input := Input{Namespace: "infra", Name: "password"}
@@ -49,69 +49,69 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	paused := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	waits := func(why string) outcome { return outcome{Waiting: []string{"Bucket db: " + why}} }
 	runPlans(t, map[string]planCase{
-		"Missing": {reason: "It is nowhere.", world: world(reading(mr, input)), ref: xp.RefTo(mr), want: waits(inputNowhere)},
+		"Missing": {reason: "It is nowhere.", snapshot: snapshot(reading(mr, input)), ref: xp.RefTo(mr), want: waits(inputNowhere)},
 		"Failed": {
-			reason: "The restore has failed to bring it.", world: world(reading(mr, stored)), ref: xp.RefTo(mr),
+			reason: "The restore has failed to bring it.", snapshot: snapshot(reading(mr, stored)), ref: xp.RefTo(mr),
 			want: waits(inputMissing + "it is in the backup, and was not restored; restore again"),
 		},
 		"LeftOut": {
-			reason: "The filters of the restore leave it out.", world: world(reading(mr, left)), ref: xp.RefTo(mr),
+			reason: "The filters of the restore leave it out.", snapshot: snapshot(reading(mr, left)), ref: xp.RefTo(mr),
 			want: waits(inputMissing + "it is in the backup, and the restore has left it out; bring it back: " + bringSecret),
 		},
-		"There": {reason: "Whoever has brought it.", world: world(reading(mr, left), password), ref: xp.RefTo(mr), want: letGo("Bucket db")},
+		"There": {reason: "Whoever has brought it.", snapshot: snapshot(reading(mr, left), password), ref: xp.RefTo(mr), want: letGo("Bucket db")},
 		"Elsewhere": {
-			reason: "One of the name in another namespace is another.", world: world(reading(mr, input), xptest.Object("v1", "Secret", "team-a", "password")),
+			reason: "One of the name in another namespace is another.", snapshot: snapshot(reading(mr, input), xptest.Object("v1", "Secret", "team-a", "password")),
 			ref: xp.RefTo(mr), want: waits(inputNowhere),
 		},
 		"Unreadable": {
-			reason: "Nobody is let go because somebody may not look.", world: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
+			reason: "Nobody is let go because somebody may not look.", snapshot: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
 			want: waits("whether Secret infra/password is there, which its provider needs, can't be read: forbidden. If not, without it the provider fails, or makes " +
 				"another password than the one that is in use; it is not in the backup; make it, with what the external resource has, and run this with the right to " +
 				"list Secrets"),
 		},
 		"NotLookedFor": {
-			reason: "Who does not look can't say.", world: func() *Snapshot {
-				w := world(reading(mr, input))
+			reason: "Who does not look can't say.", snapshot: func() *Snapshot {
+				w := snapshot(reading(mr, input))
 				w.WithoutSecrets()
 
 				return w
 			}(), ref: xp.RefTo(mr), want: letGo("Bucket db"),
 		},
 		"NotLookedForByTheXR": {
-			reason: "And does not say that it is there.", world: func() *Snapshot {
-				w := world(paused, reading(composed, input), revision)
+			reason: "And does not say that it is there.", snapshot: func() *Snapshot {
+				w := snapshot(paused, reading(composed, input), revision)
 				w.WithoutSecrets()
 
 				return w
 			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: " + waitInput}},
 		},
 		"Composed": {
-			reason: "Its XR waits with it, and says so.", world: world(paused, reading(composed, input), revision), ref: xp.RefTo(x),
+			reason: "Its XR waits with it, and says so.", snapshot: snapshot(paused, reading(composed, input), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket db: " + inputNowhere}},
 		},
 		"LetGo": {
-			reason: "A person has taken its pause off.", world: world(reading(mr, input, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
+			reason: "A person has taken its pause off.", snapshot: snapshot(reading(mr, input, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
 			want: letGo("Bucket db"),
 		},
 		"Release": {
-			reason: "Helm keeps its release in it, and without that it would be installed a second time.", world: world(reading(mr, releaseInput)), ref: xp.RefTo(mr),
+			reason: "Helm keeps its release in it, and without that it would be installed a second time.", snapshot: snapshot(reading(mr, releaseInput)), ref: xp.RefTo(mr),
 			want: waits(releaseNowhere),
 		},
 		"ReleaseElsewhere": {
-			reason: "A release can be in another namespace than its Release.", world: world(reading(local, releaseInput)), ref: xp.RefTo(local),
+			reason: "A release can be in another namespace than its Release.", snapshot: snapshot(reading(local, releaseInput)), ref: xp.RefTo(local),
 			want: outcome{Waiting: []string{"Bucket team-a/db: " + releaseNowhere}},
 		},
 		"Namespaced": {
 			reason: "A mark on what is in a namespace reaches for nothing outside of that.", ref: xp.RefTo(local),
-			world: world(reading(local, input), xptest.Object("v1", "Secret", "team-a", "password")), want: letGo("Bucket team-a/db"),
+			snapshot: snapshot(reading(local, input), xptest.Object("v1", "Secret", "team-a", "password")), want: letGo("Bucket team-a/db"),
 		},
 	})
 }
 
-// Whoever lets it go by force is told what may come of it.
-func TestForceSaysWhatAProviderReads(t *testing.T) {
+// Lifting by force names the risk of a missing input.
+func TestForceNamesMissingInputs(t *testing.T) {
 	mr := reading(xptest.MR("db"), Input{Namespace: "infra", Name: "password"})
-	f := AssessForce(world(mr), xp.RefTo(mr))
+	f := AssessForce(snapshot(mr), xp.RefTo(mr))
 	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool { return strings.Contains(risk, inputNowhere) }) {
 		t.Errorf("got %v and risks %q", f.Patch, f.Risks)
 	}

@@ -11,20 +11,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Installation is the Crossplane that runs in a cluster; the zero value is one that was not
-// found.
+// An Installation is the Crossplane of a cluster. The zero value means that none was found.
 type Installation struct {
-	// Namespace and Name of its Deployment.
+	// Namespace and Name are those of the Deployment.
 	Namespace, Name string
-	// Version without a leading v; "" if it is not known.
+	// Version has no leading v; "" if not known.
 	Version string
-	// Replicas are those that are wanted, Ready those that there are.
+	// Replicas is the desired number, Ready the number of ready ones.
 	Replicas, Ready int64
-	// Hidden says that it could not be looked for.
+	// Hidden means that the Deployment could not be looked for.
 	Hidden bool
 }
 
-// labelOfChart and chart are the label of the objects of Crossplane's chart.
 const (
 	labelOfChart = "app.kubernetes.io/part-of"
 	chart        = "crossplane"
@@ -33,10 +31,10 @@ const (
 // LabelCrossplane selects the Deployments of Crossplane's chart.
 const LabelCrossplane = labelOfChart + "=" + chart
 
-// namespaceCrossplane is where Crossplane usually is.
+// namespaceCrossplane is the namespace of Crossplane's documentation.
 const namespaceCrossplane = "crossplane-system"
 
-// KindDeployment is the kind of what runs Crossplane.
+// KindDeployment is the kind of the object that runs Crossplane.
 var KindDeployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
 // IsOfCrossplane reports whether u is a Deployment of Crossplane's chart.
@@ -44,45 +42,42 @@ func IsOfCrossplane(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == KindDeployment && xp.Label(u, labelOfChart) == chart
 }
 
-// FindInstallation returns the Crossplane that the Deployments of its chart are of; the zero value
-// is none.
+// FindInstallation returns the Crossplane of the Deployments of its chart; the zero value if none.
 func FindInstallation(deployments []*unstructured.Unstructured) Installation {
-	// The RBAC manager is of the same chart.
+	// The RBAC manager belongs to the same chart.
 	found := slices.DeleteFunc(slices.Clone(deployments), func(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetName(), "-rbac-manager") })
 	if len(found) == 0 {
 		return Installation{}
 	}
-	// Whoever can make a Deployment can give it the label. Tenants can't in the namespace that
-	// Crossplane's documentation has it installed in.
+	// A user who can create a Deployment can give it the label. Tenants can't create one in the
+	// namespace of Crossplane's documentation.
 	isOther := func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != namespaceCrossplane || wanted(u) == 0
 	}
 	if own := slices.DeleteFunc(slices.Clone(found), isOther); len(own) > 0 {
 		found = own
 	}
-	// One that was left behind has no replicas.
+	// A leftover Deployment has no ready replicas.
 	u := slices.MaxFunc(found, func(a, b *unstructured.Unstructured) int { return cmp.Compare(ready(a), ready(b)) })
 
 	return Installation{Namespace: u.GetNamespace(), Name: u.GetName(), Version: versionOf(u), Replicas: wanted(u), Ready: ready(u)}
 }
 
-// kubectl returns a command of kubectl's about its Deployment.
 func (i Installation) kubectl(verb ...string) xp.Command {
 	return xp.NewCommand("kubectl").With("-n", i.Namespace).Word(verb...).On("deployment/" + i.Name)
 }
 
-// IsDown reports whether no replica of a Crossplane that is installed is ready.
+// IsDown reports whether Crossplane is installed and no replica is ready.
 func (i Installation) IsDown() bool { return i.Name != "" && i.Ready == 0 }
 
-// IsGone reports whether no Crossplane was found that runs.
+// IsGone reports whether no running Crossplane was found.
 func (i Installation) IsGone() bool { return !i.Hidden && i.Ready == 0 }
 
-// Ref names its Deployment.
+// Ref returns the reference to its Deployment.
 func (i Installation) Ref() xp.Ref {
 	return xp.Ref{APIVersion: KindDeployment.GroupVersion().String(), Kind: KindDeployment.Kind, Namespace: i.Namespace, Name: i.Name}
 }
 
-// wanted returns how many replicas a Deployment is to have.
 func wanted(u *unstructured.Unstructured) int64 {
 	if n, set, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); err == nil && set {
 		return n
@@ -97,8 +92,8 @@ func ready(u *unstructured.Unstructured) int64 {
 	return n
 }
 
-// versionOf returns the version of a Deployment of Crossplane's chart: that of its image, or else
-// that of the chart, which has the same.
+// versionOf returns the version of a Deployment of Crossplane's chart: from its image, or else from
+// the chart, which has the same version; "" if neither has one.
 func versionOf(u *unstructured.Unstructured) string {
 	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	for _, entry := range containers {
@@ -120,7 +115,6 @@ func versionOf(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// isVersion tells a version from a tag such as "latest".
 func isVersion(tag string) bool {
 	tag = strings.TrimPrefix(tag, "v")
 

@@ -10,29 +10,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Leftover is a Usage that an XR composed once and that no XR lists any more.
+// A Leftover is a Usage that an XR composed and that no XR lists any more.
 type Leftover struct {
 	Usage *unstructured.Unstructured
-	// XR is the one that it concerns: its own, if that is still there, else the one that composes
-	// what it protects.
+	// XR is the XR that composed the Usage or, if it is gone, the XR that composes the protected
+	// resource.
 	XR *unstructured.Unstructured
-	// Why it is one.
+	// Why is the reason that it is a leftover.
 	Why string
 }
 
-// String says what it is and what to do about it.
+// String returns what the Leftover is, and the next step.
 func (l Leftover) String() string {
 	return fmt.Sprintf("%s is left behind: %s. It protects %s; %s", xp.String(l.Usage), l.Why, xp.Protected(l.Usage), l.Next())
 }
 
-// Next says what to do about it.
+// Next returns the next step.
 func (l Leftover) Next() string {
 	return "if that is not in use any more, clear it with: " + xp.ClearUsage(l.Usage)
 }
 
-// Leftovers finds the Usages that XRs left behind, as Crossplane before v1.18.2 did when a
-// Composition dropped them (crossplane #5880). Usages are all of those with the label of a
-// composite, and xrs all XRs of the kinds that matter.
+// Leftovers returns the Usages that XRs left behind. Crossplane before v1.18.2 does that when a
+// Composition drops a Usage (crossplane #5880). usages are all with the composite label, xrs all
+// XRs of the relevant kinds.
 func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	f := xrIndex{
 		kinds: map[schema.GroupKind]bool{}, byUID: map[types.UID]*unstructured.Unstructured{}, lists: map[xp.ID]*unstructured.Unstructured{},
@@ -51,12 +51,11 @@ func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	return left
 }
 
-// A xrIndex is the XRs of some kinds.
 type xrIndex struct {
 	kinds map[schema.GroupKind]bool
 	byUID map[types.UID]*unstructured.Unstructured
-	// lists says which XR lists an object, and roots which is at the top of a tree, by namespace
-	// and name.
+	// lists is the XR that lists an object. roots are the XRs at the top of a tree, by
+	// namespace/name.
 	lists map[xp.ID]*unstructured.Unstructured
 	roots map[string]*unstructured.Unstructured
 }
@@ -64,7 +63,7 @@ type xrIndex struct {
 func (f xrIndex) add(xr *unstructured.Unstructured) {
 	f.kinds[xr.GroupVersionKind().GroupKind()] = true
 	f.byUID[xr.GetUID()] = xr
-	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
+	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // An XR whose resourceRefs can't be read lists nothing.
 	for _, r := range refs {
 		f.lists[r.ID()] = xr
 	}
@@ -73,8 +72,8 @@ func (f xrIndex) add(xr *unstructured.Unstructured) {
 	}
 }
 
-// leftoverOf returns the XR that a Usage is a leftover of, and why it is one; nil if it is none, or
-// nobody here can tell.
+// leftoverOf returns the XR that a Usage is a leftover of, and the reason; nil if it is no
+// leftover, or that can't be known.
 func (f xrIndex) leftoverOf(usage *unstructured.Unstructured) (*unstructured.Unstructured, string) {
 	lists := f.lists[xp.RefTo(usage).ID()]
 	c, controlled := xp.Controller(usage)
@@ -85,7 +84,7 @@ func (f xrIndex) leftoverOf(usage *unstructured.Unstructured) (*unstructured.Uns
 		return xr, xp.String(xr) + " composed it and does not list it in its resourceRefs"
 	}
 	if controlled && !f.kinds[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
-		return nil, "" // Of XRs that were not looked at nothing is known.
+		return nil, "" // It belongs to an XR of a kind that was not listed.
 	}
 	why := "no XR lists it in its resourceRefs"
 	if controlled {

@@ -12,18 +12,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// maxManagers is how many bytes of who has managed the settings that a hold changed are kept.
-// Whoever can write an object can write any number of them.
+// maxManagers is how many bytes a mark may use for the managers of changed settings. A user who can
+// write an object can add any number of managers.
 const maxManagers = 2 << 10
 
-// lift plans to take the hold off u and to give the person's own settings back, so that nobody can
-// tell by its managedFields that it was held. An API server has whoever changes a field manage it,
-// and nobody else. So a setting that is given back is written under the name of who manages it, if
-// that is one, and they have not applied it server-side; one that nobody manages, as the API server
-// has set it by default, comes back by itself when this plugin does not apply its own any more.
-// Then one request does. Otherwise it takes two: the settings come back, with a mark that says who
-// managed them, and then the mark goes, with all managedFields as they are to be. If nothing comes
-// between, that is one poll; if something does, the mark is there to go on with.
+// lift plans to lift the hold of u and give the user's own settings back, with managedFields as if
+// u had never been held. The API server makes the writer of a field its only manager. So there are
+// three ways:
+//
+// A setting that one manager had, with an Update, is written under that manager's name. A setting
+// that has no manager, since it is the API server's default, returns when this plugin no longer
+// applies its own. Either takes one request.
+//
+// Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes
+// the mark and writes the managedFields. Both are usually in one poll; after an interruption the
+// mark says how to continue.
 func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	if h.Freed {
 		return Change{Target: u, Patch: freed(u, h), Step: step}
@@ -34,7 +37,7 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	managers := managersBesides(u)
 	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
-	case len(all) == 0, len(changed) == 0 && !stray: // Nobody is told who manages what, or it stays as it is.
+	case len(all) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
 		return Change{Target: u, Patch: p, Step: step}
 	case len(of) == 1 && !stray && writesAs(u, of[0], changed):
 		manager, _ := of[0]["manager"].(string)
@@ -63,7 +66,7 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	return Change{Target: u, Patch: p, Step: "give its own settings back before the mark of its hold goes"}
 }
 
-// packedManagers are the managers as a mark has them; none if they are too many.
+// packedManagers returns the managers in the form of Hold.Managers; nil if they are too large.
 func packedManagers(managers []map[string]any) []any {
 	var all []any
 	for _, m := range managers {
@@ -76,7 +79,6 @@ func packedManagers(managers []map[string]any) []any {
 	return all
 }
 
-// managersIn returns those that a mark has.
 func managersIn(h *Hold) []map[string]any {
 	var managers []map[string]any
 	for _, m := range h.Managers {
@@ -88,8 +90,8 @@ func managersIn(h *Hold) []map[string]any {
 	return managers
 }
 
-// repin adds to a patch that u is to be pinned again, and has the hold keep what somebody has set
-// meanwhile, and who manages that.
+// repin adds to the patch that u is pinned again. The hold keeps the policy that another writer has
+// set meanwhile, and its managers.
 func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	inst := xp.Instance{Unstructured: u}
 	path := inst.UpdatePolicyPath()
@@ -101,19 +103,19 @@ func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	set(p, xp.UpdateManual, path...)
 }
 
-// leavePause has the hold keep who manages the person's own value of the pause, which is removed
-// with the hold's until that comes back.
-func (h *Hold) leavePause(u *unstructured.Unstructured) {
+// keepPauseManagers makes the hold keep the managers of the user's own pause. That pause is removed
+// together with the hold's until the release.
+func (h *Hold) keepPauseManagers(u *unstructured.Unstructured) {
 	if h.Paused != nil {
 		h.Managers = packedManagers(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
 	}
 }
 
-// observePatch is the patch that lets the provider of an MR observe it.
+// observePatch returns the patch that lets the provider of an MR observe it.
 func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
-	after.leavePause(u)
+	after.keepPauseManagers(u)
 	if mark, err := k.mark(xp.RefTo(u), &after); err == nil && len(after.Managers) > 0 {
 		annotations[AnnotationHold] = mark
 	}
@@ -121,10 +123,11 @@ func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any 
 	return patch(u, annotations)
 }
 
-// reasonFreed is why what has its own settings back is still marked.
+// reasonFreed is the reason of the mark on an object that has its own settings back.
 const reasonFreed = "it has its own settings back and is not held any more; only this mark is left. If nothing takes it off, run: "
 
-// changedBy returns which of the fields that a hold changes a patch gives another value.
+// changedBy returns the paths of the hold's fields that the patch sets, not removes, to other
+// values.
 func changedBy(u *unstructured.Unstructured, p map[string]any) [][]string {
 	var changed [][]string
 	for _, path := range managedPaths(u) {
@@ -140,7 +143,6 @@ func changedBy(u *unstructured.Unstructured, p map[string]any) [][]string {
 	return changed
 }
 
-// isEqual reports whether a value of an object is that of a patch.
 func isEqual(is, value any) bool {
 	if list, ok := value.([]string); ok {
 		all := make([]any, 0, len(list))
@@ -154,12 +156,13 @@ func isEqual(is, value any) bool {
 	return reflect.DeepEqual(is, value)
 }
 
-// managersBesides returns the managedFields of u but for what Velero leaves that is stopped.
+// managersBesides returns the managedFields of u except those that isStray.
 func managersBesides(u *unstructured.Unstructured) []map[string]any {
 	return slices.DeleteFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
 }
 
-// managersOf returns who else manages any of some fields, with no more of their fields than these.
+// managersOf returns the entries of other managers that have any of the given fields, reduced to
+// these. It leaves out this plugin and subresources.
 func managersOf(managers []map[string]any, fields [][]string) []map[string]any {
 	var of []map[string]any
 	for _, m := range managers {
@@ -180,8 +183,8 @@ func managersOf(managers []map[string]any, fields [][]string) []map[string]any {
 	return of
 }
 
-// writesAs reports whether who manages all of some fields is who manages them after they were
-// patched under their name.
+// writesAs reports whether a patch under the manager's name leaves the manager's entry with all of
+// the fields: it has them all now, by an Update in u's version.
 func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]string) bool {
 	for _, path := range fields {
 		if _, ok := managedAt(manager, path); !ok {
@@ -193,8 +196,8 @@ func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]s
 	return name != "" && manager["operation"] == "Update" && manager["apiVersion"] == u.GetAPIVersion()
 }
 
-// freed is the patch that takes the mark off what has its own settings back, and has those manage
-// them who did before, unless somebody has changed one since.
+// freed returns the patch that removes the mark of an object which has its own settings back. It
+// returns the fields to their former managers, unless another writer has changed them since.
 func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	p := patch(u, map[string]any{AnnotationHold: nil})
 	entries := entriesOf(u)
@@ -207,15 +210,15 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 		entries = withSince(unpackManagers(h.Fields), entries)
 	}
 	for _, manager := range managersIn(h) {
-		entries = manageAgain(entries, manager, ours, managedPaths(u))
+		entries = returnFields(entries, manager, ours, managedPaths(u))
 	}
 	set(p, withEntries(entries), "metadata", "managedFields")
 
 	return p
 }
 
-// withEntries are managedFields as they are written. An API server takes an empty list for none
-// that are written.
+// withEntries returns managedFields to write. The API server ignores an empty list, so an empty
+// entry takes its place and clears them.
 func withEntries(entries []map[string]any) []any {
 	list := make([]any, 0, len(entries)+1)
 	for _, m := range entries {
@@ -228,8 +231,7 @@ func withEntries(entries []map[string]any) []any {
 	return list
 }
 
-// ownEntry returns one entry of managedFields with all the fields that this plugin has applied or
-// patched; nil if there are none.
+// ownEntry returns one entry with all fields of this plugin; nil if there are none.
 func ownEntry(entries []map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, m := range entries {
@@ -241,16 +243,16 @@ func ownEntry(entries []map[string]any) map[string]any {
 	return withFields(map[string]any{}, all)
 }
 
-// manageAgain has a manager manage those fields again that are still as this plugin has written
-// them.
-func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [][]string) []map[string]any {
+// returnFields returns the fields to a manager that are still as this plugin wrote them. paths are
+// the candidates, ours is this plugin's entry.
+func returnFields(entries []map[string]any, manager, ours map[string]any, paths [][]string) []map[string]any {
 	fields := map[string]any{}
 	for _, path := range paths {
 		theirs, was := managedAt(manager, path)
 		if _, written := managedAt(ours, path); was && written {
 			set(fields, theirs, fieldNames(path)...)
 		}
-		// What they are in was made with them, if it was not there.
+		// A parent that did not exist was created with the field, and belongs to the manager, too.
 		for n := 1; n < len(path); n++ {
 			if of := path[:n:n]; managesItself(manager, of) && managesItself(ours, of) {
 				set(fields, map[string]any{}, append(fieldNames(of), selfField)...)
@@ -276,14 +278,14 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 	return append(entries, withFields(manager, fields))
 }
 
-// managesItself reports whether an entry of managedFields has a field besides what is in that.
+// managesItself reports whether an entry of managedFields has the field at path, not only children.
 func managesItself(entry map[string]any, path []string) bool {
 	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), selfField)...)
 
 	return ok && err == nil
 }
 
-// withFields is an entry of managedFields with other fields; nil if these are none.
+// withFields returns a copy of the entry with other fields; nil if there are no fields.
 func withFields(entry, fields map[string]any) map[string]any {
 	if len(fields) == 0 {
 		return nil
@@ -294,8 +296,7 @@ func withFields(entry, fields map[string]any) map[string]any {
 	return entry
 }
 
-// isSame reports whether two entries of managedFields are of the same manager, whenever they were
-// written.
+// isSame reports whether two entries of managedFields belong to the same manager.
 func isSame(a, b map[string]any) bool {
 	for _, key := range []string{"manager", "operation", "apiVersion", "subresource"} {
 		x, _ := a[key].(string)
@@ -307,7 +308,7 @@ func isSame(a, b map[string]any) bool {
 	return true
 }
 
-// union returns the fields of both of two sets, as managedFields have them. It changes neither.
+// union returns the fields of either set, in the form of managedFields. It changes neither.
 func union(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	if out == nil {
@@ -327,11 +328,10 @@ func union(a, b map[string]any) map[string]any {
 	return out
 }
 
-// selfField is how a set of fields has the field that it is of, besides what is in that.
+// selfField is the key by which a set of fields includes the parent field itself.
 const selfField = "."
 
-// wholeField returns a set of fields that says that the field which it is of is one of them, where
-// it is the only one.
+// wholeField returns a set of fields; an empty one stands for the parent field, which it adds.
 func wholeField(fields map[string]any) map[string]any {
 	if len(fields) == 0 {
 		return map[string]any{selfField: map[string]any{}}
@@ -340,8 +340,8 @@ func wholeField(fields map[string]any) map[string]any {
 	return fields
 }
 
-// Finish plans to take the mark off what has its own settings back; ok is false if u is not that.
-// It does not verify the mark.
+// Finish plans to remove the mark of an object that has its own settings back. ok is false for any
+// other object. It does not verify the mark.
 func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 	h, err := HoldOf(u)
 	if err != nil || h == nil || !h.Freed {
@@ -351,14 +351,14 @@ func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: freed(u, h), Step: stepFreed}, true
 }
 
-// IsFreed reports whether u has a mark that says that it has its own settings back. Whoever can
+// IsFreed reports whether the mark of u says that u has its own settings back. Any user who can
 // write u can write that.
 func IsFreed(u *unstructured.Unstructured) bool {
 	return strings.Contains(xp.Annotation(u, AnnotationHold), `"freed":true`)
 }
 
-// WithoutOwn is the patch that has this plugin manage nothing of u any more; ok is false if it does
-// not.
+// WithoutOwn returns the patch after which this plugin manages nothing of u; ok is false if it is
+// so.
 func WithoutOwn(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	entries := entriesOf(u)
 	others := slices.DeleteFunc(slices.Clone(entries), isOwn)

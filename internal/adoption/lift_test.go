@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server keeps managedFields as an API server does, with its code, and defaults the composition
-// update policy of XRs.
+// A server keeps managedFields with the API server's code, and defaults the composition update
+// policy of XRs.
 type server struct {
 	t      *testing.T
 	fields *managedfields.FieldManager
@@ -36,7 +36,7 @@ func newServer(t *testing.T, u *unstructured.Unstructured) *server {
 	}
 }
 
-// typesOf are those of a CustomResourceDefinition, as far as managedFields depend on them.
+// typesOf returns the types of a CustomResourceDefinition, as far as managedFields need them.
 func typesOf(t *testing.T, u *unstructured.Unstructured) managedfields.TypeConverter {
 	t.Helper()
 	const schema = `{"type": "object", "x-kubernetes-group-version-kind": [{"group": %q, "version": %q, "kind": %q}], "properties": {
@@ -105,8 +105,8 @@ func (s *server) patch(p map[string]any, manager string) {
 	s.write(xptest.Merge(s.live, p), manager)
 }
 
-// carry carries a change out as live.Cluster does.
-func (s *server) carry(c Change) {
+// execute makes a change as live.Cluster does.
+func (s *server) execute(c Change) {
 	s.t.Helper()
 	configuration, ok := c.Applied()
 	if !ok {
@@ -133,7 +133,7 @@ func managerOf(c Change) string {
 	return c.Manager
 }
 
-// managers are the entries, without times and in their order by an API server.
+// managers returns the entries in the API server's order.
 func (s *server) managers() []metav1.ManagedFieldsEntry { return s.live.GetManagedFields() }
 
 func TestLiftLeavesNoManager(t *testing.T) {
@@ -149,12 +149,12 @@ func TestLiftLeavesNoManager(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
-		// make makes the object that is backed up, and during is what somebody does while it is
-		// held.
+		// make creates the object that is backed up. during is another writer's change during the
+		// hold.
 		make   func(s *server)
 		during func(s *server)
 		of     Hold
-		// steps are how many patches end the hold.
+		// steps is the number of patches that end the hold.
 		steps int
 	}{
 		"ClientSide": {
@@ -246,7 +246,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				if point == "Restored" {
 					s.patch(map[string]any{"metadata": map[string]any{"managedFields": item.Object["metadata"].(map[string]any)["managedFields"]}}, "velero-server") //nolint:forcetypeassert // It is one.
 				} else {
-					steps = 2 // Who had managed what is written back.
+					steps = 2 // The former managers are written.
 				}
 				if tc.during != nil {
 					tc.during(s)
@@ -256,14 +256,14 @@ func TestLiftLeavesNoManager(t *testing.T) {
 					t.Fatal(err)
 				}
 				if xp.IsComposite(s.live) {
-					s.carry(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
+					s.execute(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
 				}
 				took := 0
 				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
 					if h, err = HoldOf(s.live); err != nil || took > steps {
 						t.Fatalf("%s\n%d patches and still held: %v", tc.reason, took, err)
 					}
-					s.carry(Unverified.lift(s.live, h, "step"))
+					s.execute(Unverified.lift(s.live, h, "step"))
 				}
 				if diff := cmp.Diff(steps, took); diff != "" {
 					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
@@ -288,7 +288,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 	}
 }
 
-// writtenBefore is an object that was written before what a restore creates of it.
+// writtenBefore returns u with managedFields older than its restore.
 func writtenBefore(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	entries := u.GetManagedFields()
@@ -300,12 +300,12 @@ func writtenBefore(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// fieldsOf has an object what is in another, and who manages that.
+// fieldsOf is the option that gives an object the fields and managedFields of u.
 func fieldsOf(u *unstructured.Unstructured) xptest.Option {
 	return func(o *unstructured.Unstructured) { o.SetManagedFields(u.GetManagedFields()) }
 }
 
-// bySet are the fields of each manager.
+// bySet returns the fields of each manager.
 func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 	t.Helper()
 	sets := map[string]any{}
@@ -320,12 +320,11 @@ func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 	return sets
 }
 
-// What had Velero bring a connection secret along is left on the object by a Velero that does not
-// know it.
-func TestLiftTakesOffWhatVeleroLeaves(t *testing.T) {
+// A Velero that does not know the annotation for the connection secret leaves it on the object.
+func TestLiftRemovesVeleroAnnotations(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	u := awaiting(mr, xptest.Annotated(xp.AnnotationMustRestore, "true"))
-	p := Next(world(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
+	p := Next(snapshot(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
 	if after := xptest.Merge(p.Target, p.Patch); !p.Lifts() || xp.HasAnnotation(after, xp.AnnotationMustRestore) {
 		t.Errorf("got %v", after.GetAnnotations())
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// lostNext is the next step when something was made anew.
+// lostNext is the next step if something was composed again.
 const lostNext = "nothing of that is deleted by itself. Have them stop, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
 
-// planUnheld is the Plan for an XR that is not held and that a restore has created, if whoever asks
-// has not lifted its hold; p is its Plan if it was. That it has all that it lists proves nothing,
-// since what it lists is what Crossplane has made of it.
+// planUnheld returns the Plan for a restored XR that is not held; p is the Plan if this plugin
+// lifted its hold. That the XR controls all that it lists is no proof of adoption: Crossplane may
+// have replaced its resourceRefs.
 func (t *tree) planUnheld(p Plan) Plan {
-	w, u := t.snapshot, t.xr.Unstructured
-	if !w.isSuspect(u) {
+	s, u := t.snapshot, t.xr.Unstructured
+	if !s.isSuspect(u) {
 		return p
 	}
-	asked, own := w.isRequested(u), w.isOfRestore(u)
+	asked, own := s.isRequested(u), s.isOfRestore(u)
 	if !asked && !own {
-		return p // It is for the Restore that has created it to judge.
+		return p // The Restore that created it judges it.
 	}
-	lost, anew, known := w.replaced(t.xr, false)
+	lost, replacements, known := s.replaced(t.xr, false)
 	switch {
-	case asked && w.lacksItsHold(u, lost):
-		if c, ok := w.holdMissing(u, w.investigation.Restore); ok {
+	case asked && s.lacksItsHold(u, lost):
+		if c, ok := s.holdMissing(u, s.investigation.Restore); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
 	case len(lost) > 0 && known:
 		return lostPlan(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more "+
 			"what was "+
-			"restored: %s; %s", someOf(anew), someOf(lost), lostNext)
+			"restored: %s; %s", someOf(replacements), someOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
-		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
+		p.Unproven, p.Change = true, Change{} // No operation asks for it: it ended, or the XR was never held. So it is worth no list.
 
 		return p
 	}
@@ -51,20 +51,20 @@ func (t *tree) planUnheld(p Plan) Plan {
 	return p
 }
 
-// lacksItsHold reports whether what has lost its hold can have it back: Crossplane has done nothing
-// with it, or it is to be in quarantine and has lost nothing.
+// lacksItsHold reports whether the hold can be put on again: Crossplane has not reconciled u, or u
+// belongs in quarantine and has lost nothing.
 func (s *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
 	return !isReconciledHere(u) || s.isQuarantineBroken(u) && len(lost) == 0
 }
 
-// lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was
-// reconciling it: it lists what it was about to make. lost is false if it lists all that was
-// restored of what it composed.
+// lostBefore returns the Plan for an XR whose hold was put on again while Crossplane was
+// reconciling it, and which lists what Crossplane was about to create. lost is false if it lists
+// all restored resources that it composed.
 func (t *tree) lostBefore() (p Plan, lost bool) {
 	if !t.hold.Again {
 		return Plan{}, false
 	}
-	back, anew, known := t.snapshot.replaced(t.xr, true)
+	back, replacements, known := t.snapshot.replaced(t.xr, true)
 	if len(back) == 0 || !known {
 		return Plan{}, false
 	}
@@ -72,24 +72,23 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs "+
 		"what was restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it "+
 		"exists, and run: %s",
-		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
+		xp.String(t.xr.Unstructured), someOf(back), someOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
-// lostPlan is the Plan for what has lost something since somebody has taken its hold off. Of that
-// it says first who it is and who has probably done that.
+// lostPlan returns the Plan for an object that lost something after its hold was removed. The
+// format begins with verbs for the object and for who probably removed the hold.
 func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
 	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), removedBy(u)}, args...)...)}
 }
 
-// replaced returns what restores have brought back of what an XR composed and that it does not list
-// any more, and what it lists in its place that is younger than the XR and that no restore has
-// created; with missing also what does not exist yet. It is not known if somebody has to look
-// first.
-func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
+// replaced returns the restored composed resources that an XR no longer lists (lost), and what it
+// lists in their place: objects that are younger than the XR and not restored and, with
+// missing, objects that do not exist yet. known is false if more must be listed first to be sure.
+func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, replacements []xp.Ref, known bool) {
 	s.addReadOfAll()
 	refs, err := xr.ResourceRefs()
 	if err != nil {
-		return nil, nil, true // As it is, nobody can tell.
+		return nil, nil, true // As long as the refs can't be read, nothing can be found.
 	}
 	listed, kinds := map[xp.ID]bool{}, map[schema.GroupKind]bool{}
 	known = true
@@ -97,7 +96,7 @@ func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 		listed[r.ID()], kinds[r.GroupVersionKind().GroupKind()] = true, true
 		known = known && s.isListed(r)
 	}
-	candidates := slices.DeleteFunc(s.unlisted(xr, listed), func(b broughtBack) bool { return !kinds[b.GroupKind] })
+	candidates := slices.DeleteFunc(s.unlisted(xr, listed), func(b restoredResource) bool { return !kinds[b.GroupKind] })
 	if len(candidates) == 0 {
 		return nil, nil, known
 	}
@@ -114,15 +113,15 @@ func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 			}
 		}
 		if took {
-			anew = append(anew, r)
+			replacements = append(replacements, r)
 		}
 	}
 	slices.SortFunc(lost, xp.Ref.Compare)
 
-	return lost, anew, known
+	return lost, replacements, known
 }
 
-// replacementAt returns in which place something is that an XR lists, if it was made anew; with
+// replacementAt returns the place of r, if r is a replacement in the XR's resourceRefs; with
 // missing also if it does not exist.
 func (s *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
 	u := s.get(r.ID())
@@ -133,8 +132,8 @@ func (s *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p pla
 	return placeOf(u), isReplacement(s, xr.Unstructured, u)
 }
 
-// isReconciledHere reports whether Crossplane has reconciled an object since it was created here.
-// Status may be that of the backup, and then it is older.
+// isReconciledHere reports whether Crossplane has reconciled u since its creation in this cluster.
+// A status from the backup is older.
 func isReconciledHere(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	switch {
@@ -147,10 +146,10 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	}
 }
 
-// interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of
-// its claim, or the pause; ok is false if nobody has, or it did no harm.
+// interfered returns the Plan for a held XR if another writer removed its hold for a while, the
+// hold of its claim, or the pause. ok is false if none did, or it did no harm.
 func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if p, ok = t.overtaken(); ok {
+	if p, ok = t.planTakenOver(); ok {
 		return p, ok
 	}
 	if p, ok = t.lostBefore(); ok {
@@ -163,12 +162,11 @@ func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return t.withoutPause(u)
 }
 
-// lostClaim is the Plan for a held XR whose claim came back with it, was reconciled without its
-// hold and without its reference to the XR, as one is that was replaced, and has another XR now;
-// lost is false if it has not.
+// lostClaim returns the Plan for a held XR whose restored claim lost its hold and its reference to
+// the XR (as when it was replaced), was reconciled, and has another XR now; else lost is false.
 func (t *tree) lostClaim() (p Plan, lost bool) {
-	claim, came := t.claimOfThisRestore()
-	if !came {
+	claim, found := t.claimOfThisRestore()
+	if !found {
 		return Plan{}, false
 	}
 	r, named := xp.ClaimFrom(claim).CompositeRef()
@@ -176,15 +174,14 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		return Plan{}, false
 	}
 	if other := t.snapshot.Get(r); other == nil || !isReplacement(t.snapshot, t.xr.Unstructured, other) {
-		return Plan{}, false // It is bound to one that was there, or came back too.
+		return Plan{}, false // It is bound to an XR that existed before or was restored.
 	}
 
 	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has made "+
 		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), removedBy(claim), r, lostNext)}, true
 }
 
-// claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began
-// that asks.
+// claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
 func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) {
 	r, named := t.xr.ClaimRef()
 	if !named || t.snapshot.investigation == nil {
@@ -199,8 +196,8 @@ func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) 
 	return claim, t.snapshot.restored[claim.GetUID()] || !began.IsZero() && !claim.GetCreationTimestamp().Time.Before(began)
 }
 
-// planUnheldClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists
-// is judged with that.
+// planUnheldClaim returns the Plan for a claim that is not held, as planUnheld for an XR. The
+// resources of its XR are judged with the XR.
 func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	u := claim.Unstructured
 	if !s.isSuspect(u) || !s.isRequested(u) {
@@ -222,9 +219,9 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 			"that of the backup was not restored, and nobody has what "+
 			"it composed; %s", r, lostNext)
 	default:
-		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The
-		// XR's plan goes on with both.
-		if isOurPause(u) {
+		// Crossplane copies the claim's settings to its held XR, and composes nothing. The XR's
+		// Plan handles both.
+		if isHoldPause(u) {
 			t := tree{snapshot: s}
 			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
 
@@ -240,18 +237,18 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	return p
 }
 
-// isReplacement reports whether no restore has created an object, and it is younger than another.
-func isReplacement(w *Snapshot, than, u *unstructured.Unstructured) bool {
-	return !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
+// isReplacement reports whether u was not restored, and is no older than the object than.
+func isReplacement(s *Snapshot, than, u *unstructured.Unstructured) bool {
+	return !s.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
 }
 
-// planUnheldManaged is the Plan for an MR that is not held, as judged is for XRs: only creating
+// planUnheldManaged returns the Plan for an MR that is not held, as planUnheld for an XR. Only
 // another external resource does harm.
 func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	if !s.isSuspect(u) || !s.isRequested(u) {
 		return Plan{Done: true}
 	}
-	if p, ok := createdAnew(u); ok {
+	if p, ok := createdAgain(u); ok {
 		return p
 	}
 	if p, ok := s.heldAgain(u); ok {
@@ -264,9 +261,9 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	return Plan{Done: true}
 }
 
-// createdAnew is the Plan for an MR of which the provider has created another external resource
-// since it was restored; ok is false if it has not.
-func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
+// createdAgain returns the Plan for an MR whose provider has created another external resource
+// since the restore. ok is false if it has not.
+func createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	when, ok := createdHere(u)
 	if !ok {
 		return Plan{}, false
@@ -278,12 +275,12 @@ func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
 		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
 
-// createdHere returns when the provider of an MR has created an external resource, or was about to,
-// if that was after the MR was restored.
+// createdHere returns when the provider of an MR created an external resource, or was about to, if
+// that was after the MR was created in this cluster.
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := at(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers count in seconds.
+		if when := parseTime(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers write times in seconds.
 			return when, true
 		}
 	}
@@ -291,8 +288,8 @@ func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// NeedsManagers reports whether planning for what is not held needs to know who has written it: an
-// MR that was restored, or a Secret that is to get a controller.
+// NeedsManagers reports whether the Plan for u, which is not held, needs its managedFields: u is a
+// restored MR that only observes or has created, or a Secret that is to get a controller.
 func NeedsManagers(u *unstructured.Unstructured) bool {
 	if xp.IsConnectionSecret(u) {
 		_, controlled := xp.Controller(u)
@@ -307,12 +304,12 @@ func NeedsManagers(u *unstructured.Unstructured) bool {
 	return created || xp.OnlyObserves(u)
 }
 
-// Losses returns what is to be told of those of which somebody else has taken the hold off and that
-// have no mark that could say so, in a stable order.
-func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
+// Losses returns the notices for unmarked objects that lost something after another writer removed
+// their holds, in a stable order. They have no mark to show it.
+func Losses(s *Snapshot, plans map[xp.ID]Plan) []Notice {
 	var notices []Notice
 	for id, p := range plans {
-		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
+		if u := s.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
 			target := xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 			notices = append(notices, Notice{Target: target, Event: EventStopped, Message: p.Failed, Warning: true})
 		}
@@ -322,7 +319,7 @@ func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
 	return notices
 }
 
-// someOf names the first of some objects.
+// someOf returns the names of the first three objects, and the number of the others.
 func someOf(refs []xp.Ref) string {
 	const few = 3
 	all := make([]string, 0, few)

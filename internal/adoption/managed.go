@@ -10,53 +10,52 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Why an MR that is about to be let go is held until then.
+// Why a held MR waits until its release.
 const (
 	waitPublished = "it was held until its connection secret was back"
 	waitPublish   = "it is held until its connection secret is back"
-	waitLetGo     = "it is being given its own settings back"
+	waitReleased  = "it is being given its own settings back"
 )
 
-// causeNoPolicies is the cause of what can't be observed first.
 const causeNoPolicies = "its kind has no managementPolicies"
 
-// A managedStep is how the hold of an MR goes on, and why it is on until then.
+// A managedStep is the next step of the hold of an MR, and why the MR is held until then.
 type managedStep struct {
 	Change
 
 	why string
-	// cause is the same without what a provider says; "" if there is nothing of that in it.
+	// cause is why without a provider's message; "" if why has none.
 	cause  string
 	moving bool
-	// laterNotice is when it goes on though nothing has changed; zero if it does not.
-	later time.Time
-	// silent says that it waits for a word that may never come by itself.
-	silent bool
-	// ready says that it waits for nothing but a person.
+	// nextAt is when the step continues though nothing has changed; zero if it does not.
+	nextAt time.Time
+	// pending means that it waits for a reconcile that may never happen without a request.
+	pending bool
+	// ready means that it waits only for a user.
 	ready bool
-	// failed says that it can't be let go.
+	// failed means that it can't be released.
 	failed bool
 }
 
-// nextForManaged plans for an MR that is held, and that no held XR composes.
-func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
+// nextForManaged plans for an MR that no held XR composes.
+func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
-		return w.planUnheldManaged(u)
+		return s.planUnheldManaged(u)
 	}
 	if u.GetDeletionTimestamp() != nil && !h.Freed {
 		return Plan{Failed: deletedManaged(u)}
 	}
-	e := managedStepOf(w, u, h)
+	e := managedStepOf(s, u, h)
 	if e.failed {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
 	}
 	if e.ready {
-		return w.planByHand(u, h, Plan{})
+		return s.planManual(u, h, Plan{})
 	}
 	if e.Patch == nil {
-		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, NextAt: e.later}
-		if e.silent {
-			plan.Pending = []PendingReconcile{w.pendingReconcile(u, w.lastSeen(u), plan.Waiting[0])}
+		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, NextAt: e.nextAt}
+		if e.pending {
+			plan.Pending = []PendingReconcile{s.pendingReconcile(u, s.lastSeen(u), plan.Waiting[0])}
 		}
 
 		return plan
@@ -65,8 +64,9 @@ func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	return Plan{Change: e.Change, Moving: true}
 }
 
-// letGo plans how the hold of an MR goes on and reports whether there is one.
-func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
+// planComposedManaged plans the next step of the hold of a composed MR, and reports whether it has
+// planned for u.
+func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool {
 	h, err := t.snapshot.holdOf(u)
 	if err == nil && h == nil {
 		return t.holdBelow(r, u)
@@ -75,7 +75,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return false
 	}
 	if h.Quarantine {
-		t.awaitEnd(r, h)
+		t.awaitQuarantineEnd(r, h)
 
 		return true
 	}
@@ -83,8 +83,8 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return true
 	}
 	e := managedStepOf(t.snapshot, u, h)
-	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what
-	// nobody does has an operation of its own.
+	// A user can write any refs into an unsigned mark. An MR that the XR controls is the XR's; an
+	// MR without a controller has its own operation.
 	switch c, controlled := xp.Controller(u); {
 	case controlled && c.UID != t.xr.GetUID():
 		return false
@@ -97,49 +97,48 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return true
 	}
 	if e.ready {
-		return t.awaitPerson(r, h)
+		return t.awaitUser(r, h)
 	}
 	t.awaitManaged(r, u, e)
 
 	return true
 }
 
-// awaitManaged has the Plan wait for the end of the hold of an MR.
 func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedStep) {
-	if e.silent {
+	if e.pending {
 		t.awaitReconcile(u, "%s: %s", r, e.why)
 	} else {
 		t.wait(e.moving, "%s: %s", r, e.why)
 	}
 	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
-	if t.plan.NextAt.IsZero() || !e.later.IsZero() && e.later.Before(t.plan.NextAt) {
-		t.plan.NextAt = e.later
+	if t.plan.NextAt.IsZero() || !e.nextAt.IsZero() && e.nextAt.Before(t.plan.NextAt) {
+		t.plan.NextAt = e.nextAt
 	}
 }
 
-// managedStepOf plans the end of the hold of an MR, when all items are restored: its XR is its
-// controller, if that was at work -> its external resource is known -> its connection secret is
-// there, and so are those that its provider reads -> observed, if it is to be observed first -> its
-// own settings back.
-func managedStepOf(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+// managedStepOf returns the next step of the hold of an MR when all items are restored: its XR is
+// its controller, if the hold has an Owner -> its external resource is known -> its connection
+// secret exists, and the Secrets that its provider reads -> observed, with observe-first ->
+// released.
+func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
-		return managedStep{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
+		return managedStep{Change: s.key.lift(u, h, stepFreed), why: waitReleased, moving: true}
 	}
-	by, ok := unheededBy(u, h)
+	by, ok := pauseIgnoredBy(u, h)
 	if ok && (by.created || h.Identity != "" || h.Observes) {
-		return managedStep{why: by.why, cause: causeUnheeded, failed: by.created}
+		return managedStep{why: by.why, cause: causePauseIgnored, failed: by.created}
 	}
-	e := heldManagedStep(w, u, h)
-	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark goes at once or after that.
+	e := heldManagedStep(s, u, h)
+	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark is removed now or later.
 		e.Warning = by.why
 	}
 
 	return e
 }
 
-// heldManagedStep is managedStepOf for what nobody has reconciled meanwhile.
-func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
-	if e := w.ownerlessStep(u, h); e.why != "" {
+// heldManagedStep is managedStepOf for an MR that its provider has not reconciled meanwhile.
+func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+	if e := s.ownerlessStep(u, h); e.why != "" {
 		return e
 	}
 	if !isSettled(u, h) {
@@ -147,35 +146,36 @@ func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 
 		return managedStep{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
 	}
-	if s := w.looseSecret(u); s != nil && h.Secret {
-		// A provider takes control of one without a controller only if what it publishes differs.
-		return managedStep{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
+	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
+		// A provider takes control of a Secret without a controller only if it publishes other
+		// data.
+		return managedStep{Change: takeControl(u, secret), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
-	if c, ok := w.takeStored(u, h); ok {
+	if c, ok := s.takeStored(u, h); ok {
 		return managedStep{Change: c, why: "its connection secret came back with the UID that it had before, and is being made its own again", moving: true}
 	}
-	if why := cmp.Or(w.missingSecret(u, h), w.missingStored(u, h)); why != "" {
+	if why := cmp.Or(s.missingSecret(u, h), s.missingStored(u, h)); why != "" {
 		return managedStep{why: why, cause: causeSecret}
 	}
-	if why := w.missingInput(u, h); why != "" {
+	if why := s.missingInput(u, h); why != "" {
 		return managedStep{why: why, cause: causeInput}
 	}
-	if e := w.whilePaused(u, h); e.why != "" {
-		return w.notReconciled(u, e)
+	if e := s.whilePaused(u, h); e.why != "" {
+		return s.notReconciled(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
-		return w.notReconciled(u, observingStep(w, u, h))
+		return s.notReconciled(u, observingStep(s, u, h))
 	}
 	if h.ByHand {
 		return managedStep{ready: true}
 	}
-	step, why := w.lastStep(u, h)
+	step, why := s.lastStep(u, h)
 
-	return managedStep{Change: w.key.lift(u, h, step), why: why, moving: true}
+	return managedStep{Change: s.key.lift(u, h, step), why: why, moving: true}
 }
 
-// notReconciled is an end of the hold of an MR with why its provider says nothing, if it waits for
-// that and the reason is known.
+// notReconciled returns the step with the reason that the provider does not reconcile the MR, if
+// the step waits for that and the reason is known; else e.
 func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) managedStep {
 	if !e.moving || e.Patch != nil {
 		return e
@@ -187,8 +187,8 @@ func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 	return e
 }
 
-// lastStep returns the step that lets an MR go, and why that waits until it is taken. That its
-// connection secret is back is said only if it is.
+// lastStep returns the step that releases an MR, and the reason to wait until then. It mentions the
+// connection secret only if that was the reason of the hold.
 func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
 	const back = "give its own settings back"
 	r, publishes := xp.SecretRef(u)
@@ -201,12 +201,12 @@ func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why st
 	case only && s.secretless:
 		return back, waitPublish
 	default:
-		return back, waitLetGo
+		return back, waitReleased
 	}
 }
 
-// whilePaused says what an MR waits for before its provider may look at it; nothing if that is
-// over.
+// whilePaused returns the step of a paused MR before its provider may observe it; the zero value if
+// nothing is left to wait for.
 func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedStep {
 	if !xp.IsPaused(u) {
 		return managedStep{}
@@ -221,17 +221,18 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
 		return managedStep{why: whyStatus(u, missing)}
 	}
-	// A provider's word counts if it comes after the one that the MR is paused: status can be as
-	// old as the backup.
+	// The provider's report counts only after it has seen the pause: a status can be from the
+	// backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
-		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
-		// It may have, before Velero brought the status back; and it does not look at a status, nor
-		// at what a person says of a creation (crossplane-runtime, resource.DesiredStateChanged).
-		// Of thousands that is so for hundreds, so each is asked for once, at the first poll.
+		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, pending: true}
+		// The provider may have seen the pause before Velero restored the status. It does not
+		// reconcile because of a change of the status or of a creation annotation
+		// (crossplane-runtime, resource.DesiredStateChanged). That is so for hundreds of some
+		// thousand MRs, so the first poll rewrites each mark once.
 		if len(h.Status) > 0 && h.Polled == "" {
 			after := *h
 			after.Polled = s.now.UTC().Format(time.RFC3339)
-			e.Change = s.rewriteMark(u, &after, stepSay)
+			e.Change = s.rewriteMark(u, &after, stepReportPaused)
 		}
 
 		return e
@@ -240,17 +241,17 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	return managedStep{}
 }
 
-// isSettled reports whether an MR that was held because of its identity makes no second external
-// resource when it is let go: a person has said which its external resource is, or, in the way that
-// Crossplane has for it, that there is none.
+// isSettled reports whether an MR that is held for its identity can be released without a second
+// external resource: a user has set the external-name, or marked in Crossplane's way that none
+// exists.
 func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]
 
 	return h.Identity == "" || xp.IdentityOf(u) == xp.Known || h.Identity == xp.CreatePending && !pending || !h.Observes && !xp.MayCreate(u)
 }
 
-// WhyHeld says why an MR of the given identity is held, and what to do. The id is what its provider
-// calls the external resource, if it says.
+// WhyHeld returns why an MR with the given identity is held, and the next step. id is the
+// provider's ID of the external resource; "" if not known.
 func WhyHeld(i xp.Identity, id string) string {
 	switch i { //nolint:exhaustive // The others are not held.
 	case xp.CreatePending:
@@ -266,21 +267,21 @@ func WhyHeld(i xp.Identity, id string) string {
 	}
 }
 
-// ReasonObserve is why an MR is held that is to be observed first.
+// ReasonObserve is the reason of the hold of an MR with observe-first.
 const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. " + lifted
 
-// ReasonEarly is why an MR is held that comes back ahead of others: its provider could make what it
-// does not find and what comes later.
+// ReasonEarly is the reason of the hold of an MR that is restored before others. Its provider could
+// create resources that it does not find yet and that are restored later.
 const ReasonEarly = "restored from a backup; its provider is kept from reconciling it until everything is restored. " + lifted
 
-// ReasonMarked is why an MR is held that was when it was backed up, by an earlier restore.
+// ReasonMarked is the reason of the hold of an MR that an earlier restore held at its backup.
 const ReasonMarked = "restored from a backup that was taken while it was held. " + lifted
 
-// ReasonStatus is why an MR is held that gets its status back.
+// ReasonStatus is the reason of the hold of an MR whose status is restored.
 const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. " + lifted
 
-// saveOriginals puts the policies and the status of u into the hold, and changes those of u, which
-// is about to be created.
+// saveOriginals saves the policies and status settings of u, which is about to be created, in the
+// hold, and changes u. earlier is the hold of the backup; nil for none.
 func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
 	h.Identity = of.Identity
 	switch {
@@ -310,7 +311,7 @@ func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hol
 	return nil
 }
 
-// returnStatus gives u, which is about to be created, its own setting for its status back.
+// returnStatus gives u, which is about to be created, its own annotation for its status back.
 func (h *Hold) returnStatus(u *unstructured.Unstructured) {
 	if len(h.Status) == 0 {
 		return
@@ -334,12 +335,12 @@ func (h *Hold) returnPolicies(u *unstructured.Unstructured) {
 	}
 }
 
-// restoreOriginals adds to a patch of a live object what keep has changed.
+// restoreOriginals adds to a patch of a live object what saveOriginals changed.
 func (h *Hold) restoreOriginals(u *unstructured.Unstructured, p map[string]any) {
 	if len(h.Status) > 0 {
 		set(p, nullable(h.RestoreStatus), "metadata", "annotations", xp.AnnotationRestoreStatus)
 	}
-	// What somebody else has changed since is theirs.
+	// A value that another writer has set since stays.
 	if h.Observes && xp.OnlyObserves(u) {
 		var own any
 		if len(h.Policies) > 0 {
@@ -349,7 +350,7 @@ func (h *Hold) restoreOriginals(u *unstructured.Unstructured, p map[string]any) 
 	}
 }
 
-// set sets a field of a patch, of which nil is one that is removed.
+// set sets the field at path in a patch; nil removes the field from the object.
 func set(patch map[string]any, value any, path ...string) {
 	for _, name := range path[:len(path)-1] {
 		next, ok := patch[name].(map[string]any)

@@ -11,28 +11,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// FieldManager names this plugin in managedFields.
+// FieldManager is this plugin's name in managedFields.
 const FieldManager = xp.Program
 
-// ManageHold has the plugin manage what its hold has put on u, which is about to be created from
-// what it is in the backup, from the moment that the backup's managedFields are there. Velero
-// creates an object, and then writes these back (velero pkg/restore/restore.go, restoreItem). What
-// nobody manages in them is removed with the map that it is in, when whoever manages that gives it
-// up: "kubectl apply --server-side" gives up metadata.annotations that "kubectl apply" managed, and
-// with it would go the mark and the pause. It is as if this plugin had applied it server-side,
-// which Applied goes on with. It does nothing if u has no managedFields, or some that can't be
-// read: then Velero writes none back, and goes on managing all that it has created.
+// ManageHold adds an entry to the managedFields of u, which is about to be created from backup, as
+// if this plugin had applied the hold server-side. Applied continues with this entry.
+//
+// Velero creates an object, and then writes the managedFields of the backup (velero
+// pkg/restore/restore.go, restoreItem). A field without a manager in them is removed with its
+// parent map when the map's manager gives that up: "kubectl apply --server-side" gives up
+// metadata.annotations that "kubectl apply" managed, and so would remove the mark and the pause.
+//
+// It does nothing if u has no readable managedFields: then Velero writes none, and stays the
+// manager of all that it created.
 func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
 	entries, found, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || !found || len(entries) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
 		return
 	}
-	// What an earlier hold has put on is not what this one has, and anybody can have written an
-	// entry under this name.
+	// An entry of this name is from an earlier hold, or any writer's.
 	entries = slices.DeleteFunc(entries, func(entry any) bool {
 		m, ok := entry.(map[string]any)
 
-		return ok && (isOwn(m) || len(m) == 0) // One that is empty, alone, has an API server forget all, and no list may have one beside others.
+		return ok && (isOwn(m) || len(m) == 0) // A list with only an empty entry clears managedFields, and an empty entry beside others is invalid.
 	})
 	fields := map[string]any{}
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus} {
@@ -53,13 +54,13 @@ func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
 	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields") // The path was just read.
 }
 
-// heldPaths are the fields, besides annotations, that a hold changes.
+// heldPaths returns the fields, besides annotations, that a hold changes.
 func heldPaths(u *unstructured.Unstructured) [][]string {
 	return [][]string{{"spec", "managementPolicies"}, xp.Instance{Unstructured: u}.UpdatePolicyPath()}
 }
 
-// managedPaths are all fields that a hold changes; of a Secret, which none does, its data, whose
-// manager has made its owner one.
+// managedPaths returns all fields that a hold changes. For a Secret, which is never held, it
+// returns its data and type: the manager of the data published it, and made its owner the owner.
 func managedPaths(u *unstructured.Unstructured) [][]string {
 	if xp.IsConnectionSecret(u) {
 		return [][]string{{"data"}, {"type"}}
@@ -72,9 +73,8 @@ func managedPaths(u *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// Managers returns who manages what of u, as its managedFields say: all of them, but of their
-// fields only those that a hold changes, and of this plugin's all. What can't be read is left out.
-// It returns nil if there are none.
+// Managers returns the managedFields of u, reduced to the fields that a hold changes; this plugin's
+// entries are whole. It leaves out what can't be read, and returns nil if there are none.
 func Managers(u *unstructured.Unstructured) []any {
 	var managers []any
 	paths := managedPaths(u)
@@ -98,7 +98,7 @@ func Managers(u *unstructured.Unstructured) []any {
 	return managers
 }
 
-// entriesOf returns the managedFields of u, but for those that are none.
+// entriesOf returns the managedFields of u that are maps.
 func entriesOf(u *unstructured.Unstructured) []map[string]any {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	all, _ := list.([]any)
@@ -112,15 +112,13 @@ func entriesOf(u *unstructured.Unstructured) []map[string]any {
 	return entries
 }
 
-// managedAt returns what an entry of managedFields has of a field and what is in it; ok is false if
-// that is not among its fields.
+// managedAt returns the part of an entry of managedFields at path; ok is false if it has none.
 func managedAt(entry map[string]any, path []string) (of any, ok bool) {
 	of, ok, err := unstructured.NestedFieldNoCopy(entry, append([]string{"fieldsV1"}, fieldNames(path)...)...)
 
 	return of, ok && err == nil
 }
 
-// fieldNames are the names of a field, and of those that it is in, as managedFields have them.
 func fieldNames(path []string) []string {
 	names := make([]string, 0, len(path))
 	for _, name := range path {
@@ -130,12 +128,11 @@ func fieldNames(path []string) []string {
 	return names
 }
 
-// isOwn reports whether an entry of managedFields is this plugin's, of a hold.
+// isOwn reports whether an entry of managedFields is this plugin's, and of no subresource.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// addField adds a field to a set of fields as managedFields have it.
 func addField(fields map[string]any, path ...string) {
 	for _, name := range path {
 		next, ok := fields["f:"+name].(map[string]any)

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestOwn(t *testing.T) {
+func TestManageHold(t *testing.T) {
 	const (
 		kubectl = `{"manager":"kubectl-client-side-apply","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{}}}}}`
 		earlier = `{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:anything":{}}}}`
@@ -82,8 +82,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Whoever can write to a bucket can write anything as managedFields, and whoever can write an
-// object can write any name and field into them.
+// A user who can write to the bucket can write any managedFields, and a user who can write an
+// object can add any managers and fields.
 func FuzzManagers(f *testing.F) {
 	for _, seed := range []string{
 		`[]`, `[{}]`, `"x"`, `[7]`, `[{"manager":7}]`, `[{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsV1":"x"}]`,

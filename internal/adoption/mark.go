@@ -15,49 +15,48 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AnnotationHold is the mark of an object that this plugin holds. Crossplane copies the annotations
-// of a claim to its XR, except those of Kubernetes, which it tells by the end of their domain
-// (crossplane internal/controller/apiextensions/claim/object.go, withoutReservedK8sEntries). So
-// what stands on a claim never gets onto its cluster-scoped XR, and the mark of an XR that was
-// removed does not come back.
+// AnnotationHold is the mark: the annotation that stores the hold. Crossplane copies the
+// annotations of a claim to its XR, except those of Kubernetes, which it detects by the end of
+// their domain (crossplane internal/controller/apiextensions/claim/object.go,
+// withoutReservedK8sEntries). So a claim's mark never gets onto its cluster-scoped XR, and a
+// removed mark of an XR does not come back.
 const AnnotationHold = "velero.crossplane.x-k8s.io/hold"
 
-// KeySize is the least number of bytes that a Key has.
+// KeySize is the smallest number of bytes of a Key.
 const KeySize = sha256.Size
 
 // ErrForged is the error of a mark that this plugin did not write on this object, or that was
 // changed since.
 var ErrForged = errors.New("this plugin did not write it on this object, or somebody has changed it since")
 
-// errCopied is ErrForged of a mark that says itself that it is that of another object, as when a
-// function copies all annotations of an XR onto what it composes.
+// errCopied is ErrForged of a mark that names another object: a function can copy all annotations
+// of an XR to its composed resources.
 var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
 
-// Format is the newest format of marks that this version of the plugin reads, and the one that it
-// writes, without saying so: it is the first (docs/formats.md).
+// Format is the newest format of marks that this version reads. It writes the same format and,
+// since that is the first, leaves the number out (docs/formats.md).
 const Format = 1
 
-// ErrNewer is the error of a mark that a newer version of this plugin has written, of which this
-// one can't know what it says.
+// ErrNewer is the error of a mark in a newer format, which this version can't interpret.
 var ErrNewer = errors.New("a newer version of this plugin has written it")
 
-// HowToRead is what to do about a mark with ErrNewer.
+// HowToRead is the next step for ErrNewer.
 const HowToRead = "install that version of the plugin again, or a later one"
 
-// A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark,
-// and a mark has Crossplane let go, Secrets get owners and settings change. So the signature covers
-// every byte of the mark and which object it is on: its group and kind, namespace and name. The UID
-// is not part of it, lastSeen a mark is signed before the object is created. What somebody can do
-// who keeps a genuine mark and writes it again is limited to that object.
+// A Key signs and verifies the marks of holds. A user who can write an object can write a mark, and
+// a mark makes this plugin release objects, give Secrets owners and change settings. So the
+// signature covers every byte of the mark, and the object's group, kind, namespace and name. It
+// does not cover the UID, since a mark is signed before the object is created. A user can write an
+// old, genuine mark again, but only on the same object.
 //
-// It is an HMAC and no record in Velero's namespace, since a record would cost a request for each
-// held object, before that is created.
+// It is an HMAC and not a record in Velero's namespace: a record costs a request per held object,
+// before the object is created.
 type Key []byte
 
-// Unverified is the Key of those who only show what marks say: it accepts any mark and signs none.
+// Unverified is the Key for reading marks only: it accepts any mark and signs none.
 var Unverified Key //nolint:gochecknoglobals // It is a constant.
 
-// NewKey returns the Key that has the given bytes. It fails if they are too few.
+// NewKey returns the Key with the given bytes. It fails if they are fewer than KeySize.
 func NewKey(b []byte) (Key, error) {
 	if len(b) < KeySize {
 		return nil, fmt.Errorf("cannot use a key of %d bytes to sign marks: it needs %d", len(b), KeySize)
@@ -66,7 +65,7 @@ func NewKey(b []byte) (Key, error) {
 	return Key(b), nil
 }
 
-// Signed marks end with their signature: {"restore":…,"mac":"…"}.
+// A signed mark ends with its signature: {"restore":…,"mac":"…"}.
 const (
 	macBegin = `,"mac":"`
 	macEnd   = `"}`
@@ -75,18 +74,17 @@ const (
 // macSize is how many bytes a signature adds to a mark.
 var macSize = len(macBegin) + base64.StdEncoding.EncodedLen(sha256.Size) //nolint:gochecknoglobals // It is a constant.
 
-// mac returns the signature of a mark without one, on what r names.
+// mac returns the signature of an unsigned mark on r.
 func (k Key) mac(r xp.Ref, mark string) string {
 	id := r.ID()
 	h := hmac.New(sha256.New, k)
-	// No field can hold a line feed, so nothing that is signed for one object is what is signed for
-	// another.
+	// No field can contain a line feed, so two objects never have the same signed text.
 	_, _ = fmt.Fprintf(h, "hold\n%s\n%s\n%s\n%s\n%s", id.Group, id.Kind, id.Namespace, id.Name, mark) // It never fails.
 
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// mark returns the signed mark of a hold on what r names.
+// mark returns the signed mark of a hold on r.
 func (k Key) mark(r xp.Ref, h *Hold) (string, error) {
 	b, err := h.encode(r)
 	if err != nil {
@@ -99,7 +97,7 @@ func (k Key) mark(r xp.Ref, h *Hold) (string, error) {
 	return strings.TrimSuffix(string(b), "}") + macBegin + k.mac(r, string(b)) + macEnd, nil
 }
 
-// encode returns the mark of a hold on what r names, without a signature.
+// encode returns the unsigned mark of a hold on r.
 func (h *Hold) encode(r xp.Ref) ([]byte, error) {
 	short := *h
 	if err := short.packRefs(); err != nil {
@@ -113,8 +111,8 @@ func (h *Hold) encode(r xp.Ref) ([]byte, error) {
 	return b, nil
 }
 
-// Sign signs the mark that Put has written on u, which will be in the given namespace when it is
-// created. It does nothing if u has none.
+// Sign signs the mark that Put has written on u, for the namespace in which u will be created. It
+// does nothing if u has no mark.
 func (k Key) Sign(u *unstructured.Unstructured, namespace string) error {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil
@@ -134,7 +132,7 @@ func (k Key) Sign(u *unstructured.Unstructured, namespace string) error {
 	return nil
 }
 
-// verify returns ErrForged if the mark of what r names was not signed with the key.
+// verify returns ErrForged if the mark on r is not signed with the key.
 func (k Key) verify(r xp.Ref, mark string) error {
 	if k == nil {
 		return nil
@@ -151,8 +149,8 @@ func (k Key) verify(r xp.Ref, mark string) error {
 	return nil
 }
 
-// HoldOf returns the hold that is on u; nil if there is none. It fails if the mark can't be read,
-// and with ErrForged if it is not signed with the key.
+// HoldOf returns the hold on u; nil if u has no mark. It fails if the mark can't be read, and with
+// ErrForged if it is not signed with the key.
 func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	h, err := packedHoldOf(u)
 	if err != nil || h == nil {
@@ -162,22 +160,22 @@ func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
 	}
 
-	if err := h.complete(u); err != nil { // Only now: what somebody else has packed can need much memory.
+	if err := h.complete(u); err != nil { // Only a verified mark is unpacked: a forged one can need much memory.
 		return nil, err
 	}
 
 	return h, nil
 }
 
-// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto something which
-// nothing pauses: nobody waits for that.
+// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto an object which
+// is not paused. Such a mark needs no action.
 func HoldsNothing(u *unstructured.Unstructured, err error) bool {
 	return errors.Is(err, errCopied) && !xp.IsPaused(u)
 }
 
-// HoldOf returns the hold that the mark on u says is on it; nil if there is none. Whoever can write
-// u can have written the mark: only Key.HoldOf reports whether this plugin did. It fails if the
-// mark can't be read. That of a namespaced object can't refer to anything outside of its namespace.
+// HoldOf returns the hold in the mark of u; nil if u has no mark. It does not verify the mark: use
+// Key.HoldOf before acting on it. It fails if the mark can't be read. References in the mark of a
+// namespaced object stay within its namespace.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	h, err := packedHoldOf(u)
 	if err != nil || h == nil {
@@ -190,7 +188,7 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return h, nil
 }
 
-// packedHoldOf is HoldOf, without what the mark has packed.
+// packedHoldOf is HoldOf without unpacking.
 func packedHoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil, nil //nolint:nilnil // No hold is no error.
@@ -206,7 +204,7 @@ func packedHoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return h, nil
 }
 
-// complete unpacks what the mark on u has packed.
+// complete unpacks the packed parts of the mark on u.
 func (h *Hold) complete(u *unstructured.Unstructured) error {
 	if err := h.unpackRefs(); err != nil {
 		return fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
@@ -225,21 +223,21 @@ func (h *Hold) complete(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// markedOf is what a mark calls the object that it is on. Its namespace may be another when it is
-// restored, and its version when it is read.
+// markedOf returns the identity of u in its mark. It leaves out the namespace, which a restore can
+// map, and the version, which depends on the reader.
 func markedOf(u *unstructured.Unstructured) string {
 	return u.GroupVersionKind().GroupKind().String() + "/" + u.GetName()
 }
 
-// readMark reads what a mark says. What it calls the Restore that put it on is looked up, and is
-// part of commands that people copy: it must be what an API server can have, or be left out.
+// readMark decodes a mark. The name of its Restore is looked up and becomes part of commands that
+// users copy, so it must be a valid name or empty.
 func readMark(mark string, into *Hold) error {
-	err := json.Unmarshal([]byte(mark), into) // It reads what it can, also if it fails.
+	err := json.Unmarshal([]byte(mark), into) // It decodes what it can even if it fails.
 	if into.Format > Format {
 		return fmt.Errorf("%w, in format %d; this one reads up to %d", ErrNewer, into.Format, Format)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // HoldOf says of what.
+		return err //nolint:wrapcheck // HoldOf adds the object.
 	}
 	if into.Restore != "" && !isRestore(into.Restore) {
 		return fmt.Errorf("its Restore %q is no namespace and name of one, so this plugin has not written it", into.Restore)
@@ -248,8 +246,6 @@ func readMark(mark string, into *Hold) error {
 	return nil
 }
 
-// isRestore reports whether a string is the namespace/name of an object as Velero's Restores are
-// called.
 func isRestore(s string) bool {
 	namespace, name, ok := strings.Cut(s, "/")
 

@@ -16,7 +16,7 @@ import (
 
 var key = Key(strings.Repeat("k", KeySize))
 
-// signed is held with a signed mark, in its own namespace.
+// signed returns u with a signed mark, in its own namespace.
 func signed(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = held(u)
 	if err := key.Sign(u, u.GetNamespace()); err != nil {
@@ -26,7 +26,7 @@ func signed(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unst
 	return xptest.With(u, o...)
 }
 
-// markOf is the mark of an object, as an option that writes it on another.
+// markOf is the option that writes the mark of u on another object.
 func markOf(u *unstructured.Unstructured) xptest.Option {
 	return xptest.Annotated(AnnotationHold, xp.Annotation(u, AnnotationHold))
 }
@@ -89,7 +89,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// withKey is a Snapshot of restored objects in which only signed marks count.
+// withKey returns a Snapshot of restored objects that accepts only signed marks.
 func withKey(objects ...*unstructured.Unstructured) *Snapshot {
 	w := NewSnapshot(key)
 	w.SetTime(noon)
@@ -106,8 +106,7 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// Whoever has a mark signed again must know that the one that is there is signed, or a forged one
-// becomes the plugin's word.
+// A mark is signed again only if it was signed: else a forged mark would become genuine.
 func TestForgedMarksAreNotSigned(t *testing.T) {
 	forged := held(xptest.ModernXR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
 	if p, ok := key.Consent(forged); ok {
@@ -131,8 +130,8 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 	}
 }
 
-// A person can lift a hold that nobody can rely on: the key may be lost. They are told that what
-// comes back is what the mark says.
+// A user can lift a hold whose mark is not genuine, since the key may be lost. The risk says that
+// the mark decides the settings.
 func TestForceOfAForgedMark(t *testing.T) {
 	f := AssessForce(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
 	if f.Refused != "" || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0], ErrForged.Error()) {
@@ -140,9 +139,9 @@ func TestForceOfAForgedMark(t *testing.T) {
 	}
 }
 
-// TestForgedOwnPause has a tenant write that they had paused an XR themselves, which makes the
-// plugin give what it lists back to it: quotas and policies of their own namespace, and through a
-// claim anything in the cluster.
+// TestForgedOwnPause has a tenant write that they had paused an XR. That makes this plugin the
+// writer of owner references on what the XR lists: quotas and policies of the namespace, and
+// through a claim any object of the cluster.
 func TestForgedOwnPause(t *testing.T) {
 	quota := xptest.Object("v1", "ResourceQuota", xptest.Namespace, "limits")
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.org")
@@ -181,8 +180,8 @@ func TestForgedOwnPause(t *testing.T) {
 	}
 }
 
-// TestNextOfItsOwnXR has an object be its own claim and XR, and two be each other's: planning for
-// them must come to an end.
+// TestNextOfItsOwnXR plans for an object that is its own claim and XR, and for two that are each
+// other's. Both must end.
 func TestNextOfItsOwnXR(t *testing.T) {
 	both := func(name, of string) *unstructured.Unstructured {
 		ref := fmt.Sprintf(`{"apiVersion":"example.org/v1alpha1","kind":%q,"namespace":%q,"name":%q}`, xptest.ClaimKind, xptest.Namespace, of)
@@ -196,7 +195,7 @@ func TestNextOfItsOwnXR(t *testing.T) {
 		"OfAClaim":  {held(onlyClaim), both("a", "c")},
 		"Held":      {held(both("a", "a"))},
 	} {
-		w := withRestored(world(), objects...)
+		w := withRestored(snapshot(), objects...)
 		for _, r := range append(w.Subjects(), refs(objects...)...) {
 			p := Next(w, r)
 			if p.Patch != nil || len(p.Also) > 0 || p.Failed == "" || !strings.Contains(p.Failed, r.Name) {
@@ -206,10 +205,10 @@ func TestNextOfItsOwnXR(t *testing.T) {
 	}
 }
 
-// A defect that one object brings to light is that object's, and no other's.
+// A panic about one object fails the Plan of that object only.
 func TestPanicsAreContained(t *testing.T) {
 	x := held(xptest.XR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"reason\":\"`+waitingPrefix+`something\"}"}}}`))
-	w := world(x)
+	w := snapshot(x)
 	w.SkipComposed(func() bool { panic("a defect") })
 	p := Next(w, xp.RefTo(x))
 	if !strings.Contains(p.Failed, "XOrder x") || !strings.Contains(p.Failed, "a defect") {
@@ -220,7 +219,7 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// An XR can list objects of any number of kinds, and each costs a request at each poll.
+// An XR can list any number of kinds, and each costs a request per poll.
 func TestPutRefusesTooManyKinds(t *testing.T) {
 	var composed []*unstructured.Unstructured
 	for n := range maxKinds + 1 {
@@ -234,8 +233,8 @@ func TestPutRefusesTooManyKinds(t *testing.T) {
 	}
 }
 
-// Whoever can write an object can write a mark.
-func TestMarkOfNobody(t *testing.T) {
+// A user who can write an object can write a mark.
+func TestMarkWithBadValues(t *testing.T) {
 	for restore, possible := range map[string]bool{
 		"velero/nightly": true, "velero/nightly-2026.01": true, "": true, "nightly": false, "velero/": false, "/nightly": false, "velero/a/b": false, "velero/-rf": false,
 		"velero/--all": false, "velero/$(touch pwned)": false, "velero/a\nb": false, "velero/\x1b]0;pwned\x07": false, "../velero/nightly": false, "velero/\u202ea": false,

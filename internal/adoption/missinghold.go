@@ -13,21 +13,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// reasonAgain is why something is held again.
 const reasonAgain = "its hold had been taken off before Crossplane reconciled it, and is on again: %s. " + lifted
 
-// warnAgain is what is told of that.
 const warnAgain = "its hold had been taken off, and was put on again before Crossplane reconciled it: %s; have them stop (docs/gitops.md)"
 
 // StepAgain is the step that puts a hold on again.
 const StepAgain = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
 
-// StepLost is the step that takes what is left of a hold off what was composed anew.
+// StepLost is the step that removes the rest of a hold from an object that was composed again.
 const StepLost = "its hold had been taken off, and it was composed anew; give its own settings back"
 
-// holdMissing plans to put a hold on what has lost it and was not reconciled since: nothing is lost
-// yet. Of what it had nobody knows more than what it says itself, so its references are those that
-// it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
+// holdMissing plans to put the hold on again on an object that lost it and was not reconciled
+// since, so nothing is lost yet. The former mark is not known, so the Refs are the current
+// resourceRefs. ok is false if the Restore is not known, or the object can't be held.
 func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
 	h := s.missingHold(u, restore)
 	if h == nil {
@@ -48,10 +46,10 @@ func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 	}, true
 }
 
-// missingHold is the hold that what has lost it can have again, nil if none.
+// missingHold returns the hold to put on again; nil if none is possible.
 func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
-	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
-		return nil // What its person has paused stays as it is.
+	if restore == "" || xp.IsPaused(u) && !isHoldPause(u) {
+		return nil // An object that its user has paused stays as it is.
 	}
 	own := u.DeepCopy()
 	if policy, pinned := pinOf(own); pinned {
@@ -61,7 +59,7 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 			return nil
 		}
 	}
-	if isOurPause(own) {
+	if isHoldPause(own) {
 		annotations := own.GetAnnotations()
 		delete(annotations, xp.AnnotationPaused)
 		own.SetAnnotations(annotations)
@@ -79,27 +77,26 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 	if of.Observes && xp.OnlyObserves(u) {
 		h.Observes, h.Policies = true, of.Policies
 	}
-	h.Again, h.Fields = true, "" // It exists, with those that manage it.
+	h.Again, h.Fields = true, "" // It exists, and has its managers.
 
 	return h
 }
 
-// Fields that a hold changes.
 const (
 	fieldUpdatePolicy = "compositionUpdatePolicy"
 	fieldPolicies     = "managementPolicies"
 )
 
-// withoutPause plans for an XR of which somebody has taken the pause off, the hold's or their own,
-// and left the mark: it is put on again if Crossplane has not reconciled it yet. ok is false if
-// nobody has, or it did no harm.
+// withoutPause plans for a marked XR whose pause (the hold's or the user's own) was removed by
+// another writer. The pause is put on again if Crossplane has not reconciled the XR yet. ok is
+// false if the pause was not removed, or its removal did no harm.
 func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.snapshot.isSuspect(u) || !t.snapshot.isRequested(u) {
 		return Plan{}, false
 	}
 	who := removedBy(u)
 	if isReconciledHere(u) {
-		lost, anew, known := t.snapshot.replaced(t.xr, false)
+		lost, replacements, known := t.snapshot.replaced(t.xr, false)
 		if len(lost) == 0 || !known {
 			return Plan{}, false
 		}
@@ -108,11 +105,11 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 
 		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been "+
 			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
-			someOf(anew), someOf(lost), lostNext)}, true
+			someOf(replacements), someOf(lost), lostNext)}, true
 	}
 	h := *t.hold
 	if h.Again = true; h.ownPause() {
-		h.Paused = nil // Its person had paused it, and does not want that any more.
+		h.Paused = nil // The user had paused it, and has now removed the pause.
 	}
 	mark, err := t.snapshot.key.mark(xp.RefTo(u), &h)
 	if err != nil {
@@ -124,9 +121,9 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return t.plan, true
 }
 
-// pinOf returns the own composition update policy of what this plugin has pinned, as its
-// managedFields say; nil if it had none. ok is false if it is not pinned, or somebody else has
-// written the same since.
+// pinOf returns the update policy that u had before this plugin pinned it, according to its
+// managedFields; nil if it had none. ok is false if u is not pinned, or another writer has set the
+// same policy since.
 func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 	inst := xp.Instance{Unstructured: u}
 	if policy, _ := inst.UpdatePolicy(); policy != xp.UpdateManual {
@@ -141,15 +138,14 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 			return nil, false
 		}
 	}
-	if len(others) > 0 { // Who has managed it in the backup had another value there, and there is only one.
+	if len(others) > 0 { // Its manager in the backup had set another value, and the only other one is Automatic.
 		return new(xp.UpdateAutomatic), true
 	}
 
 	return nil, true
 }
 
-// othersAt returns the entries of managedFields that others than this plugin have for a field, and
-// whether this plugin has one.
+// othersAt returns the other managers' entries with the field at path, and whether one is ours.
 func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]any, ours bool) {
 	ours = slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool {
 		_, manages := managedAt(m, path)
@@ -160,8 +156,8 @@ func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]
 	return managersOf(managersBesides(u), [][]string{path}), ours
 }
 
-// isOurPause reports whether the pause of an object is that of a hold, as its managedFields say.
-func isOurPause(u *unstructured.Unstructured) bool {
+// isHoldPause reports whether a hold paused u, according to its managedFields.
+func isHoldPause(u *unstructured.Unstructured) bool {
 	if !xp.IsPaused(u) {
 		return false
 	}
@@ -170,18 +166,17 @@ func isOurPause(u *unstructured.Unstructured) bool {
 	return ours
 }
 
-// unpin plans to give back the composition update policy of what is not held and still has that of
-// a hold. What is still paused by that stays as it is: nobody could tell any more whose pause it
-// is.
+// unpin plans to give back the composition update policy of an object that is not held and still
+// pinned. It does nothing during a hold's pause: else nothing would show whose pause that is.
 func unpin(u *unstructured.Unstructured) Change {
-	if isOurPause(u) {
+	if isHoldPause(u) {
 		return Change{}
 	}
 
 	return returnPolicy(u)
 }
 
-// returnPolicy is unpin, also for what is paused.
+// returnPolicy is unpin without the check for a pause.
 func returnPolicy(u *unstructured.Unstructured) Change {
 	own, pinned := pinOf(u)
 	if !pinned {
@@ -199,10 +194,10 @@ func returnPolicy(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// free is unpin, and takes the pause of a hold off too.
-func free(u *unstructured.Unstructured) Change {
+// unpinAndUnpause is unpin, and also removes the pause of a hold.
+func unpinAndUnpause(u *unstructured.Unstructured) Change {
 	c := returnPolicy(u)
-	if !isOurPause(u) {
+	if !isHoldPause(u) {
 		return c
 	}
 	c.Target, c.Step = u, "nothing holds it any more; give its own settings back"
@@ -214,8 +209,8 @@ func free(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// withPauseOf is the hold with what somebody has made of the pause of u, which it had put on or its
-// person wanted: they have taken it off, or given it another value. What was let go on has none.
+// withPauseOf returns the hold with another writer's change to the pause of u: removed, or another
+// value. If u is unpaused it keeps a recorded value other than "true".
 func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
 	value, ok := u.GetAnnotations()[xp.AnnotationPaused]
 	theirs := *h
@@ -230,8 +225,8 @@ func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
 	return &theirs
 }
 
-// dropObservePolicy plans to take the managementPolicies of a hold off an MR that is not held and
-// that had none of its own; ok is false if it is not so. Those that it had nobody knows.
+// dropObservePolicy plans to remove the managementPolicies of a hold from an MR that is not held
+// and had none of its own. ok is false for any other MR: its former policies are not known.
 func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	path := []string{"spec", fieldPolicies}
 	others, ours := othersAt(u, path)
@@ -244,13 +239,13 @@ func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
 }
 
-// LeftoverSetting returns the field or annotation that a hold has left on what has no mark, as its
-// managedFields say; "" if there is none.
+// LeftoverSetting returns the name of a field or annotation that a hold has left on an unmarked
+// object, according to its managedFields; "" if there is none.
 func LeftoverSetting(u *unstructured.Unstructured) string {
 	if xp.HasAnnotation(u, AnnotationHold) {
 		return ""
 	}
-	if isOurPause(u) {
+	if isHoldPause(u) {
 		return xp.AnnotationPaused
 	}
 	if _, pinned := pinOf(u); pinned {
@@ -266,12 +261,11 @@ func LeftoverSetting(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// removedBy says who has probably taken the hold off an object.
+// removedBy returns who probably removed the hold of u.
 func removedBy(u *unstructured.Unstructured) string {
 	return writtenBy(u, "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)")
 }
 
-// writtenBy says who has written an object last, or that it is not known.
 func writtenBy(u *unstructured.Unstructured, unknown string) string {
 	manager, operation, when, ok := lastWriter(u)
 	if !ok {
@@ -281,8 +275,8 @@ func writtenBy(u *unstructured.Unstructured, unknown string) string {
 	return fmt.Sprintf("the last to write it was %q (%s, %s)", manager, operation, when)
 }
 
-// lastWriter returns who has written an object last since it was created here, but for Crossplane,
-// its provider, Velero and this plugin.
+// lastWriter returns the last writer of u since its creation in this cluster, except Crossplane,
+// providers, Velero and this plugin.
 func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, ok bool) {
 	var last time.Time
 	for _, m := range entriesOf(u) {
@@ -292,7 +286,7 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 			continue
 		}
 		stamp, _ := m["time"].(string)
-		written := at(stamp)
+		written := parseTime(stamp)
 		if ok && !written.After(last) {
 			continue
 		}
@@ -304,18 +298,17 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 }
 
 // isWrittenHere reports whether an entry of managedFields was written since the object was created
-// here. Those of the backup are older.
+// in this cluster. Entries of the backup are older.
 func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	stamp, _ := entry["time"].(string)
-	written := at(stamp)
+	written := parseTime(stamp)
 
 	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
 }
 
 // isControllers reports whether a manager is Crossplane (crossplane
-// internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API server
-// has names for whose managedFields it does not know, or not any more (apimachinery
-// pkg/util/managedfields): what these have nobody has chosen.
+// internal/controller/apiextensions, FieldOwner), a provider, Velero, this plugin, or the API
+// server's name for unknown managers (apimachinery pkg/util/managedfields).
 func isControllers(manager string) bool {
 	switch manager {
 	case "before-first-apply", "ancient-changes", FieldManager, managerVelero, "crossplane":

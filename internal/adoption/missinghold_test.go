@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What the hold is put on again with must be what the person gets back.
+// A hold that is put on again gives the user's own settings back.
 func TestHoldAgain(t *testing.T) {
 	xr, back, _ := lostTree(xptest.Without("status"))
 	path := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
@@ -41,7 +41,7 @@ func TestHoldAgain(t *testing.T) {
 			w := NewSnapshot(key)
 			w.SetTime(noon)
 			u := xptest.With(tc.xr, xptest.Refs(back))
-			plan := Next(asking(withRestored(w, u, back), u), xp.RefTo(u))
+			plan := Next(investigated(withRestored(w, u, back), u), xp.RefTo(u))
 			if plan.Patch == nil || !strings.Contains(plan.Warning, "argocd-controller") {
 				t.Fatalf("%s\ngot %+v", tc.reason, plan)
 			}
@@ -67,9 +67,9 @@ func TestHoldAgain(t *testing.T) {
 	}
 }
 
-// Somebody can take the pause of a hold off and leave its mark.
-func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
-	xr, back, anew := lostTree(xptest.Without("status"))
+// Another writer can remove the pause of a hold and leave its mark.
+func TestNextWithoutPause(t *testing.T) {
+	xr, back, replacement := lostTree(xptest.Without("status"))
 	unpaused := func(lists *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 		h := heldFor(xptest.With(xr, xptest.Refs(back)), Hold{}, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
 
@@ -81,28 +81,28 @@ func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 		"Bucket b; " + lostNext
 	runPlans(t, map[string]planCase{
 		"InTime": {
-			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back), back), xr),
+			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back), back), xr),
 			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
 		},
 		"PersonsOwn": {
 			reason: "Somebody had paused it, and does not want that any more.", ref: xp.RefTo(xr),
-			world: asking(withRestored(world(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}),
+			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}),
 				xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
 			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
 		},
 		"Late": {
 			reason: "It has composed it anew.", ref: xp.RefTo(xr),
-			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr),
-			want:  outcome{Step: StepLost, Target: "XOrder x", Total: 1, Failed: failed},
+			snapshot: investigated(withRestored(snapshot(revision, replacement), unpaused(replacement, reconciledAt(laterAt)), back), xr),
+			want:     outcome{Step: StepLost, Target: "XOrder x", Total: 1, Failed: failed},
 		},
 		"Harmless": {
-			reason: "All was back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
+			reason: "All was back.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
 			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 	})
 }
 
-// What somebody has made of the pause while an object was held is theirs.
+// Another writer's change of the pause during a hold stays.
 func TestNextKeepsAnothersPause(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	x := xptest.XR("x", xptest.ClaimedBy(claim))
@@ -126,7 +126,7 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Next(world(xptest.Revision(xptest.RevisionName, x), tc.xr, tc.claim), xp.RefTo(tc.xr))
+			p := Next(snapshot(xptest.Revision(xptest.RevisionName, x), tc.xr, tc.claim), xp.RefTo(tc.xr))
 			got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "metadata", "annotations", xp.AnnotationPaused)
 			if diff := cmp.Diff(tc.want, got); diff != "" || !there || err != nil {
 				t.Errorf("%s\n%+v\n-want, +got:\n%s", tc.reason, p, diff)
@@ -135,10 +135,10 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 	}
 }
 
-// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it
-// was about to make, and must not be let go with that.
-func TestNextOfWhatIsHeldAgain(t *testing.T) {
-	xr, back, anew := lostTree(xptest.Without("status"))
+// Crossplane may be reconciling an XR when its hold is put on again. The XR then lists what
+// Crossplane was about to create, and must not be released like that.
+func TestNextOfHeldAgain(t *testing.T) {
+	xr, back, replacement := lostTree(xptest.Without("status"))
 	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {
 		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), Hold{}, xptest.SeenPaused())
 		h, err := HoldOf(u)
@@ -159,25 +159,25 @@ func TestNextOfWhatIsHeldAgain(t *testing.T) {
 	synced := xptest.With(back, xptest.Reconciled())
 	runPlans(t, map[string]planCase{
 		"NotMade": {
-			reason: "It was not made yet.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
+			reason: "It was not made yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
 		},
 		"Made": {
-			reason: "It was.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision, anew), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
+			reason: "It was.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
 		},
 		"NobodyAsks": {
-			reason: "The command release must not let it go either.", ref: xp.RefTo(xr), world: withRestored(world(revision, anew), again(anew), back),
+			reason: "The command release must not let it go either.", ref: xp.RefTo(xr), snapshot: withRestored(snapshot(revision, replacement), again(replacement), back),
 			want: outcome{Total: 1, Failed: failed},
 		},
 		"PutBack": {
-			reason: "A person has put it back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), xptest.With(again(anew), xptest.Refs(back)), synced), xr),
+			reason: "A person has put it back.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), xptest.With(again(replacement), xptest.Refs(back)), synced), xr),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Whole": {
-			reason: "Nothing was replaced.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(back), synced), xr),
+			reason: "Nothing was replaced.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(back), synced), xr),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 	})
-	w := asking(withRestored(world(revision, anew), again(anew), back), xr)
+	w := investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr)
 	if notices := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(notices) > 0 {
 		t.Errorf("its mark says so; got %+v", notices)
 	}
@@ -204,7 +204,7 @@ func TestLastWriter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, removedBy(xptest.XR("x", append([]xptest.Option{ofMonday()}, tc.of...)...))); diff != "" {
+			if diff := cmp.Diff(tc.want, removedBy(xptest.XR("x", append([]xptest.Option{ofRestore()}, tc.of...)...))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// checkStep looks at the world in which an XR is unpaused or loses its mark.
+// checkStep checks the cluster when an XR is unpaused or loses its mark.
 func (m *model) checkStep(change Change, after *unstructured.Unstructured) {
 	if !xp.IsComposite(after) {
 		return
@@ -36,7 +36,7 @@ func (m *model) checkStep(change Change, after *unstructured.Unstructured) {
 	}
 }
 
-// checkRelease looks at the world in which an XR loses its mark.
+// checkRelease checks the cluster when an XR loses its mark.
 func (m *model) checkRelease(xr *unstructured.Unstructured) {
 	id := xp.RefTo(xr).ID()
 	if !xp.IsPaused(m.own[id]) && m.reconciled[id] == 0 {
@@ -51,15 +51,15 @@ func (m *model) checkRelease(xr *unstructured.Unstructured) {
 	}
 }
 
-// judge looks at the end: what can be adopted is as its person had it, and what can't is still
-// held, with all above it.
-func (m *model) judge() {
+// checkEnd checks the end: each object that can be adopted has its user's settings. The others are
+// still held, with all XRs above them.
+func (m *model) checkEnd() {
 	above := map[xp.ID]bool{}
 	for _, r := range m.xrs { // Children come first.
 		refs, _ := xp.CompositeFrom(m.own[r.ID()]).ResourceRefs()
-		above[r.ID()] = m.stuck[r.ID()] || m.untold[r.ID()] && !xp.IsPaused(m.own[r.ID()])
+		above[r.ID()] = m.stuck[r.ID()] || m.unsaved[r.ID()] && !xp.IsPaused(m.own[r.ID()])
 		for _, child := range refs {
-			// An XR that its person had paused needs its children's presence only.
+			// An XR that its user had paused needs its children only to exist.
 			above[r.ID()] = above[r.ID()] || above[child.ID()] && !xp.IsPaused(m.own[r.ID()])
 		}
 	}
@@ -92,11 +92,11 @@ func (m *model) judge() {
 	}
 }
 
-// judgeManaged looks at the MRs at the end: each is let go, whether its XR is adopted or not, and
-// as its person had it, unless nobody has said what it manages.
-func (m *model) judgeManaged() {
+// checkManagedEnd checks the MRs at the end: each is released with its user's settings, whether its
+// XR is adopted or not, unless its external resource is unknown.
+func (m *model) checkManagedEnd() {
 	for id, own := range m.managed {
-		if h, _ := HoldOf(m.objects[id]); m.fates[id].hasLost() {
+		if h, _ := HoldOf(m.objects[id]); m.scenarios[id].hasLost() {
 			if h == nil {
 				m.failf("%s is let go, and nobody has said what it is", xp.String(own))
 			}

@@ -9,37 +9,37 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A fate is what an MR was when it was backed up, and what becomes of it.
-type fate struct {
-	// hold is what it is restored with beside that for its connection secret.
+// A scenario is the state of an MR in the backup, and what happens to it.
+type scenario struct {
+	// hold is its hold, besides the one for its connection secret.
 	hold Hold
-	// status is what it had, of which a restore brings back what it is asked for.
+	// status is its status, of which a restore restores the requested part.
 	status map[string]any
-	// cloud is what its external resource is called; "" if that is gone.
+	// cloud is the ID of its external resource; "" if that is gone.
 	cloud string
-	// fails says that its provider can't reach the cloud, as before the backup.
+	// fails means that its provider can't reach the cloud, as before the backup.
 	fails bool
-	// mended is what a person does in the end, if they do anything.
-	mended xptest.Option
-	// allowed says that a person lets its provider make it.
+	// fix is a user's fix in the end; nil if there is none.
+	fix xptest.Option
+	// allowed means that a user lets its provider create the external resource.
 	allowed bool
 }
 
-// draw decides on the fate of an MR of an XR and returns it as its person had it.
+// draw draws the scenario of an MR of an XR, and returns the MR with its user's settings.
 func (m *model) draw(mr, xr *unstructured.Unstructured) *unstructured.Unstructured {
-	f := &fate{cloud: mr.GetName(), fails: m.chance(8)}
-	m.fates[xp.RefTo(mr).ID()] = f
+	f := &scenario{cloud: mr.GetName(), fails: m.chance(8)}
+	m.scenarios[xp.RefTo(mr).ID()] = f
 	own := mr.GetAnnotations()[xp.AnnotationPaused] == "true"
 	f.status = map[string]any{"atProvider": map[string]any{"id": f.cloud}}
 	was := xptest.With(mr, xptest.Field(f.status, "status"), xptest.Field([]any{}, "status", "conditions"))
-	m.say(was, xp.ConditionReady, []string{"True", "False"}[m.random.IntN(2)], "")
+	m.setCondition(was, xp.ConditionReady, []string{"True", "False"}[m.random.IntN(2)], "")
 	switch {
 	case own:
-		m.say(was, xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
+		m.setCondition(was, xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
 	case f.fails:
-		m.say(was, xp.ConditionSynced, "False", "ReconcileError")
+		m.setCondition(was, xp.ConditionSynced, "False", "ReconcileError")
 	default:
-		m.say(was, xp.ConditionSynced, "True", "ReconcileSuccess")
+		m.setCondition(was, xp.ConditionSynced, "True", "ReconcileSuccess")
 	}
 	f.status, _, _ = unstructured.NestedMap(was.Object, "status")
 	m.was[xp.RefTo(xr).ID()] = append(m.was[xp.RefTo(xr).ID()], was)
@@ -58,19 +58,19 @@ func (m *model) draw(mr, xr *unstructured.Unstructured) *unstructured.Unstructur
 		f.hold.Identity = xp.Unknown
 		xptest.Without("metadata", "annotations", xp.AnnotationExternalName)(mr)
 		if !m.lost(xr) {
-			f.mended = xptest.Annotated(xp.AnnotationExternalName, f.cloud)
+			f.fix = xptest.Annotated(xp.AnnotationExternalName, f.cloud)
 		}
 	case m.chance(8) && f.hold.Observes:
 		f.cloud = ""
 		if !m.lost(xr) {
-			f.mended, f.allowed = policies(`["*"]`), true
+			f.fix, f.allowed = policies(`["*"]`), true
 		}
 	}
 
 	return mr
 }
 
-// lost reports whether nobody mends what is wrong with an MR, so that its XR can't be adopted.
+// lost reports whether nothing fixes an MR of an XR, so that the XR can't be adopted.
 func (m *model) lost(xr *unstructured.Unstructured) bool {
 	lost := m.chance(3)
 	m.stuck[xp.RefTo(xr).ID()] = m.stuck[xp.RefTo(xr).ID()] || lost
@@ -78,9 +78,9 @@ func (m *model) lost(xr *unstructured.Unstructured) bool {
 	return lost
 }
 
-// restored is an MR as a restore makes it, with the status that it was asked for.
+// restored returns an MR as the restore creates it, with the requested status.
 func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructured {
-	f := m.fates[xp.RefTo(own).ID()]
+	f := m.scenarios[xp.RefTo(own).ID()]
 	if !m.quarantine && !xp.Publishes(own) && !f.hold.Observes && f.hold.Identity == "" && len(f.hold.Status) == 0 {
 		return own.DeepCopy()
 	}
@@ -90,48 +90,48 @@ func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructu
 		u.Object["status"] = xptest.With(u, xptest.Field(f.status, "status")).Object["status"]
 	}
 	u.SetGeneration(1)
-	if f.mended != nil {
-		m.managed[xp.RefTo(own).ID()] = xptest.With(own, f.mended)
-		m.behind = append(m.behind, func() { m.change(xptest.With(m.objects[xp.RefTo(own).ID()], f.mended)) })
+	if f.fix != nil {
+		m.managed[xp.RefTo(own).ID()] = xptest.With(own, f.fix)
+		m.pending = append(m.pending, func() { m.change(xptest.With(m.objects[xp.RefTo(own).ID()], f.fix)) })
 	}
 
 	return u
 }
 
-// forget has an XR come from a backup that was made without this plugin: then what could not be
-// reconciled holds it up.
+// forget makes an XR come from a backup without this plugin: an MR that could not be reconciled
+// then blocks it.
 func (m *model) forget(xr xp.ID) {
 	for _, was := range m.was[xr] {
-		f := m.fates[xp.RefTo(was).ID()]
-		m.untold[xr] = m.untold[xr] || f.fails && !xp.IsPaused(was)
+		f := m.scenarios[xp.RefTo(was).ID()]
+		m.unsaved[xr] = m.unsaved[xr] || f.fails && !xp.IsPaused(was)
 	}
 	delete(m.was, xr)
 }
 
-// hasLost reports whether an MR stays on hold for good, unless it is somebody else's.
-func (f *fate) hasLost() bool {
-	return f.mended == nil && (f.hold.Identity != "" || f.cloud == "")
+// hasLost reports whether an MR stays held for good, unless it has another controller.
+func (f *scenario) hasLost() bool {
+	return f.fix == nil && (f.hold.Identity != "" || f.cloud == "")
 }
 
-// reactToMR lets a provider look at an MR once.
+// reactToMR makes a provider reconcile an MR once.
 func (m *model) reactToMR(mr *unstructured.Unstructured) *unstructured.Unstructured {
-	f := m.fates[xp.RefTo(mr).ID()]
+	f := m.scenarios[xp.RefTo(mr).ID()]
 	next := mr.DeepCopy()
 	name := mr.GetAnnotations()[xp.AnnotationExternalName]
 	switch found := name != "" && name == f.cloud; {
 	case xp.IsPaused(mr):
-		m.say(next, xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
+		m.setCondition(next, xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
 	case f.fails:
-		m.say(next, xp.ConditionSynced, "False", "ReconcileError")
+		m.setCondition(next, xp.ConditionSynced, "False", "ReconcileError")
 	case !found && !xp.MayCreate(mr):
-		m.say(next, xp.ConditionSynced, "False", "ReconcileError")
+		m.setCondition(next, xp.ConditionSynced, "False", "ReconcileError")
 	case !found && !f.allowed:
 		m.failf("%s creates a second external resource", xp.String(mr))
 	default:
 		f.cloud = name
-		m.say(next, xp.ConditionSynced, "True", "ReconcileSuccess")
+		m.setCondition(next, xp.ConditionSynced, "True", "ReconcileSuccess")
 		if !m.chance(4) {
-			m.say(next, xp.ConditionReady, "True", "Available")
+			m.setCondition(next, xp.ConditionReady, "True", "Available")
 		}
 	}
 	if reflect.DeepEqual(mr, next) {
@@ -141,8 +141,8 @@ func (m *model) reactToMR(mr *unstructured.Unstructured) *unstructured.Unstructu
 	return next
 }
 
-// say sets one condition of an object.
-func (m *model) say(u *unstructured.Unstructured, condition, status, reason string) {
+// setCondition sets one condition of an object.
+func (m *model) setCondition(u *unstructured.Unstructured, condition, status, reason string) {
 	said := map[string]any{"type": condition, "status": status, "reason": reason}
 	if m.modern {
 		said["observedGeneration"] = u.GetGeneration()
@@ -157,8 +157,8 @@ func (m *model) say(u *unstructured.Unstructured, condition, status, reason stri
 	xptest.Field(append(append(list[:at:at], said), list[min(at+1, len(list)):]...), "status", "conditions")(u)
 }
 
-// functions look at what an XR composes and at its own status, and leave out what they don't find
-// as well as it was.
+// functions read what an XR composes and its own status, and leave out resources whose conditions
+// are worse than before.
 func (m *model) functions(xr *unstructured.Unstructured) {
 	id := xp.RefTo(xr).ID()
 	for _, was := range m.was[id] {

@@ -5,8 +5,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// release is a person who lets go what was restored, in any order. It may be killed after any of
-// them, and what is left is released later.
+// release is a user who releases the restored objects in any order. It can be interrupted after
+// each, and continue later.
 func (m *model) release() {
 	switch {
 	case m.quarantine:
@@ -30,15 +30,14 @@ func (m *model) release() {
 			m.react()
 		}
 	}
-	m.quarantine, m.byHand = false, false // What a later restore brings back waits for nobody.
+	m.quarantine, m.byHand = false, false // What a later restore creates waits for no user.
 }
 
-// checkQuarantine wants that nothing moves until a person says so, whatever Crossplane and the
-// providers say.
+// checkQuarantine fails if anything changes before a user agrees, whatever the controllers report.
 func (m *model) checkQuarantine() {
 	for range 3 {
 		m.react()
-		if m.step() || m.ask() {
+		if m.step() || m.requestReconciles() {
 			m.failf("something moves in quarantine")
 
 			return
@@ -51,17 +50,17 @@ func (m *model) checkQuarantine() {
 	}
 }
 
-// checkByHand wants that all goes as far as it can and nothing is let go, and that what can be says
-// so.
+// checkByHand fails unless every object gets as far as it can, none is released, and those that can
+// be say so.
 func (m *model) checkByHand() {
 	m.run()
-	w := m.world()
+	w := m.snapshot()
 	for id, own := range m.own {
 		u := m.objects[id]
 		if h, err := HoldOf(u); err != nil || h == nil || !h.ByHand || !xp.IsPaused(u) {
 			m.failf("%s was let go", xp.String(u))
 		}
-		if !xp.IsComposite(own) || m.stuck[id] || m.untold[id] && !xp.IsPaused(own) {
+		if !xp.IsComposite(own) || m.stuck[id] || m.unsaved[id] && !xp.IsPaused(own) {
 			continue
 		}
 		if p := Next(w, xp.RefTo(u)); !p.Ready {

@@ -17,8 +17,8 @@ import (
 
 const trees = 1200
 
-// Random trees are restored and adopted against a Crossplane that does what matters of the real
-// one, and whose every damage is seen.
+// Random trees are restored and adopted with a model of Crossplane that does what matters, and in
+// which all damage shows.
 func TestRandomTreesAreAdopted(t *testing.T) {
 	n := uint64(trees)
 	if testing.Short() {
@@ -30,8 +30,8 @@ func TestRandomTreesAreAdopted(t *testing.T) {
 		m.release()
 		m.run()
 		if m.fault == "" {
-			m.judge()
-			m.judgeManaged()
+			m.checkEnd()
+			m.checkManagedEnd()
 		}
 		if m.fault != "" {
 			t.Errorf("seed %d: %s", seed, m.fault)
@@ -39,47 +39,42 @@ func TestRandomTreesAreAdopted(t *testing.T) {
 	}
 }
 
-// A model is a cluster after a restore: one tree of XRs of one schema, with MRs and perhaps a
-// claim.
+// A model is a cluster after a restore: one tree of XRs with MRs, and perhaps a claim.
 type model struct {
 	random  *rand.Rand
 	modern  bool
 	objects map[xp.ID]*unstructured.Unstructured
-	// order is the one in which the objects were created, so that a seed always does the same.
+	// order is the order of creation, so that a seed always does the same.
 	order []xp.ID
-	// own is each XR and claim as its person had it.
+	// own has each XR and claim with its user's settings.
 	own map[xp.ID]*unstructured.Unstructured
-	// managed is each MR that was restored as its person had it.
+	// managed has each restored MR with its user's settings.
 	managed map[xp.ID]*unstructured.Unstructured
-	// root is the top of the tree, and xrs are all of it.
+	// root is the top of the tree, xrs are all XRs.
 	root xp.Ref
 	xrs  []xp.Ref
-	// stuck are the XRs that can't be adopted, because something that they compose is missing or
-	// somebody else's.
+	// stuck are the XRs that can't be adopted: a composed resource is missing or has another
+	// controller.
 	stuck map[xp.ID]bool
-	// reconciled are the XRs and claims that Crossplane has reconciled, with the generation that it
-	// did last.
+	// reconciled has the latest generation of each XR and claim that Crossplane has reconciled.
 	reconciled map[xp.ID]int64
-	// deaf are the XRs and claims of which Crossplane has lost an event, with what they were when
-	// it last looked.
-	deaf map[xp.ID]bool
-	// fates are what becomes of each MR, was are the MRs of each XR when it was backed up, and
-	// addressed are the XRs that functions have written a status on.
-	fates     map[xp.ID]*fate
+	// missed are the XRs and claims of which Crossplane has lost an event.
+	missed map[xp.ID]bool
+	// scenarios has the scenario of each MR, was the MRs of each XR in the backup, addressed the
+	// XRs with a status that functions wrote.
+	scenarios map[xp.ID]*scenario
 	was       map[xp.ID][]*unstructured.Unstructured
 	addressed map[xp.ID]bool
-	// quarantine says that all is restored into quarantine.
+	// quarantine means that all is restored into quarantine.
 	quarantine bool
-	// byHand says that a person releases all of it.
+	// byHand means that a user releases all of it.
 	byHand bool
-	// unreportedClaim are the XRs of which no backup says that something they compose could not be
-	// reconciled.
-	untold map[xp.ID]bool
-	// behind is the number of things that come true one after the other, such as MRs being
-	// observed.
-	behind []func()
-	// looks is how often somebody has looked at all of it, which takes a while each time.
-	looks int
+	// unsaved are the XRs whose backup does not show that a composed resource failed to reconcile.
+	unsaved map[xp.ID]bool
+	// pending are events that happen one after the other, such as the observe of an MR.
+	pending []func()
+	// polls is the number of polls, each of which takes a while.
+	polls int
 	fault string
 }
 
@@ -87,7 +82,7 @@ func newModel(seed uint64) *model {
 	m := &model{
 		random: rand.New(rand.NewPCG(seed, seed)), objects: map[xp.ID]*unstructured.Unstructured{}, //nolint:gosec // It must be the same every time.
 		own: map[xp.ID]*unstructured.Unstructured{}, managed: map[xp.ID]*unstructured.Unstructured{}, stuck: map[xp.ID]bool{}, reconciled: map[xp.ID]int64{},
-		deaf: map[xp.ID]bool{}, fates: map[xp.ID]*fate{}, was: map[xp.ID][]*unstructured.Unstructured{}, addressed: map[xp.ID]bool{}, untold: map[xp.ID]bool{},
+		missed: map[xp.ID]bool{}, scenarios: map[xp.ID]*scenario{}, was: map[xp.ID][]*unstructured.Unstructured{}, addressed: map[xp.ID]bool{}, unsaved: map[xp.ID]bool{},
 	}
 	m.modern, m.quarantine = m.chance(2), m.chance(3)
 	m.byHand = m.chance(3)
@@ -111,7 +106,7 @@ func (m *model) failf(format string, args ...any) {
 	}
 }
 
-// settings are what a person can have set.
+// settings are those that a user can have set.
 func (m *model) settings() []xptest.Option {
 	var o []xptest.Option
 	for _, option := range []xptest.Option{
@@ -128,8 +123,8 @@ func (m *model) settings() []xptest.Option {
 	return o
 }
 
-// restore makes the tree as it is when the restore is over: held, without status, in a new UID,
-// controlled by what is live.
+// restore creates the tree as after the restore: held, without status, with new UIDs, controlled by
+// live objects.
 func (m *model) restore() {
 	root := m.xr("x", nil, 2)
 	m.root = xp.RefTo(root)
@@ -140,7 +135,7 @@ func (m *model) restore() {
 	claim := xptest.Claim("o", append(m.settings(), xptest.OfXR(root))...)
 	root = m.own[m.root.ID()]
 	if !xp.IsPaused(claim) {
-		root = copySettings(claim, root) // As Crossplane had done before the backup.
+		root = copySettings(claim, root) // As Crossplane did before the backup.
 	}
 	root = xptest.With(root, xptest.ClaimedBy(claim))
 	m.own[m.root.ID()], m.own[xp.RefTo(claim).ID()] = root, claim
@@ -148,7 +143,7 @@ func (m *model) restore() {
 	m.hold(claim)
 }
 
-// xr makes an XR with a tree below it, and returns it as its person had it.
+// xr creates an XR with a tree below it, and returns it with its user's settings.
 func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *unstructured.Unstructured {
 	build, composed := xptest.XR, xptest.MR
 	if m.modern {
@@ -174,13 +169,13 @@ func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *u
 		switch {
 		case m.chance(60):
 			m.stuck[xp.RefTo(xr).ID()] = true // It was not restored.
-		case m.chance(60): //nolint:gocritic // The dice are thrown again.
+		case m.chance(60): //nolint:gocritic // It is another draw.
 			m.stuck[xp.RefTo(xr).ID()] = true
-			m.bring(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
+			m.restoreManaged(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
 		case m.chance(4):
-			m.behind = append(m.behind, func() { m.bring(mr) }) // A second restore brings it.
+			m.pending = append(m.pending, func() { m.restoreManaged(mr) }) // A second restore creates it.
 		default:
-			m.bring(mr)
+			m.restoreManaged(mr)
 		}
 	}
 	for n := range m.random.IntN(3) {
@@ -196,8 +191,8 @@ func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *u
 	return xr
 }
 
-// controlledBy is mostly what the restore has written, and sometimes nothing: then Crossplane takes
-// the resource.
+// controlledBy returns mostly the controller of the restore, and sometimes none: then Crossplane
+// takes control.
 func (m *model) controlledBy(xr *unstructured.Unstructured) []xptest.Option {
 	o := []xptest.Option{xptest.ControlledBy(xr)}
 	if m.chance(6) {
@@ -207,7 +202,7 @@ func (m *model) controlledBy(xr *unstructured.Unstructured) []xptest.Option {
 	return o
 }
 
-// settingsOfMR are what a person can have set on an MR.
+// settingsOfMR are those that a user can have set on an MR.
 func (m *model) settingsOfMR() []xptest.Option {
 	var o []xptest.Option
 	for _, option := range []xptest.Option{
@@ -221,8 +216,8 @@ func (m *model) settingsOfMR() []xptest.Option {
 	return o
 }
 
-// bring restores an MR, which is held if it publishes.
-func (m *model) bring(own *unstructured.Unstructured) {
+// restoreManaged restores an MR, which is held if it publishes.
+func (m *model) restoreManaged(own *unstructured.Unstructured) {
 	m.managed[xp.RefTo(own).ID()] = own
 	m.put(m.restored(own))
 }
@@ -250,32 +245,32 @@ func (m *model) hold(own *unstructured.Unstructured) {
 	}
 	u.SetGeneration(1)
 	m.put(u)
-	m.deaf[xp.RefTo(u).ID()] = m.chance(10)
+	m.missed[xp.RefTo(u).ID()] = m.chance(10)
 }
 
-// run takes steps and lets Crossplane react until nothing moves any more.
+// run polls and lets Crossplane react until nothing moves any more.
 func (m *model) run() {
-	// The chance that something moves and nobody finds the time for it in this many rounds is one
-	// in a million.
+	// The chance that something still moves after this many rounds without a change is one in a
+	// million.
 	const rounds = 12
 	for still := 0; still < rounds && m.fault == ""; {
 		stepped, reacted := m.step(), m.react()
 		still++
-		if stepped || reacted || still > rounds/2 && m.ask() {
+		if stepped || reacted || still > rounds/2 && m.requestReconciles() {
 			still = 0
 		}
-		if len(m.behind) > 0 && still > 0 {
-			m.behind[0]()
-			m.behind, still = m.behind[1:], 0
+		if len(m.pending) > 0 && still > 0 {
+			m.pending[0]()
+			m.pending, still = m.pending[1:], 0
 		}
 	}
 }
 
-// step takes one step for each held XR, as live.Adopter does.
+// step makes one change for each held XR, as live.Adopter does.
 func (m *model) step() bool {
-	w := m.world()
+	w := m.snapshot()
 	subjects := append(w.Subjects(), m.root)
-	// An MR is let go by the plan of its XR, or by its own.
+	// The Plan of an MR's XR releases it, or its own.
 	m.random.Shuffle(len(subjects), func(i, j int) { subjects[i], subjects[j] = subjects[j], subjects[i] })
 	stepped := false
 	for _, r := range subjects {
@@ -285,7 +280,7 @@ func (m *model) step() bool {
 		}
 		for _, change := range append(plan.Also, plan.Change) {
 			if change.Patch == nil || change.Target.GetResourceVersion() != m.objects[xp.RefTo(change.Target).ID()].GetResourceVersion() {
-				continue // There is nothing to do, or the API server refuses it.
+				continue // There is no change, or the API server refuses it.
 			}
 			stepped = true
 			after := xptest.Merge(change.Target, change.Patch)
@@ -297,12 +292,12 @@ func (m *model) step() bool {
 	return stepped
 }
 
-func (m *model) world() *Snapshot {
-	w := world()
-	m.looks++
-	w.SetTime(noon.Add(time.Duration(m.looks) * settleTime / 2))
+func (m *model) snapshot() *Snapshot {
+	w := snapshot()
+	m.polls++
+	w.SetTime(noon.Add(time.Duration(m.polls) * settleTime / 2))
 	if m.chance(2) {
-		w.Pack() // It is the same world.
+		w.Pack() // The result must be the same.
 	}
 	for _, u := range m.objects {
 		w.AddRestored(u)
@@ -311,18 +306,18 @@ func (m *model) world() *Snapshot {
 	return w
 }
 
-// ask asks Crossplane to look at what has heard nothing, as live.Adopter does, and reports whether
-// there was any. It may be killed before it takes a request back.
-func (m *model) ask() bool {
-	w := m.world()
+// requestReconciles requests a reconcile of pending objects, as live.Adopter does, and reports
+// whether there were any. It can be interrupted before it clears a request.
+func (m *model) requestReconciles() bool {
+	w := m.snapshot()
 	heard := false
 	for _, r := range append(w.Subjects(), m.root) {
 		for _, s := range Next(w, r).Pending {
 			id := s.ID()
-			if !m.deaf[id] {
+			if !m.missed[id] {
 				continue
 			}
-			m.deaf[id], heard = false, true
+			m.missed[id], heard = false, true
 			m.change(xptest.Merge(m.objects[id], RequestReconcile(m.objects[id], noon)))
 			if patch, left := ClearReconcileRequest(m.objects[id]); left && !m.chance(4) {
 				m.change(xptest.Merge(m.objects[id], patch))
@@ -333,7 +328,7 @@ func (m *model) ask() bool {
 	return heard
 }
 
-// change is one to an object, of which Crossplane may lose the event.
+// change stores an object. Crossplane may lose the event.
 func (m *model) change(u *unstructured.Unstructured) {
 	id := xp.RefTo(u).ID()
 	before := m.objects[id]
@@ -346,6 +341,6 @@ func (m *model) change(u *unstructured.Unstructured) {
 		return
 	}
 	if xp.IsPaused(before) && !xp.IsPaused(u) || u.GetGeneration() != before.GetGeneration() {
-		m.deaf[id] = m.chance(4)
+		m.missed[id] = m.chance(4)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Reasons of Events. People and scripts look for them; docs/release.md says what they mean.
+// Reasons of Events. Users and scripts search for them; docs/release.md explains them.
 const (
 	EventHeld       = "Held"
 	EventWaiting    = "Waiting"
@@ -24,41 +24,41 @@ const (
 	EventLeftBehind = "UsagesLeftBehind"
 )
 
-// Notice is what is to be told of a held XR or claim: in its mark, and in an Event.
+// A Notice is a report about a held object: an Event, and a change of the mark.
 type Notice struct {
-	// Target says who has the hold, and as of which version.
+	// Target is the object, at the observed version.
 	Target *unstructured.Unstructured
-	// Event is the reason of the Event, "" if there is to be none, and Message what it says. Bad
-	// says that somebody has to do something.
+	// Event is the reason of the Event and Message its text; Event is "" for none. Warning means
+	// that a user must act.
 	Event, Message string
 	Warning        bool
-	// Patch writes the same into the mark, so that no poll tells it again; nil if nobody waits for
-	// anything yet. Configuration is as that of a Change.
+	// Patch writes the report into the mark, so that no poll repeats it; nil if nothing is waited
+	// for yet. Configuration is as in Change.
 	Patch, Configuration map[string]any
 }
 
-// CauseStuck is the cause of what waits for a word that probably doesn't come.
+// CauseStuck is the cause of an object that waits for a reconcile which will probably not happen.
 const CauseStuck = "stuck"
 
-// heldNoticeStep is what somebody was told of last if that was only that the hold is on.
+// heldNoticeStep is Hold.LastReported if only the start of the hold was reported.
 const heldNoticeStep = "arrived"
 
-// stopped is what somebody was told of last if nothing works on a hold any more.
+// stopped is Hold.LastReported if no operation works on the hold any more.
 const stopped = "stopped"
 
-// HeldNotices returns what is to be told of those that refs name, and of their claims, which are
-// held and of which nothing was told yet, in a stable order.
-func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
-	meant := map[xp.ID]bool{}
+// HeldNotices returns the first notices of the held objects that refs name, and of their claims, in
+// a stable order. It leaves out objects that have had a report.
+func HeldNotices(s *Snapshot, refs []xp.Ref) []Notice {
+	requested := map[xp.ID]bool{}
 	for _, r := range refs {
-		meant[r.ID()] = true
+		requested[r.ID()] = true
 	}
 	var notices []Notice
-	for _, f := range w.held() {
+	for _, f := range s.held() {
 		if f.hold.LastReported != "" {
 			continue
 		}
-		if bound := w.isBound(f); meant[f.ID()] || bound && meant[f.bound.ID()] {
+		if bound := s.isBound(f); requested[f.ID()] || bound && requested[f.bound.ID()] {
 			notices = append(notices, Notice{Target: f.identity(), Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", f.hold.Restore, f.hold.Reason)})
 		}
 	}
@@ -66,63 +66,62 @@ func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
 	return notices
 }
 
-// Changes returns what is to be told of those that are held and wait for something else than when
-// somebody was told last, in a stable order. Of those that have not waited for it for long,
-// passing, nobody needs to be told, but that somebody was told of their arrival must be marked.
-func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice {
+// Changes returns the notices of held objects that wait for another cause than at their last
+// report, in a stable order. recent are the objects that have not waited long. They need no Event,
+// only a mark that the start of the hold was reported.
+func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice {
 	var notices []Notice
-	for _, f := range w.held() {
+	for _, f := range s.held() {
 		id := f.ID()
 		plan, ok := plans[id]
-		if !ok && w.isBound(f) {
+		if !ok && s.isBound(f) {
 			id = f.bound.ID()
 			plan, ok = plans[id]
 		}
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := f.notice(plan, passing[id], w.now); ok {
-			notices = append(notices, w.applied(f, n))
+		if n, ok := f.notice(plan, recent[id], s.now); ok {
+			notices = append(notices, s.applied(f, n))
 		}
 	}
 
 	return notices
 }
 
-// notice returns what is to be told of what is held; ok is false if that was told already, or there
-// is nothing.
-func (f *observedObject) notice(plan Plan, passing bool, now time.Time) (n Notice, ok bool) {
+// notice returns the notice for a held object; ok is false if there is nothing new to report.
+func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice, ok bool) {
 	h := f.hold
-	if plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.LastReported != "" {
+	if plan.Failed == "" && len(plan.Waiting) == 0 || recent && h.LastReported != "" {
 		return Notice{}, false
 	}
-	if passing {
+	if recent {
 		return f.laterNotice(now)
 	}
 	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
-	told := plan.Fingerprint()
+	reported := plan.Fingerprint()
 	reason := n.Message
 	switch {
 	case plan.Failed != "":
 		n.Event, n.Message, n.Warning = EventStopped, plan.Failed, true
 		reason = plan.Failed
 	case slices.Contains(plan.Causes, CauseStuck):
-		n.Event, n.Warning, told = EventStuck, true, stuckPrefix+told
+		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
-	if h.LastReported == told || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
+	if h.LastReported == reported || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
 		return Notice{}, false
 	}
 	if h.Clone != "" {
-		reason = h.Reason // It is what the Plan failed with.
+		reason = h.Reason // The Plan failed with this reason.
 	}
-	p, err := f.explain(reason, told, now)
+	p, err := f.explain(reason, reported, now)
 	n.Patch = p
 
 	return n, err == nil
 }
 
-// LaterNotice returns what is to be marked of what r names if somebody is told of it later: that its
-// arrival was told. ok is false if that is marked, or nothing holds it.
+// LaterNotice returns the notice for an object that gets its report later. It marks only that the
+// start of the hold was reported. ok is false if that is marked, or the object is not held.
 func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 	f := s.observed(r.ID())
 	if f == nil || f.err != nil || f.hold == nil {
@@ -134,7 +133,7 @@ func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 	return s.applied(f, n), ok
 }
 
-// applied returns what is to be told of an object with what is to be applied to it, as it is now.
+// applied returns the notice with its Configuration for the object as it is now.
 func (s *Snapshot) applied(f *observedObject, n Notice) Notice {
 	if u := s.get(f.ID()); n.Patch != nil && u != nil && f.isOf(u) {
 		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
@@ -152,16 +151,14 @@ func (f *observedObject) laterNotice(now time.Time) (n Notice, ok bool) {
 	return Notice{Target: f.identity(), Patch: p}, err == nil
 }
 
-// Stopped returns what is to be told of what nothing works on any more. It fails if nothing holds
-// it.
+// Stopped returns the notice that no operation works on u any more. It fails if u is not held.
 func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 	p, err := k.Explain(u, why, stopped)
 
 	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, err
 }
 
-// Forged returns why the marks do not count that were observed and that this plugin did not write,
-// in a stable order.
+// Forged returns the errors of all observed marks that are not this plugin's, in a stable order.
 func (s *Snapshot) Forged() []error {
 	var forged []error
 	s.each(func(f *observedObject) {
@@ -174,8 +171,8 @@ func (s *Snapshot) Forged() []error {
 	return forged
 }
 
-// held returns the XRs and claims that are held, in a stable order. A copy of a claim that never
-// had an XR has nothing of a claim but its hold.
+// held returns the held XRs and claims, in a stable order. It includes a copy of a claim that never
+// had an XR: only its hold shows that it is one.
 func (s *Snapshot) held() []*observedObject {
 	var held []*observedObject
 	s.each(func(f *observedObject) {
@@ -188,7 +185,7 @@ func (s *Snapshot) held() []*observedObject {
 	return held
 }
 
-// isBound reports whether it is of a claim that is bound to the XR that it names.
+// isBound reports whether f is a claim that is bound to the XR that it names.
 func (s *Snapshot) isBound(f *observedObject) bool {
 	if !f.claim || f.bound == (xp.Ref{}) {
 		return false
@@ -198,7 +195,7 @@ func (s *Snapshot) isBound(f *observedObject) bool {
 	return xr != nil && xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr))
 }
 
-// FirstReasons names the first of what is waited for.
+// FirstReasons returns the first three of the waiting messages, and the number of the others.
 func FirstReasons(waiting []string) string {
 	const few = 3
 	s := strings.Join(waiting[:min(few, len(waiting))], "; ")
@@ -209,8 +206,7 @@ func FirstReasons(waiting []string) string {
 	return s
 }
 
-// Fingerprint is the same for two Plans that wait for the same, or have failed with the same, in
-// general.
+// Fingerprint returns a short text, the same for all Plans with the same Causes or the same Failed.
 func (p Plan) Fingerprint() string {
 	if p.Failed != "" {
 		return digest([]string{p.Failed})
@@ -219,8 +215,7 @@ func (p Plan) Fingerprint() string {
 	return digest(p.Causes)
 }
 
-// digest is short and the same for the same causes, whatever their order and however often each
-// comes.
+// digest returns a hash of the causes. Their order and repetition do not matter.
 func digest(causes []string) string {
 	causes = slices.Clone(causes)
 	slices.Sort(causes)

@@ -11,37 +11,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An observedObject is what planning asks of an object again and again, what takes long to find
-// out, and what is asked of thousands without looking at one of them.
+// An observedObject caches what planning reads of an object often, or computes expensively.
 type observedObject struct {
 	xp.Ref
 
 	uid types.UID
-	// controller is the UID of its controller, "" if it has none.
+	// controller is the UID of its controller; "" if it has none.
 	controller types.UID
-	// version is that of the object when it was found out, and mark what its mark was then.
+	// version is the resourceVersion, and mark the hash of the mark, when the rest was computed.
 	version string
 	mark    uint64
 	// key signs its mark.
 	key Key
-	// composite says that it is an XR, marked that it is an MR with a mark, and publishes that it
-	// is one that publishes connection details.
+	// composite means that it is an XR, marked that it is an MR with a mark, publishes that it is
+	// an MR that publishes connection details.
 	composite, claim, marked, publishes bool
-	// heard says that Crossplane has said something of it as it is now.
-	paused, deleting, heard bool
-	// hold and err are what HoldOf says.
+	// reported means that its controller has reported on its current generation: that it is paused,
+	// or that it was reconciled.
+	paused, deleting, reported bool
+	// hold and err are the result of HoldOf.
 	hold *Hold
 	err  error
-	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a
-	// claim, and the CompositionRevision of an XR; zero if it names none.
+	// secret is its connection secret, bound the claim of an XR or the XR of a claim, revision the
+	// CompositionRevision of an XR; zero for none.
 	secret, bound, revision xp.Ref
 }
 
-// seed is that of the hashes of marks.
-var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
+var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All compared hashes need the same seed.
 
-// newObservedObject finds out what there is to know of an object. Its mark counts if it was signed
-// with the key.
+// newObservedObject reads an object. key verifies its mark. A panic becomes err.
 func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -58,9 +56,9 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 		f.controller = c.UID
 	}
 	if f.paused {
-		f.heard = isSeenPaused(u)
+		f.reported = isSeenPaused(u)
 	} else {
-		_, f.heard = reconciled(u)
+		_, f.reported = reconciled(u)
 	}
 	f.secret, _ = xp.SecretRef(u)
 	if c := xp.CompositeFrom(u); f.composite {
@@ -73,7 +71,7 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 		f.bound, _ = xp.ClaimFrom(u).CompositeRef()
 	}
 	for _, r := range []*xp.Ref{&f.Ref, &f.secret, &f.bound, &f.revision} {
-		*r = owned(*r)
+		*r = cloneRef(*r)
 	}
 	f.uid, f.controller = types.UID(strings.Clone(string(f.uid))), types.UID(strings.Clone(string(f.controller)))
 	f.version = strings.Clone(f.version)
@@ -81,17 +79,16 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 	return f
 }
 
-// identity returns who it is of.
 func (f *observedObject) identity() *unstructured.Unstructured {
 	return xp.IdentityOnly(f.Ref, f.uid, f.version)
 }
 
-// isOf reports whether it is what there is to know of an object.
+// isOf reports whether f was read from u in its current version, and with the same mark.
 func (f *observedObject) isOf(u *unstructured.Unstructured) bool {
 	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, AnnotationHold))
 }
 
-// observedOf returns what is known of an object as it is now. Nobody may change the hold in it.
+// observedOf returns what is known of u as it is. The caller must not change its hold.
 func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	id := xp.RefTo(u).ID()
 	if f := s.observedObjects[id]; f != nil && f.isOf(u) {
@@ -105,19 +102,18 @@ func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	return f
 }
 
-// addObserved finds out what there is to know of an object. What is paused by a hold and can't be
-// marked is held all the same: it would be paused for ever.
+// addObserved reads u. An object that a hold pauses but that can't be marked counts as held: else
+// it would stay paused for ever.
 func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	f := newObservedObject(u, s.key)
-	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isOurPause(u) {
+	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isHoldPause(u) {
 		f.hold = s.missingHold(u, s.investigation.Restore)
 	}
 
 	return f
 }
 
-// observedObject returns what is known of an object that is not only looked at; nil if there is
-// none.
+// observed returns what is known of an object; nil if it is missing or isOnlyRead.
 func (s *Snapshot) observed(id xp.ID) *observedObject {
 	if s.packer != nil {
 		return s.observedObjects[id]
@@ -129,7 +125,7 @@ func (s *Snapshot) observed(id xp.ID) *observedObject {
 	return nil
 }
 
-// each calls a function with what is known of each object that is not only looked at, in no order.
+// each calls do with each observed object that is not only read, in no order.
 func (s *Snapshot) each(do func(f *observedObject)) {
 	if s.packer != nil {
 		for _, f := range s.observedObjects {
@@ -143,9 +139,9 @@ func (s *Snapshot) each(do func(f *observedObject)) {
 	}
 }
 
-// holdOf is HoldOf for what was observed, without reading the same mark again.
+// holdOf is Key.HoldOf for an observed object. It reads each mark once.
 func (s *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
-	if s.packer != nil && isOnlyLookedAt(u) {
+	if s.packer != nil && isOnlyRead(u) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	f := s.observedOf(u)

@@ -10,25 +10,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// settleTime is for how long a provider must have found an external resource before it may do
-// anything else about it. A cloud answers from several copies of what it knows, and one that has
-// shown a resource can say a moment later that there is none, for which a provider makes another.
+// settleTime is how long a provider must find an external resource before it may do more. A cloud
+// answers from several replicas: after one has returned a resource another can return "not found",
+// and a provider then creates a second one.
 const settleTime = 5 * time.Second
 
-// waitSettled is why an MR is held whose external resource was found.
 const waitSettled = "its provider has found its external resource, and looks once more"
 
 const (
-	stepFound = "its provider has found it; have it look once more"
-	stepSay   = "its status is back; have its provider say once more that it is paused"
-	stepLost  = "its provider does not find it any more; have it look once more"
+	stepFound        = "its provider has found it; have it look once more"
+	stepReportPaused = "its status is back; have its provider say once more that it is paused"
+	stepUnfound      = "its provider does not find it any more; have it look once more"
 )
 
-// observingStep plans for an MR that only observes until it was observed.
-func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+// observingStep returns the next step of an MR that only observes.
+func observingStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
-			Change: Change{Target: u, Patch: w.key.observePatch(u, h), Step: "let its provider observe it"},
+			Change: Change{Target: u, Patch: s.key.observePatch(u, h), Step: "let its provider observe it"},
 			why:    "its provider has not observed it yet", moving: true,
 		}
 	}
@@ -37,20 +36,20 @@ func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 	case !ok:
 		return managedStep{why: "its provider has not observed it yet", moving: true}
 	case c.Status != "True":
-		return w.unfoundStep(u, h, c)
+		return s.unfoundStep(u, h, c)
 	}
-	if e := w.untilSettled(u, h); e.why != "" {
+	if e := s.untilSettled(u, h); e.why != "" {
 		return e
 	}
 	if h.ByHand {
 		return managedStep{ready: true}
 	}
 
-	return managedStep{Change: w.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitLetGo, moving: true}
+	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitReleased, moving: true}
 }
 
-// unfoundStep plans for an MR whose provider does not find its external resource, and takes note of
-// it if it has before.
+// unfoundStep returns the step of an MR whose provider does not find its external resource. It
+// marks that if the provider found it before.
 func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condition) managedStep {
 	own := `["*"]`
 	if len(h.Policies) > 0 {
@@ -62,21 +61,21 @@ func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 		cause: "its provider can't observe it",
 	}
 	if h.Settling != "" && !h.Lost {
-		e.Change = s.lookAgain(u, h, true, stepLost)
+		e.Change = s.lookAgain(u, h, true, stepUnfound)
 	}
 
 	return e
 }
 
-// untilSettled has the provider of an MR that has found its external resource look once more, and
-// waits until it has found it for a while; nothing if it has. What was lost meanwhile must be back
-// for as long before that begins again. When a condition has turned True says nothing of that:
-// upjet's asynchronous kinds write that anew with each look.
+// untilSettled returns the step of an MR whose provider has found its external resource: it must
+// find it again after settleTime. If it was lost meanwhile, that time starts again. The zero value
+// means settled. The transition time of a condition is no help: upjet's asynchronous kinds write it
+// with each observe.
 func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
-	settled := at(h.Settling).Add(settleTime)
+	settled := parseTime(h.Settling).Add(settleTime)
 	switch {
 	case h.Settling != "" && s.now.Before(settled):
-		return managedStep{why: waitSettled, moving: true, later: settled}
+		return managedStep{why: waitSettled, moving: true, nextAt: settled}
 	case h.Settling == "" || h.Lost:
 		return managedStep{Change: s.lookAgain(u, h, false, stepFound), why: waitSettled, moving: true}
 	default:
@@ -84,7 +83,7 @@ func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedSt
 	}
 }
 
-// lookAgain is the change that takes note of what the provider of an MR has found.
+// lookAgain returns the Change that marks whether the provider has found the external resource.
 func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
 	after := *h
 	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost
@@ -92,8 +91,8 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 	return s.rewriteMark(u, &after, step)
 }
 
-// rewriteMark is the change that writes another mark, by which the provider of an MR looks once
-// more: providers look at what has another annotation than before (crossplane-runtime,
+// rewriteMark returns the Change that writes another mark. It makes the provider reconcile the MR
+// once more: providers reconcile on a change of annotations (crossplane-runtime,
 // resource.DesiredStateChanged).
 func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
 	mark, err := s.key.mark(xp.RefTo(u), after)

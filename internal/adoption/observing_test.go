@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// settling is what a hold says when the provider was found to have found it, or with lost not to
-// find it any more.
+// settling is the option of a mark which says that the provider has found the external resource or,
+// with lost, no longer finds it.
 func settling(since time.Time, lost bool) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		h, err := HoldOf(u)
@@ -27,7 +27,7 @@ func settling(since time.Time, lost bool) xptest.Option {
 	}
 }
 
-// While an MR settles, its plan and that of its XR can be another though nothing changes.
+// While an MR settles, its Plan and its XR's can change with time alone.
 func TestSettlingEnds(t *testing.T) {
 	x := xptest.XR("x")
 	of := func(name string, began time.Time) *unstructured.Unstructured {
@@ -35,7 +35,7 @@ func TestSettlingEnds(t *testing.T) {
 	}
 	first, second := of("b", noon.Add(-2*time.Second)), of("c", noon.Add(-time.Second))
 	xr := held(xptest.XR("x", xptest.Refs(second, first)), xptest.SeenPaused())
-	w := world(xr, first, second, xptest.Revision(xptest.RevisionName, x))
+	w := snapshot(xr, first, second, xptest.Revision(xptest.RevisionName, x))
 	for _, of := range []*unstructured.Unstructured{xr, first} {
 		if got, want := Next(w, xp.RefTo(of)).NextAt, noon.Add(3*time.Second); !got.Equal(want) {
 			t.Errorf("What is the first to be settled counts: the plan of %s can be another at %s, not %s", xp.String(of), got, want)

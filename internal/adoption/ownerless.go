@@ -9,17 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ReasonOwnerless is why an MR is held that an XR lists which is at work. Crossplane may be about
-// to take it off that list: it deletes what a Composition does not want any more before it replaces
-// the resourceRefs.
+// ReasonOwnerless is the reason of the hold of an MR that a live, unpaused XR lists. Crossplane may
+// be about to drop it: it deletes what a Composition no longer wants before it writes the
+// resourceRefs.
 const ReasonOwnerless = "restored from a backup, without its XR as its controller; its provider is kept from creating anything until Crossplane has made " +
 	"the XR that again, which shows that it is still wanted. " + lifted
 
-// causeOwnerless is the cause of what its XR does not have yet.
 const causeOwnerless = "its XR is not its controller"
 
-// ownerlessStep plans for an MR whose XR was at work when it came back; nothing is to be said if
-// Crossplane has made the XR its controller.
+// ownerlessStep returns the step of an MR whose hold has an Owner; the zero value if Crossplane has
+// made that its controller.
 func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Owner == nil || !xp.IsPaused(u) {
 		return managedStep{}
@@ -49,8 +48,7 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 }
 
-// riskOfOwnerless says what can come of it that an MR is let go without its XR as its controller;
-// "" if it is that.
+// riskOfOwnerless returns the risk of releasing an MR that its XR does not control; "" if it does.
 func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
 	switch e := s.ownerlessStep(u, h); {
 	case e.why == "":
@@ -64,8 +62,8 @@ func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string
 	}
 }
 
-// takeOwnerless makes a held XR the controller of an MR that came back without it when it was at
-// work, and reports whether it does: as long as it is paused Crossplane deletes nothing.
+// takeOwnerless plans to make a held XR the controller of an MR that was restored without it, and
+// reports whether it does. While the XR is paused Crossplane deletes nothing.
 func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
 	_, controlled := xp.Controller(u)
 	if controlled || h.Owner == nil || h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() || !xp.IsPaused(t.xr.Unstructured) || !t.isComposedHere(r, u) {
@@ -77,7 +75,6 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 	return true
 }
 
-// unwantedNext says what to do about an MR that nothing looks after.
 const unwantedNext = "its external resource was probably deleted with it, and nothing makes that anew while it is held. Delete it, after setting its " +
 	"deletionPolicy to Orphan, or its managementPolicies to all but Delete, if the external resource is there and is to stay; or put it back into " +
 	"the resourceRefs of its XR"

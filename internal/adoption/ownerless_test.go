@@ -8,40 +8,40 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Crossplane makes an XR the controller only of what is still wanted.
-func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
+// Crossplane makes an XR the controller only of what its Composition still wants.
+func TestNextOfOwnerless(t *testing.T) {
 	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
 	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
 	owner := xp.RefTo(xr)
 	ownerless := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner})
 	taken := xptest.With(ownerless, xptest.ControlledBy(xr))
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		ref    xp.Ref
-		want   string
-		step   string
-		failed bool
+		reason   string
+		snapshot *Snapshot
+		ref      xp.Ref
+		want     string
+		step     string
+		failed   bool
 	}{
 		"Listed": {
-			reason: "Crossplane may be about to take it off the list.", world: withRestored(world(xr), ownerless), ref: xp.RefTo(mr),
+			reason: "Crossplane may be about to take it off the list.", snapshot: withRestored(snapshot(xr), ownerless), ref: xp.RefTo(mr),
 			want: "Bucket b: XOrder x lists it, and Crossplane has not made that its controller again",
 		},
-		"Taken":   {reason: "It is wanted.", world: withRestored(world(xr), taken), ref: xp.RefTo(mr), step: "give its own settings back"},
-		"Dropped": {reason: "It was being deleted.", world: withRestored(world(xptest.With(xr, xptest.Refs())), ownerless), ref: xp.RefTo(mr), want: "Bucket b stays held: XOrder x does not list it any more", failed: true},
-		"Gone":    {reason: "Its XR was deleted too.", world: withRestored(world(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, has gone since", failed: true},
+		"Taken":   {reason: "It is wanted.", snapshot: withRestored(snapshot(xr), taken), ref: xp.RefTo(mr), step: "give its own settings back"},
+		"Dropped": {reason: "It was being deleted.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Refs())), ownerless), ref: xp.RefTo(mr), want: "Bucket b stays held: XOrder x does not list it any more", failed: true},
+		"Gone":    {reason: "Its XR was deleted too.", snapshot: withRestored(snapshot(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, has gone since", failed: true},
 		"Going": {
-			reason: "Its XR is being deleted too.", world: withRestored(world(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "has gone since", failed: true,
+			reason: "Its XR is being deleted too.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "has gone since", failed: true,
 		},
 		"HeldSince": {
 			reason: "A hold that was put on its XR again does not wait for Crossplane.", ref: xp.RefTo(xr),
-			world: withRestored(world(xptest.Revision(xptest.RevisionName, xr)), held(xr, xptest.SeenPaused()), ownerless),
-			want:  "Bucket b: it came back without its XR, which is held since, and is being made its own again", step: "make XOrder x its controller again",
+			snapshot: withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), held(xr, xptest.SeenPaused()), ownerless),
+			want:     "Bucket b: it came back without its XR, which is held since, and is being made its own again", step: "make XOrder x its controller again",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Next(tc.world, tc.ref)
+			p := Next(tc.snapshot, tc.ref)
 			said, step := strings.Join(p.Waiting, "; "), p.Step
 			if tc.failed {
 				said = p.Failed
@@ -56,8 +56,8 @@ func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
 	}
 }
 
-// Who lets such an MR go by force is told what its XR was waited for.
-func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
+// Lifting by force names the risk of an MR that its XR does not control.
+func TestForceOfOwnerless(t *testing.T) {
 	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.PublishesTo("store", "details"))
 	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
 	owner := xp.RefTo(xr)
@@ -65,27 +65,27 @@ func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
 	publishing := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner, Secret: true})
 	const uncontrolled = "XOrder x is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it"
 	const unwanted = "XOrder x does not compose it any more: if its external resource was deleted with that, its provider makes another"
-	unreadable := world(ownerless)
+	unreadable := snapshot(ownerless)
 	unreadable.AddUnreadable(xr.GroupVersionKind(), "forbidden")
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		// want are the beginnings of the risks.
+		reason   string
+		snapshot *Snapshot
+		// want are prefixes of the risks.
 		want []string
 	}{
-		"Listed":     {reason: "Crossplane may be about to take it off the list.", world: world(xr, ownerless), want: []string{uncontrolled}},
-		"Dropped":    {reason: "It was deleted, as somebody wants.", world: world(xptest.With(xr, xptest.Refs()), ownerless), want: []string{unwanted}},
-		"Gone":       {reason: "It was deleted with its XR.", world: world(ownerless), want: []string{unwanted}},
-		"Unreadable": {reason: "Nobody knows whether its XR still composes it.", world: unreadable, want: []string{uncontrolled}},
+		"Listed":     {reason: "Crossplane may be about to take it off the list.", snapshot: snapshot(xr, ownerless), want: []string{uncontrolled}},
+		"Dropped":    {reason: "It was deleted, as somebody wants.", snapshot: snapshot(xptest.With(xr, xptest.Refs()), ownerless), want: []string{unwanted}},
+		"Gone":       {reason: "It was deleted with its XR.", snapshot: snapshot(ownerless), want: []string{unwanted}},
+		"Unreadable": {reason: "Nobody knows whether its XR still composes it.", snapshot: unreadable, want: []string{uncontrolled}},
 		"Publishing": {
-			reason: "What else is missing is said too.", world: world(xr, publishing),
+			reason: "What else is missing is said too.", snapshot: snapshot(xr, publishing),
 			want: []string{uncontrolled, "this is not waited for any more: Bucket b: its connection Secret store/details is in the backup and was not restored"},
 		},
-		"Taken": {reason: "It is wanted.", world: world(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
+		"Taken": {reason: "It is wanted.", snapshot: snapshot(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := AssessForce(tc.world, xp.RefTo(mr))
+			f := AssessForce(tc.snapshot, xp.RefTo(mr))
 			if len(f.Risks) != len(tc.want) {
 				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
 			}

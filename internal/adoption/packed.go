@@ -16,36 +16,34 @@ import (
 )
 
 const (
-	// maxPacked is how many bytes of a mark who manages an object can take, and maxUnpacked how
-	// many that can be which somebody has packed.
+	// maxPacked is how many bytes of a mark the managedFields may use. maxUnpacked is how many they
+	// may have unpacked, since any user can write a mark.
 	maxPacked   = 4 << 10
 	maxUnpacked = 1 << 20
-	// manyRefs is of how many objects a mark lists the references so that a person can read them.
-	// Those of more are packed: an API server takes no more than 256 KiB of annotations.
+	// manyRefs is the number of references up to which a mark lists them readably. More are packed:
+	// the API server allows 256 KiB of annotations.
 	manyRefs = 500
-	// maxUnpackedRefs is how many bytes the references can be that are packed. An API server takes
-	// no object of more than 3 MiB, which has them in its spec.
+	// maxUnpackedRefs is how many bytes packed references may have unpacked. The API server allows
+	// objects of 3 MiB, which have these references in their spec.
 	maxUnpackedRefs = 8 << 20
 )
 
-// errPacked is the error of a mark whose references can't be unpacked.
 var errPacked = errors.New("what it has packed can't be read")
 
-// composedRefs is what a mark packs of an XR that composes many objects.
+// composedRefs is the packed part of the mark of an XR that composes many objects.
 type composedRefs struct {
 	Refs               []xp.Ref            `json:"resourceRefs"`
 	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
 }
 
-// packRefs moves the references of an XR that composes many objects to where a mark has them
-// packed.
+// packRefs packs the references of an XR that composes many objects.
 func (h *Hold) packRefs() error {
 	if len(h.Refs) <= manyRefs {
 		return nil
 	}
 	b, err := json.Marshal(composedRefs{Refs: h.Refs, ComposedConditions: h.ComposedConditions})
 	if err != nil {
-		return err //nolint:wrapcheck // encode says of what.
+		return err //nolint:wrapcheck // encode adds the object.
 	}
 	h.Composed, err = deflate(b)
 	h.Refs, h.ComposedConditions = nil, nil
@@ -53,7 +51,6 @@ func (h *Hold) packRefs() error {
 	return err
 }
 
-// unpackRefs undoes what packRefs did.
 func (h *Hold) unpackRefs() error {
 	if h.Composed == "" {
 		return nil
@@ -67,7 +64,6 @@ func (h *Hold) unpackRefs() error {
 	return nil
 }
 
-// deflate compresses what a mark is to have.
 func deflate(b []byte) (string, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -79,17 +75,16 @@ func deflate(b []byte) (string, error) {
 	return base64.RawStdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
-// inflate decodes what deflate has compressed, of at most so many bytes; it returns false if it
-// can't.
+// inflate decodes what deflate compressed; false if it fails or exceeds most bytes.
 func inflate(packed string, most int64, into any) bool {
 	r, err := gzip.NewReader(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(packed)))
 
 	return err == nil && json.NewDecoder(io.LimitReader(r, most)).Decode(into) == nil
 }
 
-// packManagers returns the managedFields of what is about to be created, as a mark has them: if
-// nobody writes them back they can be taken from there. It returns "" if there are none, or if they
-// are too many: then only the backup has them.
+// packManagers returns the managedFields of an object that is about to be created, packed for its
+// mark, in case Velero does not write them. It returns "" if there are none, or too many: then only
+// the backup has them.
 func packManagers(u *unstructured.Unstructured) string {
 	entries := slices.DeleteFunc(entriesOf(u), func(m map[string]any) bool { return isOwn(m) || len(m) == 0 })
 	if len(entries) == 0 {
@@ -107,7 +102,7 @@ func packManagers(u *unstructured.Unstructured) string {
 	return packed
 }
 
-// unpackManagers returns what packManagers has packed; none if that can't be read.
+// unpackManagers is the reverse of packManagers; nil if it fails.
 func unpackManagers(packed string) []map[string]any {
 	var entries []map[string]any
 	if !inflate(packed, maxUnpacked, &entries) {
@@ -117,8 +112,8 @@ func unpackManagers(packed string) []map[string]any {
 	return entries
 }
 
-// ForgetsManagers reports whether nobody can tell any more who manages what of u, when its hold is
-// lifted: a restore was stopped before it had written that back, and the mark does not have it.
+// ForgetsManagers reports whether the managers of u will be unknown when its hold is lifted: the
+// restore was stopped before it wrote managedFields, and the mark does not have them.
 func ForgetsManagers(u *unstructured.Unstructured) bool {
 	h, err := HoldOf(u)
 

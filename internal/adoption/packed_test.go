@@ -53,7 +53,7 @@ func TestPackManagers(t *testing.T) {
 	}
 }
 
-// Of an XR that composes many, a mark that an API server takes has all.
+// The mark of an XR that composes many has all references, and fits into an annotation.
 func TestPackRefs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
 	cases := map[string]struct {
@@ -102,8 +102,7 @@ func TestPackRefs(t *testing.T) {
 	}
 }
 
-// What somebody else has packed is read by nobody who relies on it, and does not take much memory
-// of others.
+// What another writer has packed does not count, and takes little memory.
 func TestPackedRefsOfOthers(t *testing.T) {
 	bomb, err := deflate(bytes.Repeat([]byte(" "), 64<<20))
 	if err != nil {
@@ -124,7 +123,7 @@ func TestPackedRefsOfOthers(t *testing.T) {
 	}
 }
 
-// Only what neither the mark nor the cluster has is lost.
+// Managers are lost only if neither the mark nor the cluster has them.
 func TestForgetsManagers(t *testing.T) {
 	veleros := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"velero-server","time":"2999-01-01T00:00:00Z"}]}}`)
 	theirs := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{}}}]}}`)

@@ -13,29 +13,26 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Change is one to an object.
+// A Change is a change to one object.
 type Change struct {
-	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do
-	// now.
+	// Target is the object and Patch the merge patch; nil if there is nothing to do now.
 	Target *unstructured.Unstructured
 	Patch  map[string]any
-	// Configuration is what this plugin applies server-side instead, as Applied returns it; nil if
-	// it can't, or nobody has asked yet.
+	// Configuration is what this plugin applies server-side in place of Patch, from Applied; nil if
+	// it can't, or Applied was not called.
 	Configuration map[string]any
-	// Step says what the patch does, for the log.
+	// Step describes the patch for the log.
 	Step string
-	// Manager is under whose name the API server is to have it in managedFields; "" stands for
-	// FieldManager.
+	// Manager is the field manager of the patch; "" stands for FieldManager.
 	Manager string
-	// Defaults are those fields of the patch that nobody managed and that become what the API
-	// server has for them by default.
+	// Defaults are the fields of the patch without a manager that return to the API server's
+	// default.
 	Defaults [][]string
-	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should
-	// be.
+	// Warning is the text of an Event when the change is made; "" for none.
 	Warning string
 }
 
-// Lifts reports whether the change takes a hold off.
+// Lifts reports whether the change removes a mark.
 func (c Change) Lifts() bool {
 	mark, changed := c.mark()
 
@@ -57,58 +54,57 @@ func (c Change) mark() (mark any, changed bool) {
 	return mark, changed
 }
 
-// A Plan is the next step for one XR.
+// A Plan is the next step for one XR, claim or MR.
 type Plan struct {
 	Change
 
-	// Also are changes to what the XR composes, which don't wait for one another.
+	// Also are changes to composed resources. Their order does not matter.
 	Also []Change
-	// Done says that the XR is adopted and neither it nor its claim is held.
+	// Done means that the XR is adopted, and neither it nor its claim is held.
 	Done bool
-	// Failed says why the XR can't be adopted at all, and the next step; "" if it can.
+	// Failed is why the XR can't be adopted, and the next step; "" if it can.
 	Failed string
-	// Lost says that it has failed since somebody else has taken its hold off, and it has lost
-	// something by that.
+	// Lost means that it failed because another writer removed its hold, and it has lost something
+	// by that.
 	Lost bool
-	// Unproven says that somebody else may have taken its hold off, and that nobody has looked yet
-	// for what tells.
+	// Unproven means that another writer may have removed its hold, and that the objects that would
+	// prove it were not observed.
 	Unproven bool
-	// Adopted of Total composed resources are controlled by the XR and, if they are MRs, observed
-	// since they were restored.
+	// Adopted of Total composed resources are controlled by the XR and, if MRs, observed since the
+	// restore.
 	Adopted, Total int
-	// Waiting says what the XR waits for, each with the object's name.
+	// Waiting are what the XR waits for, each with the object's name.
 	Waiting []string
-	// Causes are what the same is in general, without names and what controllers say. As long as
-	// they are the same, nobody needs to be told again.
+	// Causes are Waiting without names and controllers' messages. The same Causes need no new
+	// report.
 	Causes []string
-	// On are the kinds of what it waits for, as far as it is something that the XR composes.
+	// On are the kinds of the objects that it waits for.
 	On []schema.GroupVersionKind
-	// Pending is what waits for a word of Crossplane's, which may never come by itself.
+	// Pending are the objects that wait for a reconcile, which may never happen without a request.
 	Pending []PendingReconcile
-	// Remarks are what a person should know though nothing waits for it, each with the next step.
+	// Remarks are warnings that nothing waits for, each with the next step.
 	Remarks []string
-	// Quarantine says that it waits for a person to end a quarantine, and how; "" if it doesn't.
+	// Quarantine is why and how a user must end a quarantine; "" if there is none.
 	Quarantine string
-	// Ready says that it waits for nothing but a person who lets it go.
+	// Ready means that it waits only for a user to release it.
 	Ready bool
-	// NextAt is when another Plan may follow though nothing has changed; zero if none does.
+	// NextAt is when to plan again though nothing has changed; zero if never.
 	NextAt time.Time
-	// RestoredAt is when the restore had brought all of it back, as Snapshot.RestoredAt tells.
+	// RestoredAt is when all items were restored, from Snapshot.RestoredAt.
 	RestoredAt time.Time
-	// WithoutComposed says that only the XR itself was looked at, so that nothing is known of what
-	// it composes.
+	// WithoutComposed means that the composed resources were not observed.
 	WithoutComposed bool
-	// Moving says that what it waits for is a controller's reaction, which usually takes moments,
-	// and Blocked that some of it does not come by itself.
+	// Moving means that it waits for a controller's reaction, which usually takes moments. Blocked
+	// means that something it waits for needs a user.
 	Moving, Blocked bool
 }
 
-// Next plans for the XR that r names. The order is: everything it composes is there, its own and
-// observed -> unpaused, still pinned -> reconciled, and references and controls what it did -> its
-// claim released -> its own settings back. A panic is a Plan that has failed, so that no object can
-// keep the others from going on.
-func Next(w *Snapshot, r xp.Ref) (p Plan) {
-	done := w.begin(r)
+// Next returns the Plan for the XR, claim or MR that r names. The steps of an XR are: all composed
+// resources exist, are controlled by it and observed -> unpaused, still pinned -> reconciled, with
+// the same references, all of them controlled -> its claim released -> its own settings back. A
+// panic becomes a failed Plan, so that one object can't stop the others.
+func Next(s *Snapshot, r xp.Ref) (p Plan) {
+	done := s.begin(r)
 	defer func() {
 		done()
 		if cause := recover(); cause != nil {
@@ -117,12 +113,12 @@ func Next(w *Snapshot, r xp.Ref) (p Plan) {
 		}
 	}()
 
-	return next(w, r)
+	return next(s, r)
 }
 
-func next(w *Snapshot, r xp.Ref) Plan {
-	u := w.Get(r)
-	if t := (tree{snapshot: w}); u == nil && t.awaitKnown(r) {
+func next(s *Snapshot, r xp.Ref) Plan {
+	u := s.Get(r)
+	if t := (tree{snapshot: s}); u == nil && t.awaitKnown(r) {
 		return t.plan
 	}
 	if u == nil {
@@ -132,29 +128,28 @@ func next(w *Snapshot, r xp.Ref) Plan {
 		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has "+
 			"written it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
 	}
-	h, p, ok := w.heldPlan(u)
+	h, p, ok := s.heldPlan(u)
 	switch {
 	case !ok:
 		return p
 	case h != nil && h.Freed:
-		return w.freed(u, h)
+		return s.freed(u, h)
 	case xp.IsClaim(u):
-		return nextForClaim(w, xp.ClaimFrom(u), h)
+		return nextForClaim(s, xp.ClaimFrom(u), h)
 	default:
-		return nextForOther(w, u, h)
+		return nextForOther(s, u, h)
 	}
 }
 
-// freed plans for what only the mark is left on.
+// freed returns the Plan for an object of whose hold only the mark is left.
 func (s *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
 	return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
 }
 
-// stepFreed is the step that takes the mark off what has its own settings back.
 const stepFreed = "its own settings are back; take the mark of its hold off"
 
-// heldPlan returns the hold of an object; ok is false if that keeps it as it is, and then the Plan
-// says why.
+// heldPlan returns the hold of u; nil if there is none. ok is false if the hold alone decides the
+// Plan p: u stays as it is.
 func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
 	h, err := s.holdOf(u)
 	switch {
@@ -167,55 +162,54 @@ func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 	case h != nil && h.Clone != "":
 		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}, false
 	case h != nil && h.Quarantine:
-		return nil, s.keptIn(u, h), false
+		return nil, s.quarantinePlan(u, h), false
 	default:
 		return h, Plan{}, true
 	}
 }
 
-// howToClear says what to do about a mark that nobody can rely on.
+// howToClear returns the next step for a mark that is not genuine.
 func howToClear(u *unstructured.Unstructured) string {
 	return "nothing is done on its word. If this plugin has put it on in another cluster, or before its key was lost, run: " +
 		xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()).String() + "; if not, remove the annotation"
 }
 
-// releaseByForce is the command that lifts the hold of an object at once.
 func releaseByForce(u *unstructured.Unstructured) xp.Command {
 	return xp.NewCommand(xp.Program, "release", "--force").On(xp.RefTo(u).Path())
 }
 
-// nextForOther plans for an XR, an MR, or what nothing has reconciled yet, but for a claim.
-func nextForOther(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
+// nextForOther plans for an XR, an MR or an object that was never reconciled, but not for a claim.
+func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if xp.IsManaged(u) && !xp.IsComposite(u) {
-		return nextForManaged(w, u, h)
+		return nextForManaged(s, u, h)
 	}
 	if h != nil && !xp.IsComposite(u) {
-		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed
-		// up. So there is nothing to lose.
-		return w.planByHand(u, h, Plan{
-			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
+		// Nothing shows that it is Crossplane's, since it was never reconciled before the backup.
+		// So it has nothing to lose.
+		return s.planManual(u, h, Plan{
+			Change: s.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
-	t := tree{snapshot: w, xr: xp.CompositeFrom(u), hold: h}
+	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
-		return t.unclaimed(t.waitsForPersonOnly(t.unheld()))
+		return t.unclaimed(t.waitsForUserOnly(t.unheld()))
 	}
 
-	return t.waitsForPersonOnly(t.held(u))
+	return t.waitsForUserOnly(t.held(u))
 }
 
-// A tree is one XR with what belongs to it, while a Plan is made for it.
+// A tree is an XR, its hold and its Plan while that is made.
 type tree struct {
 	snapshot *Snapshot
 	xr       xp.Composite
 	hold     *Hold
 	plan     Plan
-	// savedConditions is how well each composed resource was, nil until somebody asks.
+	// savedConditions are the conditions of each composed resource in the backup; nil until needed.
 	savedConditions map[xp.ID]xp.TrueConditions
-	// without are the refs that nothing is waited for any more.
+	// without are the references that are no longer waited for.
 	without []string
-	// byHand is how much of what it waits for is a person.
-	byHand int
+	// userWaits is how many of the Waiting are for a user.
+	userWaits int
 }
 
 func (t *tree) wait(moving bool, format string, args ...any) {
@@ -292,9 +286,9 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	return t.plan
 }
 
-// unheld plans for an XR that is not held: it was live before the restore, or is adopted already.
+// unheld plans for an XR that is not held: it existed before the restore, or is adopted.
 func (t *tree) unheld() Plan {
-	refs, _ := t.xr.ResourceRefs() // An XR that is not held is not ours to judge.
+	refs, _ := t.xr.ResourceRefs() // Only a held XR's refs are judged.
 	t.plan.Total, t.plan.Adopted = len(refs), len(refs)
 	released := t.releaseClaim()
 	t.checkReleased(t.xr.Unstructured)

@@ -11,11 +11,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An outcome is what matters of a Plan.
+// An outcome is the tested part of a Plan.
 type outcome struct {
-	// Step and Target are what is done next, and to what.
+	// Step and Target are those of its Change.
 	Step, Target string
-	// Also are what is changed besides.
+	// Also are its other changes.
 	Also           []string
 	Done, Moving   bool
 	Failed         string
@@ -46,17 +46,17 @@ const (
 )
 
 type planCase struct {
-	reason string
-	world  *Snapshot
-	ref    xp.Ref
-	want   outcome
+	reason   string
+	snapshot *Snapshot
+	ref      xp.Ref
+	want     outcome
 }
 
 func runPlans(t *testing.T, cases map[string]planCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			plan := Next(tc.world, tc.ref)
+			plan := Next(tc.snapshot, tc.ref)
 			if diff := cmp.Diff(tc.want, outcomeOf(plan)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -72,7 +72,7 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 	}
 }
 
-// A held XR that is paused: what must be true before Crossplane may reconcile it.
+// A held, paused XR: what must be true before Crossplane may reconcile it.
 func TestNextBeforeTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -98,57 +98,57 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"to list and patch Bucket.cloud.example.org"
 	runPlans(t, map[string]planCase{
 		"Ready": {
-			reason: "All is there, its own and observed.",
-			world:  world(paused, bucket, revision), ref: xp.RefTo(x),
+			reason:   "All is there, its own and observed.",
+			snapshot: snapshot(paused, bucket, revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"ModernReady": {
 			reason: "The same for an XR of Crossplane v2.",
-			world: world(held(xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
+			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
 				xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Reconciled()), revision),
 			ref:  xp.RefTo(xptest.ModernXR("x")),
 			want: outcome{Step: stepUnpause, Target: "Order team-a/x", Adopted: 1, Total: 1},
 		},
 		"Gone": {
-			reason: "An XR that did not come back can't be adopted.",
-			world:  world(), ref: xp.RefTo(x),
+			reason:   "An XR that did not come back can't be adopted.",
+			snapshot: snapshot(), ref: xp.RefTo(x),
 			want: outcome{Failed: "XOrder x does not exist: it was not restored, or was deleted since; see the errors of the restore"},
 		},
 		"Unreadable": {
-			reason: "A marker that can't be read is for a person to correct.",
-			world:  world(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
+			reason:   "A marker that can't be read is for a person to correct.",
+			snapshot: snapshot(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
 				"remove the annotation, then run release, or restore again"},
 		},
 		"Missing": {
-			reason: "Crossplane would make it anew.",
-			world:  world(paused, revision), ref: xp.RefTo(x),
+			reason:   "Crossplane would make it anew.",
+			snapshot: snapshot(paused, revision), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"MissingAndRemoved": {
-			reason: "A person who was told so has removed the ref: nothing is waited for any more.",
-			world:  world(xptest.With(paused, xptest.Refs()), revision), ref: xp.RefTo(x),
+			reason:   "A person who was told so has removed the ref: nothing is waited for any more.",
+			snapshot: snapshot(xptest.With(paused, xptest.Refs()), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Unserved": {
-			reason: "The next step is another one if the kind is not there at all.",
-			world:  unserved(world(paused, revision)), ref: xp.RefTo(x),
+			reason:   "The next step is another one if the kind is not there at all.",
+			snapshot: unserved(snapshot(paused, revision)), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org"),
 		},
 		"Forbidden": {
-			reason: "What may not be read may be there, so nobody is told to restore it.",
-			world:  unreadable(world(paused, revision)), ref: xp.RefTo(x),
+			reason:   "What may not be read may be there, so nobody is told to restore it.",
+			snapshot: unreadable(snapshot(paused, revision)), ref: xp.RefTo(x),
 			want: wait(0, false, unknown),
 		},
 		"ForbiddenAndRemoved": {
-			reason: "What may be there is not given up, though the XR lists it no more.",
-			world:  unreadable(world(xptest.With(paused, xptest.Refs()), revision)), ref: xp.RefTo(x),
+			reason:   "What may be there is not given up, though the XR lists it no more.",
+			snapshot: unreadable(snapshot(xptest.With(paused, xptest.Refs()), revision)), ref: xp.RefTo(x),
 			want: wait(0, false, unknown),
 		},
 		"ForbiddenInAnotherVersion": {
 			reason: "What was observed is known, and what another version of its kind says is nothing to this one.",
-			world: func() *Snapshot {
-				w := unreadable(world(paused, bucket, revision))
+			snapshot: func() *Snapshot {
+				w := unreadable(snapshot(paused, bucket, revision))
 				w.AddUnreadable(schema.GroupVersionKind{Group: "cloud.example.org", Version: "v9", Kind: "Bucket"}, "down")
 
 				return w
@@ -156,86 +156,86 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"ComposedDeleting": {
-			reason: "It is about to be missing, and Crossplane would make it anew.",
-			world:  world(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
+			reason:   "It is about to be missing, and Crossplane would make it anew.",
+			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
 		"SomebodyElses": {
-			reason: "Crossplane would ignore it and make another one.",
-			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
+			reason:   "Crossplane would ignore it and make another one.",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"),
 		},
 		"OldUID": {
-			reason: "An earlier XR of the same name is somebody else.",
-			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))), ref: xp.RefTo(x),
+			reason:   "An earlier XR of the same name is somebody else.",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder x (UID old), not by this XR"),
 		},
 		"Uncontrolled": {
-			reason: "Crossplane takes what nobody controls (crossplane composition_functions.go), but it isn't counted yet.",
-			world:  world(paused, revision, xptest.MR("b", xptest.Reconciled())), ref: xp.RefTo(x),
+			reason:   "Crossplane takes what nobody controls (crossplane composition_functions.go), but it isn't counted yet.",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.Reconciled())), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Total: 1},
 		},
 		"NotObserved": {
-			reason: "A function that decides by the MR's status would not find any.",
-			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
+			reason:   "A function that decides by the MR's status would not find any.",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
 			want: wait(0, true, "Bucket b: its provider has not observed it yet"),
 		},
 		"Failing": {
-			reason: "The provider's own words say what to do.",
-			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
+			reason:   "The provider's own words say what to do.",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: its provider can't reconcile it: no credentials"),
 		},
 		"PausedByThePerson": {
-			reason: "An MR that a person paused is not going to be observed.",
-			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(x),
+			reason:   "An MR that a person paused is not going to be observed.",
+			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"NoMR": {
 			reason: "What no provider reconciles has no condition to wait for.",
-			world: world(held(xptest.XR("x", xptest.Refs(xptest.Secret("s"))), xptest.SeenPaused()), revision,
+			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(xptest.Secret("s"))), xptest.SeenPaused()), revision,
 				xptest.Secret("s", xptest.ControlledBy(x))),
 			ref:  xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"ChildHeld": {
-			reason: "A nested XR first: its status is what its parent goes by.",
-			world:  world(parent, revision, held(child)), ref: xp.RefTo(x),
+			reason:   "A nested XR first: its status is what its parent goes by.",
+			snapshot: snapshot(parent, revision, held(child)), ref: xp.RefTo(x),
 			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
 		},
 		"ChildUnreadable": {
-			reason: "A nested XR whose marker can't be read is not known to be adopted.",
-			world:  world(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
+			reason:   "A nested XR whose marker can't be read is not known to be adopted.",
+			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
 			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
 		},
 		"ChildAdopted": {
-			reason: "Then its parent.",
-			world:  world(parent, revision, child), ref: xp.RefTo(x),
+			reason:   "Then its parent.",
+			snapshot: snapshot(parent, revision, child), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"NoRevision": {
-			reason: "Without the revision Crossplane would choose another.",
-			world:  world(paused, bucket), ref: xp.RefTo(x),
+			reason:   "Without the revision Crossplane would choose another.",
+			snapshot: snapshot(paused, bucket), ref: xp.RefTo(x),
 			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; "+
 				"restore it, or set another compositionRevisionRef on XOrder x"+howToConvert),
 		},
 		"NeverComposed": {
-			reason: "An XR that has no revision yet needs none.",
-			world:  world(held(xptest.XR("x", xptest.NeverComposed()), xptest.SeenPaused())), ref: xp.RefTo(x),
+			reason:   "An XR that has no revision yet needs none.",
+			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()), xptest.SeenPaused())), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"NotSeen": {
-			reason: "Crossplane must have seen the pause, or else an old condition would prove the reconcile after it.",
-			world:  world(xptest.With(paused, xptest.Reconciled()), bucket, revision), ref: xp.RefTo(x),
+			reason:   "Crossplane must have seen the pause, or else an old condition would prove the reconcile after it.",
+			snapshot: snapshot(xptest.With(paused, xptest.Reconciled()), bucket, revision), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
 		},
 		"NoStatus": {
-			reason: "A restored XR has no status at first.",
-			world:  world(xptest.With(paused, xptest.Without("status")), bucket, revision), ref: xp.RefTo(x),
+			reason:   "A restored XR has no status at first.",
+			snapshot: snapshot(xptest.With(paused, xptest.Without("status")), bucket, revision), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
 		},
 		"EveryReason": {
-			reason: "A person is told all that is missing at once; it moves if any of it does.",
-			world:  world(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
+			reason:   "A person is told all that is missing at once; it moves if any of it does.",
+			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
 			want: outcome{Total: 2, Moving: true, Waiting: []string{
 				"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
 				"Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
@@ -247,8 +247,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 	})
 }
 
-// A held XR that Crossplane reconciles again, under the backed-up revision: what proves the
-// adoption.
+// A held, unpaused XR, pinned to the backed-up revision: what proves its adoption.
 func TestNextAfterTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
@@ -272,114 +271,114 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	released := outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1}
 	const dropped = "Bucket b: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan"
 	runPlans(t, map[string]planCase{
-		"Adopted": {reason: "It references and controls what it did, and was reconciled.", world: world(free, bucket), ref: xp.RefTo(x), want: released},
+		"Adopted": {reason: "It references and controls what it did, and was reconciled.", snapshot: snapshot(free, bucket), ref: xp.RefTo(x), want: released},
 		"Growing": {
-			reason: "A Composition that was in the middle of its work composes more next.",
-			world:  world(xptest.With(free, xptest.Refs(xptest.MR("more"), bucket)), bucket), ref: xp.RefTo(x), want: released,
+			reason:   "A Composition that was in the middle of its work composes more next.",
+			snapshot: snapshot(xptest.With(free, xptest.Refs(xptest.MR("more"), bucket)), bucket), ref: xp.RefTo(x), want: released,
 		},
 		"NotReconciled": {
-			reason: "The last that Crossplane said is that it is paused.",
-			world:  world(xptest.With(free, xptest.SeenPaused()), bucket), ref: xp.RefTo(x),
+			reason:   "The last that Crossplane said is that it is paused.",
+			snapshot: snapshot(xptest.With(free, xptest.SeenPaused()), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to reconcile XOrder x"),
 		},
 		"NoStatus": {
-			reason: "Crossplane has said nothing.",
-			world:  world(xptest.With(free, xptest.Without("status")), bucket), ref: xp.RefTo(x),
+			reason:   "Crossplane has said nothing.",
+			snapshot: snapshot(xptest.With(free, xptest.Without("status")), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to reconcile XOrder x"),
 		},
 		"CannotReconcile": {
-			reason: "Crossplane's own words say why.",
-			world:  world(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
+			reason:   "Crossplane's own words say why.",
+			snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function"),
 		},
 		"AsBroken": {
-			reason: "What Crossplane could not reconcile then either is not to be held for ever.", world: world(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
+			reason: "What Crossplane could not reconcile then either is not to be held for ever.", snapshot: snapshot(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
 				"reconcile it when it was backed up, and can't now: no function, tried 22 times"}},
 		},
 		"BrokenOtherwise": {
-			reason: "Another failure is none that was there.", world: world(broken("no credentials"), bucket), ref: xp.RefTo(x),
+			reason: "Another failure is none that was there.", snapshot: snapshot(broken("no credentials"), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials"),
 		},
 		"BrokenAndDropped": {
-			reason: "What it has lost it is still waited for.", world: world(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
+			reason: "What it has lost it is still waited for.", snapshot: snapshot(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
 				"reconcile it when it was backed up, and can't now: no function, tried 3 times"}},
 		},
 		"RefDropped": {
-			reason: "What Crossplane dropped is an orphan.",
-			world:  world(xptest.With(free, xptest.Refs()), bucket), ref: xp.RefTo(x), want: wait(1, false, dropped),
+			reason:   "What Crossplane dropped is an orphan.",
+			snapshot: snapshot(xptest.With(free, xptest.Refs()), bucket), ref: xp.RefTo(x), want: wait(1, false, dropped),
 		},
 		"DroppedAndDeleted": {
-			reason: "A person who was told so has deleted the orphan: nothing is waited for any more, and the step says what is not there.",
-			world:  world(xptest.With(free, xptest.Refs())), ref: xp.RefTo(x),
+			reason:   "A person who was told so has deleted the orphan: nothing is waited for any more, and the step says what is not there.",
+			snapshot: snapshot(xptest.With(free, xptest.Refs())), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease + "; without Bucket b, which it does not reference any more", Target: "XOrder x"},
 		},
 		"DeletedSince": {
-			reason: "Crossplane makes it anew, but has not yet.",
-			world:  world(free), ref: xp.RefTo(x),
+			reason:   "Crossplane makes it anew, but has not yet.",
+			snapshot: snapshot(free), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"Deleting": {
-			reason: "Its hold keeps Crossplane from nothing any more.", world: world(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
+			reason: "Its hold keeps Crossplane from nothing any more.", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
 			want: outcome{Failed: "XOrder x is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
 				"when it is gone"},
 		},
 		"ComposedDeleting": {
-			reason: "What goes is not adopted.", world: world(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
+			reason: "What goes is not adopted.", snapshot: snapshot(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
 		"RefsUnreadable": {
-			reason: "Refs that can't be read prove nothing.",
-			world:  world(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket), ref: xp.RefTo(x),
+			reason:   "Refs that can't be read prove nothing.",
+			snapshot: snapshot(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket), ref: xp.RefTo(x),
 			want: wait(1, false, "cannot read the resourceRefs of XOrder x: they are a int64, not a list"),
 		},
 		"Uncontrolled": {
-			reason: "Crossplane has yet to take it.",
-			world:  world(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not taken control of it"),
+			reason:   "Crossplane has yet to take it.",
+			snapshot: snapshot(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not taken control of it"),
 		},
 		"Taken": {
-			reason: "Somebody else has taken it.",
-			world:  world(free, xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))), ref: xp.RefTo(x),
+			reason:   "Somebody else has taken it.",
+			snapshot: snapshot(free, xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder y (UID uid of XOrder y), not by this XR"),
 		},
 		"MRNotObserved": {
-			reason: "That was asked before the unpause, and is the provider's business now.",
-			world:  world(free, xptest.With(bucket, xptest.Synced("False", "ReconcileError", "quota"))), ref: xp.RefTo(x), want: released,
+			reason:   "That was asked before the unpause, and is the provider's business now.",
+			snapshot: snapshot(free, xptest.With(bucket, xptest.Synced("False", "ReconcileError", "quota"))), ref: xp.RefTo(x), want: released,
 		},
 		"OwnPause": {
-			reason: "An XR that the person had paused stays so: all that it composed is there and its own, and Crossplane is not asked.",
-			world:  world(ownPause, bucket), ref: xp.RefTo(x), want: released,
+			reason:   "An XR that the person had paused stays so: all that it composed is there and its own, and Crossplane is not asked.",
+			snapshot: snapshot(ownPause, bucket), ref: xp.RefTo(x), want: released,
 		},
 		"OwnPauseUncontrolled": {
-			reason: "Crossplane would take it when the person lifts their pause, but a Composition that is changed until then could lose it.",
-			world:  withRestored(world(ownPause), loose), ref: xp.RefTo(x), want: outcome{
+			reason:   "Crossplane would take it when the person lifts their pause, but a Composition that is changed until then could lose it.",
+			snapshot: withRestored(snapshot(ownPause), loose), ref: xp.RefTo(x), want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket b"},
 				Waiting: []string{"Bucket b: it came back without its XR, which is paused, and is being made its own again"},
 			},
 		},
 		"OwnPauseNotRestored": {
-			reason: "What no restore has brought back is not the plugin's to give an owner.", world: world(ownPause, loose), ref: xp.RefTo(x), want: notItsOwn,
+			reason: "What no restore has brought back is not the plugin's to give an owner.", snapshot: snapshot(ownPause, loose), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseNotComposed": {
-			reason: "Without the label of the XR's tree it may be anybody's.", world: withRestored(world(ownPause), xptest.MR("b")), ref: xp.RefTo(x), want: notItsOwn,
+			reason: "Without the label of the XR's tree it may be anybody's.", snapshot: withRestored(snapshot(ownPause), xptest.MR("b")), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseNotListed": {
-			reason: "A mark is not enough if the XR itself does not list it.",
-			world:  withRestored(world(xptest.With(ownPause, xptest.Without("spec", "resourceRefs"))), loose), ref: xp.RefTo(x), want: notItsOwn,
+			reason:   "A mark is not enough if the XR itself does not list it.",
+			snapshot: withRestored(snapshot(xptest.With(ownPause, xptest.Without("spec", "resourceRefs"))), loose), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseMissing": {
-			reason: "Even so nothing may be missing.",
-			world:  world(ownPause), ref: xp.RefTo(x),
+			reason:   "Even so nothing may be missing.",
+			snapshot: snapshot(ownPause), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"Released": {
-			reason: "Without a hold there is nothing left to do.",
-			world:  world(xptest.XR("x", xptest.Refs(bucket)), bucket), ref: xp.RefTo(x), want: outcome{Done: true, Adopted: 1, Total: 1},
+			reason:   "Without a hold there is nothing left to do.",
+			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket)), bucket), ref: xp.RefTo(x), want: outcome{Done: true, Adopted: 1, Total: 1},
 		},
 		"NeverOurs": {
-			reason: "An XR that was live before the restore is not ours to judge.",
-			world:  world(xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason:   "An XR that was live before the restore is not ours to judge.",
+			snapshot: snapshot(xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 	})
 }

@@ -2,42 +2,41 @@ package adoption
 
 import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 
-// A planCache tells which Plans would be the same if they were made again, so that of thousands
-// only those are that can be others.
+// A planCache finds the Plans that would be the same again, so that they are not made again.
 type planCache struct {
-	// clock counts the changes since the first Plan, changed says when each object has changed
-	// last, and all when something has that any Plan can depend on.
+	// clock counts the changes since the first Plan. changed is the clock at the last change of
+	// each object, all the clock at the last change that can affect any Plan.
 	clock, all int
 	changed    map[xp.ID]int
-	// bases are what the latest Plan for each was made of.
+	// bases are the inputs of the latest Plan for each object.
 	bases map[xp.ID]planInputs
-	// reading says that a Plan is being made, and reads is what was looked for meanwhile, whether
-	// it was there or not.
+	// reading means that a Plan is being made. reads are the objects that it has looked up,
+	// existing or not.
 	reading bool
 	reads   []xp.ID
 }
 
-// A planInputs is what a Plan was made of: what was looked for, and when.
+// planInputs are the objects that a Plan looked up, and the clock at that time.
 type planInputs struct {
 	at    int
 	reads []xp.ID
 }
 
-// addRead says that somebody has looked for an object.
+// addRead records that the Plan looked up an object.
 func (c *planCache) addRead(id xp.ID) {
 	if c.reading {
 		c.reads = append(c.reads, id)
 	}
 }
 
-// anyObject stands for whatever there is.
+// anyObject stands for all objects.
 var anyObject = xp.ID{} //nolint:gochecknoglobals // It is a constant.
 
-// addReadOfAll says that somebody has looked through all that there is.
+// addReadOfAll records that the Plan looked through all objects.
 func (c *planCache) addReadOfAll() { c.addRead(anyObject) }
 
-// invalidate says that an object is not what it was. What Crossplane has itself can matter for any
-// XR, since it is found by more than its name.
+// invalidate records a change of an object. A change of Crossplane's own kinds can affect any XR,
+// since Plans find these objects by more than their names.
 func (c *planCache) invalidate(id xp.ID) {
 	if c.changed == nil {
 		return
@@ -49,13 +48,13 @@ func (c *planCache) invalidate(id xp.ID) {
 	}
 }
 
-// invalidateAll says that something has changed that any Plan can depend on.
+// invalidateAll records a change that can affect any Plan.
 func (c *planCache) invalidateAll() {
 	c.clock++
 	c.all = c.clock
 }
 
-// begin begins a Plan for what r names, and returns what ends it.
+// begin starts a Plan for r, and returns the function that ends it.
 func (c *planCache) begin(r xp.Ref) (end func()) {
 	if c.changed == nil {
 		c.changed, c.bases = map[xp.ID]int{}, map[xp.ID]planInputs{}
@@ -69,9 +68,8 @@ func (c *planCache) begin(r xp.Ref) (end func()) {
 	}
 }
 
-// IsPlanCurrent reports whether Next, if it is called again for what r names, returns what it did
-// the last time, but for times of the future that an object or the Plan has. It is for Plans that
-// change nothing: Next does not know what has come of a change.
+// IsPlanCurrent reports whether Next would return the same Plan for r again, apart from times in
+// the future. Use it only for a Plan without changes: Next does not know their results.
 func (s *Snapshot) IsPlanCurrent(r xp.Ref) bool {
 	b, planned := s.bases[r.ID()]
 	if !planned || b.at < s.all {

@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestWouldPlanTheSame(t *testing.T) {
+func TestIsPlanCurrent(t *testing.T) {
 	mr, other := xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), xptest.MR("other")
 	missing := xptest.MR("missing")
 	xr := held(xptest.XR("x", xptest.Refs(mr, missing)))
@@ -76,8 +76,8 @@ func quarantinedXR(t *testing.T) *unstructured.Unstructured {
 	return u
 }
 
-// A Plan that is kept is the one that would be made anew, whatever has happened.
-func TestKeptPlansAreTheSame(t *testing.T) {
+// A cached Plan equals a new one after any change.
+func TestCachedPlansAreCurrent(t *testing.T) {
 	animals := append(xptest.Zoo(), victims()...)
 	bucket := xptest.MR("c", xptest.ControlledBy(xptest.XR("kept")))
 	animals = append(animals, bucket, held(xptest.XR("kept", xptest.Refs(bucket, xptest.MR("d")))))
@@ -111,9 +111,9 @@ func TestKeptPlansAreTheSame(t *testing.T) {
 				w.Add(u)
 				objects[xp.RefTo(u).ID()] = u
 			}
-			fresh := world(slices.Collect(maps.Values(objects))...)
-			for _, say := range facts {
-				say(fresh)
+			fresh := snapshot(slices.Collect(maps.Values(objects))...)
+			for _, setCondition := range facts {
+				setCondition(fresh)
 			}
 			for _, animal := range animals {
 				r := xp.RefTo(animal)

@@ -10,18 +10,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A platform is what XRs of all kinds share, as far as it was observed.
+// A platform is what all XRs share, as observed.
 type platform struct {
 	definitions []*unstructured.Unstructured
-	// functions are the active revisions by the name of their Function.
+	// functions are the active revisions, by the name of their Function.
 	functions map[string][]*unstructured.Unstructured
-	// revisions are those by the name of their Composition.
+	// revisions are the CompositionRevisions, by the name of their Composition.
 	revisions map[string][]*unstructured.Unstructured
-	// wholeField are the kinds of which all objects were added.
+	// whole are the kinds of which all objects were added.
 	whole map[schema.GroupKind]bool
 }
 
-// add remembers what planning looks for by something else than its name.
+// add indexes an object that planning finds by more than its name.
 func (p *platform) add(u *unstructured.Unstructured) {
 	switch {
 	case xp.IsDefinition(u):
@@ -41,7 +41,7 @@ func (p *platform) add(u *unstructured.Unstructured) {
 	}
 }
 
-// remove forgets what add has remembered.
+// remove is the reverse of add.
 func (p *platform) remove(u *unstructured.Unstructured) {
 	same := func(o *unstructured.Unstructured) bool { return o == u }
 	switch name := u.GetLabels(); {
@@ -54,7 +54,7 @@ func (p *platform) remove(u *unstructured.Unstructured) {
 	}
 }
 
-// AddedAll says that all objects of a kind were added, so what is not there does not exist.
+// AddedAll records that all objects of a kind were added: others do not exist.
 func (s *Snapshot) AddedAll(gk schema.GroupKind) {
 	if s.platform.whole == nil {
 		s.platform.whole = map[schema.GroupKind]bool{}
@@ -63,8 +63,8 @@ func (s *Snapshot) AddedAll(gk schema.GroupKind) {
 	s.invalidateAll()
 }
 
-// PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane
-// can reconcile what it is about to be let: none if there is no such XR.
+// PlatformNeeds returns the kinds of which all objects must be observed to find out whether
+// Crossplane can reconcile the XRs that are about to be unpaused; none if there is no such XR.
 func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	var needs []schema.GroupVersionKind
 	about, reading, revisions := false, false, map[xp.Ref]bool{}
@@ -92,22 +92,22 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	return needs
 }
 
-// checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would
-// fail, and one that half succeeds can cost the XR what it composed.
+// checkPlatform waits until Crossplane can reconcile the XR. Before that each reconcile fails, and
+// one that succeeds in part can delete composed resources.
 func (t *tree) checkPlatform() {
 	t.checkDefinitions()
 	t.checkEnvironments()
 	revision := t.snapshot.Get(revisionRef(t.xr))
 	if !t.hold.Pinned || revision == nil {
-		return // What is missing is named elsewhere.
+		return // Another check reports what is missing.
 	}
 	t.checkPipeline(revision)
 	t.checkRequired(revision)
 }
 
-// checkRequired waits for a revision that has what its steps require in the backup: an older
-// Crossplane drops what it does not know without a word, and a function that is given less can
-// leave out what it composed. A revision that somebody has chosen since is theirs to judge.
+// checkRequired waits until the XR's revision has what its steps require in the backup. An older
+// Crossplane silently drops fields that it does not know, and a function that gets less can leave
+// out composed resources. It ignores a revision that a user has chosen since.
 func (t *tree) checkRequired(revision *unstructured.Unstructured) {
 	if revision.GetName() != t.hold.Revision {
 		return
@@ -126,23 +126,21 @@ func (t *tree) checkRequired(revision *unstructured.Unstructured) {
 		"does without, and a revision of it into compositionRevisionRef%s of %s", revision.GetName(), strings.Join(lost, ", "), claim, xp.String(t.xr.Unstructured))
 }
 
-// checkPipeline waits until Crossplane can run a revision, and its pipeline.
+// checkPipeline waits until Crossplane can run a revision and its pipeline.
 func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
 	t.checkComposition(revision)
 	for _, name := range xp.Functions(revision) {
 		t.checkFunction(name)
 	}
-	// Crossplane v2 looks into this by itself when a Function changes, and refuses to reconcile
-	// without it.
+	// Crossplane v2 checks this when a Function changes, and refuses to reconcile without it.
 	if c, ok := xp.ConditionOf(revision, xp.ConditionValidPipeline); ok && c.Status != "True" {
 		t.wait(false, "CompositionRevision %s: Crossplane says that its pipeline is not valid: %s; install Functions that can do what it needs",
 			revision.GetName(), c.Message)
 	}
 }
 
-// checkEnvironments waits for the EnvironmentConfigs that the XR's pipeline names and that are in
-// the backup: a function that finds one missing which it can do without may leave out what it
-// composed.
+// checkEnvironments waits for the EnvironmentConfigs of the backup that the XR's pipeline names. A
+// function that can do without one may leave out composed resources.
 func (t *tree) checkEnvironments() {
 	if !t.snapshot.platform.whole[xp.KindEnvironment.GroupKind()] {
 		return
@@ -155,14 +153,13 @@ func (t *tree) checkEnvironments() {
 	}
 }
 
-// checkDefinitions waits for the XRD of the XR, and for those of the XRs that it composes to be not
-// on their way out.
+// checkDefinitions waits for the XR's XRD, and until no XRD of a composed XR is being deleted.
 func (t *tree) checkDefinitions() {
 	own := t.xr.GroupVersionKind().GroupKind()
 	switch xrd := t.snapshot.definitionOf(own); {
 	case xrd == nil && t.snapshot.platform.whole[xp.KindDefinition.GroupKind()]:
 		t.wait(false, "the XRD of %s: none in the cluster defines it; restore it, or install the package that brings it", own)
-	case xrd == nil: // That nobody reconciles the XR is noticed without it.
+	case xrd == nil: // If no controller reconciles the XR, that is reported without it.
 	case xrd.GetDeletionTimestamp() != nil:
 		t.wait(false, "%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.XRDTerminating(xrd))
 	default:
@@ -170,20 +167,19 @@ func (t *tree) checkDefinitions() {
 			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), conditionText(c))
 		}
 	}
-	told := map[schema.GroupKind]bool{own: true}
+	checked := map[schema.GroupKind]bool{own: true}
 	for _, r := range t.hold.Refs {
 		gk := r.GroupVersionKind().GroupKind()
-		if told[gk] {
+		if checked[gk] {
 			continue
 		}
-		told[gk] = true
+		checked[gk] = true
 		if xrd := t.snapshot.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
 			t.wait(false, "%s, which it composes: %s", gk, xp.XRDTerminating(xrd))
 		}
 	}
 }
 
-// definitionOf returns the XRD of a kind, nil if none was observed.
 func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
 	for _, xrd := range s.platform.definitions {
 		if xp.Defines(xrd, gk) {
@@ -195,8 +191,8 @@ func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured 
 }
 
 // checkFunction waits for what Crossplane needs to call a Function (crossplane internal/xfn): an
-// active revision with an endpoint. That one is not Healthy only matters if somebody says so:
-// nobody says anything of a Function that is run outside of the package manager.
+// active revision with an endpoint. It waits for Healthy only if the condition exists: a Function
+// that runs outside the package manager has none.
 func (t *tree) checkFunction(name string) {
 	function := t.snapshot.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
 	if function == nil {
@@ -225,7 +221,7 @@ func (t *tree) checkFunction(name string) {
 	}
 }
 
-// conditionText is what a condition says of itself, to be put after what it is.
+// conditionText returns the reason and message of a condition, in parentheses.
 func conditionText(c xp.Condition) string {
 	why := strings.TrimSpace(c.Reason + " " + c.Message)
 	if why == "" {

@@ -31,9 +31,9 @@ func functionRevision(state, endpoint string, o ...xptest.Option) *unstructured.
 	}, o...)...)
 }
 
-// observed is a Snapshot in which the platform was looked at.
+// observed returns a Snapshot in which the platform was observed.
 func observed(objects ...*unstructured.Unstructured) *Snapshot {
-	w := world(objects...)
+	w := snapshot(objects...)
 	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision, xp.KindEnvironment} {
 		w.AddedAll(gvk.GroupKind())
 	}
@@ -41,8 +41,7 @@ func observed(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What an older Crossplane has dropped of a revision can have a function leave out what it
-// composed.
+// An older Crossplane drops fields of a revision. A function can then leave out composed resources.
 func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -66,13 +65,13 @@ func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 			"revision, upgrade Crossplane and restore again, or write a Composition that does without, and a revision of it into compositionRevisionRef of XOrder x"}}
 	}
 	cases := map[string]planCase{
-		"Whole":   {reason: "It is what it was.", world: observed(requiring, bucket, all, xrd), want: ready},
-		"Dropped": {reason: "An older Crossplane knows one of them.", world: observed(requiring, bucket, some, xrd), want: lost("requiredSchemas of the step a")},
+		"Whole":   {reason: "It is what it was.", snapshot: observed(requiring, bucket, all, xrd), want: ready},
+		"Dropped": {reason: "An older Crossplane knows one of them.", snapshot: observed(requiring, bucket, some, xrd), want: lost("requiredSchemas of the step a")},
 		"Emptied": {
-			reason: "An older one knows none.", world: observed(requiring, bucket, revision(xptest.RevisionName, `null`), xrd),
+			reason: "An older one knows none.", snapshot: observed(requiring, bucket, revision(xptest.RevisionName, `null`), xrd),
 			want: lost("requiredResources of the step a, requiredSchemas of the step a"),
 		},
-		"Chosen": {reason: "A person has chosen one that does without.", world: observed(chosen, bucket, revision("chosen", `null`), xrd), want: other},
+		"Chosen": {reason: "A person has chosen one that does without.", snapshot: observed(chosen, bucket, revision("chosen", `null`), xrd), want: other},
 	}
 	for name, tc := range cases {
 		tc.ref = xp.RefTo(x)
@@ -95,68 +94,68 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	reads := held(xptest.XR("x", xptest.Refs(bucket), xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), xptest.SeenPaused())
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
 	cases := map[string]planCase{
-		"Environment": {reason: "What its functions read is there.", world: observed(reads, bucket, native, xrd, environment), want: ready},
+		"Environment": {reason: "What its functions read is there.", snapshot: observed(reads, bucket, native, xrd, environment), want: ready},
 		"NoEnvironment": {
-			reason: "A function that finds less can leave out what it composed.", world: observed(reads, bucket, native, xrd),
+			reason: "A function that finds less can leave out what it composed.", snapshot: observed(reads, bucket, native, xrd),
 			want: wait("EnvironmentConfig e: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it"),
 		},
-		"EnvironmentUnknown": {reason: "What may not be read can't be waited for.", world: world(reads, bucket, native), want: ready},
-		"Ready":              {reason: "All is there.", world: observed(xr, bucket, revision, xrd, function(), running), want: ready},
-		"Native":             {reason: "Native mode calls nobody.", world: observed(xr, bucket, native, xrd), want: ready},
-		"NotKnown":           {reason: "What a Crossplane does not serve can't be asked for.", world: world(xr, bucket, revision), want: ready},
+		"EnvironmentUnknown": {reason: "What may not be read can't be waited for.", snapshot: snapshot(reads, bucket, native), want: ready},
+		"Ready":              {reason: "All is there.", snapshot: observed(xr, bucket, revision, xrd, function(), running), want: ready},
+		"Native":             {reason: "Native mode calls nobody.", snapshot: observed(xr, bucket, native, xrd), want: ready},
+		"NotKnown":           {reason: "What a Crossplane does not serve can't be asked for.", snapshot: snapshot(xr, bucket, revision), want: ready},
 		"Healthy": {
 			reason: "Nothing to wait for.",
-			world: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "True", "", "")), xrd, function(condition("Healthy", "True", "", "")),
+			snapshot: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "True", "", "")), xrd, function(condition("Healthy", "True", "", "")),
 				xptest.With(running, condition("RuntimeHealthy", "True", "", ""))),
 			want: ready,
 		},
 		"NoXRD": {
-			reason: "Nobody reconciles the XR.", world: observed(xr, bucket, native, definition("XOther")),
+			reason: "Nobody reconciles the XR.", snapshot: observed(xr, bucket, native, definition("XOther")),
 			want: wait("the XRD of XOrder.example.org: none in the cluster defines it; restore it, or install the package that brings it"),
 		},
 		"XRDDeleting": {
-			reason: "Its controller deletes the XR.",
-			world:  observed(xr, bucket, native, xptest.With(xrd, xptest.Deleting(), xptest.Finalizers("keep"))),
-			want:   wait("XOrder x: " + dying + ", and restore this again if it is gone"),
+			reason:   "Its controller deletes the XR.",
+			snapshot: observed(xr, bucket, native, xptest.With(xrd, xptest.Deleting(), xptest.Finalizers("keep"))),
+			want:     wait("XOrder x: " + dying + ", and restore this again if it is gone"),
 		},
 		"NotEstablished": {
-			reason: "Nobody reconciles the XR yet.", world: observed(xr, bucket, native, xptest.With(xrd, condition("Established", "False", "Wait", "soon"))),
+			reason: "Nobody reconciles the XR yet.", snapshot: observed(xr, bucket, native, xptest.With(xrd, condition("Established", "False", "Wait", "soon"))),
 			want: wait("XRD xorders.example.org: it is not Established (Wait soon); is Crossplane running?"),
 		},
 		"New": {
-			reason: "Crossplane has not seen the XRD.", world: observed(xr, bucket, native, xptest.With(xrd, xptest.Without("status"))),
+			reason: "Crossplane has not seen the XRD.", snapshot: observed(xr, bucket, native, xptest.With(xrd, xptest.Without("status"))),
 			want: wait("XRD xorders.example.org: it is not Established; is Crossplane running?"),
 		},
 		"NoFunction": {
-			reason: "The pipeline would fail.", world: observed(xr, bucket, revision, xrd),
+			reason: "The pipeline would fail.", snapshot: observed(xr, bucket, revision, xrd),
 			want: wait("Function f: it is not installed, and the pipeline of XOrder x calls it; install it"),
 		},
 		"Unhealthy": {
-			reason: "So it would.", world: observed(xr, bucket, revision, xrd, function(condition("Healthy", "False", "Unhealthy", "no pod")), running),
+			reason: "So it would.", snapshot: observed(xr, bucket, revision, xrd, function(condition("Healthy", "False", "Unhealthy", "no pod")), running),
 			want: wait("Function f: it is not Healthy (Unhealthy no pod); see what its package needs"),
 		},
 		"RuntimeUnhealthy": {
-			reason: "So it would if the revision says so.",
-			world:  observed(xr, bucket, revision, xrd, function(), xptest.With(running, condition("RuntimeHealthy", "False", "", ""))),
-			want:   wait("Function f: it is not Healthy; see what its package needs"),
+			reason:   "So it would if the revision says so.",
+			snapshot: observed(xr, bucket, revision, xrd, function(), xptest.With(running, condition("RuntimeHealthy", "False", "", ""))),
+			want:     wait("Function f: it is not Healthy; see what its package needs"),
 		},
 		"Inactive": {
-			reason: "Crossplane calls an active revision only.", world: observed(xr, bucket, revision, xrd, function(), functionRevision("Inactive", "dns:///f")),
+			reason: "Crossplane calls an active revision only.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Inactive", "dns:///f")),
 			want: wait("Function f: it has no active revision; activate one"),
 		},
 		"NoEndpoint": {
-			reason: "And only where it is.", world: observed(xr, bucket, revision, xrd, function(), functionRevision("Active", "")),
+			reason: "And only where it is.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Active", "")),
 			want: wait("Function f: its active revision f-1 has no endpoint yet; is its Deployment running?"),
 		},
 		"Invalid": {
-			reason: "Crossplane v2 refuses to reconcile.",
-			world:  observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "False", "MissingCapabilities", "f can't")), xrd, function(), running),
-			want:   wait("CompositionRevision orders-1a2b3c: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs"),
+			reason:   "Crossplane v2 refuses to reconcile.",
+			snapshot: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "False", "MissingCapabilities", "f can't")), xrd, function(), running),
+			want:     wait("CompositionRevision orders-1a2b3c: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs"),
 		},
 		"OwnPause": {
-			reason: "An XR that its owner keeps paused needs no platform.",
-			world:  observed(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), bucket, revision),
-			want:   outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
+			reason:   "An XR that its owner keeps paused needs no platform.",
+			snapshot: observed(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), bucket, revision),
+			want:     outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 	}
 	for name, tc := range cases {
@@ -166,8 +165,8 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	runPlans(t, cases)
 }
 
-// What is composed by an XR can be an XR, of a kind that is on its way out.
-func TestNextNamesDyingKindsBelow(t *testing.T) {
+// A composed resource can be an XR of a kind that is being deleted.
+func TestNextNamesTerminatingXRDs(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.ModernXR("c", xptest.In(""))
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
@@ -182,18 +181,18 @@ func TestPlatformNeeds(t *testing.T) {
 	pipeline := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`))
 	definitions := []schema.GroupVersionKind{xp.KindDefinition}
 	for name, tc := range map[string]struct {
-		world *Snapshot
-		want  []schema.GroupVersionKind
+		snapshot *Snapshot
+		want     []schema.GroupVersionKind
 	}{
-		"Paused":   {world: world(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},
-		"Pipeline": {world: world(held(x), pipeline), want: append(definitions, xp.KindFunction, xp.KindFunctionRevision)},
-		"Unpaused": {world: world(held(x, unpaused()), pipeline)},
-		"OwnPause": {world: world(held(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"))), pipeline)},
-		"NotHeld":  {world: world(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), pipeline)},
-		"Copy":     {world: world(copied(x), pipeline)},
-		"MR":       {world: world(held(xptest.MR("b")), pipeline)},
+		"Paused":   {snapshot: snapshot(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},
+		"Pipeline": {snapshot: snapshot(held(x), pipeline), want: append(definitions, xp.KindFunction, xp.KindFunctionRevision)},
+		"Unpaused": {snapshot: snapshot(held(x, unpaused()), pipeline)},
+		"OwnPause": {snapshot: snapshot(held(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"))), pipeline)},
+		"NotHeld":  {snapshot: snapshot(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), pipeline)},
+		"Copy":     {snapshot: snapshot(copied(x), pipeline)},
+		"MR":       {snapshot: snapshot(held(xptest.MR("b")), pipeline)},
 	} {
-		if diff := cmp.Diff(tc.want, tc.world.PlatformNeeds()); diff != "" {
+		if diff := cmp.Diff(tc.want, tc.snapshot.PlatformNeeds()); diff != "" {
 			t.Errorf("%s: only what is about to be unpaused needs the platform: -want, +got:\n%s", name, diff)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 const stepLetGo = "give its own settings back"
 
-// forSecret is u on hold until its connection secret is back, changed by the options after that.
+// forSecret returns u held until its connection secret is restored, then changed by the options.
 func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret}); err != nil {
@@ -33,11 +33,10 @@ const (
 	secretLeftOut = "its connection Secret infra/s is in the backup and the restore has left it out; " + anotherSecret + "bring it back: " + bringSecret
 )
 
-// bringSecret is the command that brings the Secret back which a restore has left out.
+// bringSecret is the command that restores a Secret which the restore left out.
 const bringSecret = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets" //nolint:gosec // It is none.
 
-// leftOut is u on hold until its connection secret is back, which is in the backup and which the
-// restore's filters leave out.
+// leftOut is forSecret for a Secret in the backup that the restore's filters leave out.
 func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, SecretBy: bringSecret}); err != nil {
@@ -47,7 +46,7 @@ func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// awaiting is u on hold until its connection secret is back, which is in the backup.
+// awaiting is forSecret for a Secret in the backup.
 func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true}); err != nil {
@@ -57,16 +56,15 @@ func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Un
 	return xptest.With(u, o...)
 }
 
-// unreadable is a world in which Secrets may not be read.
+// unreadable returns a Snapshot without the right to read Secrets.
 func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
-	w := world(objects...)
+	w := snapshot(objects...)
 	w.AddUnreadable(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "forbidden")
 
 	return w
 }
 
-// What a function has made up is only in the Secret of the XR, and Crossplane makes another of what
-// it is given.
+// Only the XR's Secret has what a function generated, and Crossplane would publish another.
 func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	publishing := xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	revision, secret := xptest.Revision(xptest.RevisionName, publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
@@ -82,25 +80,25 @@ func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	awaits, left := Hold{Secret: true}, Hold{Secret: true, SecretBy: bringSecret}
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x"}
 	runPlans(t, map[string]planCase{
-		"Back":   {reason: "It is there.", world: world(with(awaits), revision, secret), ref: xp.RefTo(publishing), want: unpauses},
-		"Failed": {reason: "It has failed.", world: world(with(awaits), revision), ref: xp.RefTo(publishing), want: outcome{Waiting: []string{"XOrder x: " + secretMissing}}},
+		"Back":   {reason: "It is there.", snapshot: snapshot(with(awaits), revision, secret), ref: xp.RefTo(publishing), want: unpauses},
+		"Failed": {reason: "It has failed.", snapshot: snapshot(with(awaits), revision), ref: xp.RefTo(publishing), want: outcome{Waiting: []string{"XOrder x: " + secretMissing}}},
 		"LeftOut": {
-			reason: "The filters of the restore leave it out.", world: world(with(left), revision), ref: xp.RefTo(publishing),
+			reason: "The filters of the restore leave it out.", snapshot: snapshot(with(left), revision), ref: xp.RefTo(publishing),
 			want: outcome{Waiting: []string{"XOrder x: " + secretLeftOut}},
 		},
-		"NoneInTheBackup": {reason: "There is none to wait for.", world: world(with(Hold{}), revision), ref: xp.RefTo(publishing), want: unpauses},
+		"NoneInTheBackup": {reason: "There is none to wait for.", snapshot: snapshot(with(Hold{}), revision), ref: xp.RefTo(publishing), want: unpauses},
 		"LetGo": {
-			reason: "It was let reconcile, and has published.", world: world(with(left, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(publishing),
+			reason: "It was let reconcile, and has published.", snapshot: snapshot(with(left, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(publishing),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 	})
 }
 
-// Whoever gives up such a hold is told what is lost.
-func TestForceSaysWhichSecretIsLost(t *testing.T) {
+// Lifting by force names the Secret that is lost.
+func TestForceNamesTheLostSecret(t *testing.T) {
 	mr, xr := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	for name, u := range map[string]*unstructured.Unstructured{"MR": leftOut(mr), "XR": leftOut(xr)} {
-		f := AssessForce(world(u), xp.RefTo(u))
+		f := AssessForce(snapshot(u), xp.RefTo(u))
 		if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool {
 			return strings.Contains(risk, secretLeftOut)
 		}) {
@@ -109,7 +107,7 @@ func TestForceSaysWhichSecretIsLost(t *testing.T) {
 	}
 }
 
-// An MR that nothing composes has a plan of its own.
+// An MR that no XR composes has its own Plan.
 func TestNextForManaged(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
@@ -118,84 +116,84 @@ func TestNextForManaged(t *testing.T) {
 	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
 	runPlans(t, map[string]planCase{
 		"Held": {
-			reason: "Nothing says that there is one in the backup; that it is back must not be said either.",
-			world:  world(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
+			reason:   "Nothing says that there is one in the backup; that it is back must not be said either.",
+			snapshot: snapshot(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretBack": {
-			reason: "Its Secret is back.", world: world(awaiting(mr), secret), ref: xp.RefTo(mr),
+			reason: "Its Secret is back.", snapshot: snapshot(awaiting(mr), secret), ref: xp.RefTo(mr),
 			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOut": {
-			reason: "What the filters of a restore leave out is lost as well if the provider publishes.", world: world(leftOut(mr)), ref: xp.RefTo(mr),
+			reason: "What the filters of a restore leave out is lost as well if the provider publishes.", snapshot: snapshot(leftOut(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretLeftOut}},
 		},
 		"SecretLeftOutBack": {
-			reason: "Another restore has brought it.", world: world(leftOut(mr), secret), ref: xp.RefTo(mr),
+			reason: "Another restore has brought it.", snapshot: snapshot(leftOut(mr), secret), ref: xp.RefTo(mr),
 			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOutUnreadable": {
-			reason: "Who may not read Secrets can't know that one is back which was left out.", world: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
+			reason: "Who may not read Secrets can't know that one is back which was left out.", snapshot: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: its connection Secret infra/s is in the backup and the restore has left it out, and whether it has come back can't be " +
 				"read: forbidden. If not, " + anotherSecret + "bring it back: " + bringSecret + ", and run this with the right to list Secrets"}},
 		},
 		"SecretLoose": {
-			reason: "A Secret that came back before its MR has no controller, and its provider takes none over whose data is the same.",
-			world:  world(awaiting(mr), xptest.With(secret, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(mr),
+			reason:   "A Secret that came back before its MR has no controller, and its provider takes none over whose data is the same.",
+			snapshot: snapshot(awaiting(mr), xptest.With(secret, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(mr),
 			want: outcome{Step: "make Bucket b its controller again", Target: "Secret infra/s", Moving: true},
 		},
 		"SecretFailed": {
-			reason: "What the cloud tells only once must not be lost because one item of a restore has failed.", world: world(awaiting(mr)), ref: xp.RefTo(mr),
+			reason: "What the cloud tells only once must not be lost because one item of a restore has failed.", snapshot: snapshot(awaiting(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},
 		},
 		"SecretUnreadable": {
-			reason: "Who may not read Secrets can't wait for one that the restore was to bring.", world: unreadable(awaiting(mr)), ref: xp.RefTo(mr),
+			reason: "Who may not read Secrets can't wait for one that the restore was to bring.", snapshot: unreadable(awaiting(mr)), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
 		},
 		"SecretNotLookedFor": {
-			reason: "Nor can who did not look.", world: func() *Snapshot {
-				w := world(awaiting(mr))
+			reason: "Nor can who did not look.", snapshot: func() *Snapshot {
+				w := snapshot(awaiting(mr))
 				w.WithoutSecrets()
 
 				return w
 			}(), ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretOfPaused": {
-			reason: "What its person has paused publishes nothing.", world: world(awaiting(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true")))),
+			reason: "What its person has paused publishes nothing.", snapshot: snapshot(awaiting(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true")))),
 			ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretTooLate": {
-			reason: "Somebody has let it go by hand.", world: world(awaiting(mr, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
+			reason: "Somebody has let it go by hand.", snapshot: snapshot(awaiting(mr, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
 		},
-		"Namespaced": {reason: "The same for Crossplane v2.", world: world(forSecret(local)), ref: xp.RefTo(local), want: letGo("Bucket team-a/b")},
-		"Released":   {reason: "It was let go, or was live before the restore.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Done: true}},
+		"Namespaced": {reason: "The same for Crossplane v2.", snapshot: snapshot(forSecret(local)), ref: xp.RefTo(local), want: letGo("Bucket team-a/b")},
+		"Released":   {reason: "It was let go, or was live before the restore.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Done: true}},
 		"OwnPause": {
-			reason: "What a person has paused is not held.", world: world(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(mr),
+			reason: "What a person has paused is not held.", snapshot: snapshot(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(mr),
 			want: outcome{Done: true},
 		},
 		"XRLiveAllAlong": {
-			reason: "The XR that composes it is not held, so its plan does not care.", world: world(x, forSecret(mr, xptest.ControlledBy(x))), ref: xp.RefTo(mr),
+			reason: "The XR that composes it is not held, so its plan does not care.", snapshot: snapshot(x, forSecret(mr, xptest.ControlledBy(x))), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
 		},
 		"Copy": {
-			reason: "A copy of something alive is up to a person.", world: world(copied(local)), ref: xp.RefTo(local),
+			reason: "A copy of something alive is up to a person.", snapshot: snapshot(copied(local)), ref: xp.RefTo(local),
 			want: outcome{Failed: "Bucket team-a/b stays held: it is a copy"},
 		},
 		"Gone": {
-			reason: "An MR that did not come back is told.", world: world(), ref: xp.RefTo(mr),
+			reason: "An MR that did not come back is told.", snapshot: snapshot(), ref: xp.RefTo(mr),
 			want: outcome{Failed: "Bucket b does not exist: it was not restored, or was deleted since; see the errors of the restore"},
 		},
 		"Unreadable": {
-			reason: "A mark that can't be read is for a person to correct.",
-			world:  world(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
+			reason:   "A mark that can't be read is for a person to correct.",
+			snapshot: snapshot(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
 				"remove the annotation, then run release, or restore again"},
 		},
 	})
 }
 
-// An MR that a held XR composes is let go by the plan of the XR, which is not unpaused before.
-func TestNextLetsComposedGo(t *testing.T) {
+// The Plan of a held XR releases its MRs, and unpauses the XR after that.
+func TestNextReleasesComposed(t *testing.T) {
 	x := xptest.XR("x")
 	publishes := xptest.PublishesTo("infra", "s")
 	mr, other := xptest.MR("b", xptest.ControlledBy(x), publishes), xptest.MR("c", xptest.ControlledBy(x), publishes)
@@ -209,70 +207,70 @@ func TestNextLetsComposedGo(t *testing.T) {
 	}
 	runPlans(t, map[string]planCase{
 		"Both": {
-			reason: "They don't wait for one another, and the XR waits for both.", world: world(paused, forSecret(mr), forSecret(other), revision), ref: xp.RefTo(x),
+			reason: "They don't wait for one another, and the XR waits for both.", snapshot: snapshot(paused, forSecret(mr), forSecret(other), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, waitC),
 		},
 		"One": {
 			reason: "An XR isn't unpaused while one of its MRs is on hold.", ref: xp.RefTo(x),
-			world: world(paused, xptest.With(mr, xptest.Reconciled()), forSecret(other, xptest.Reconciled()), revision), want: waiting(1, []string{"Bucket c"}, waitC),
+			snapshot: snapshot(paused, xptest.With(mr, xptest.Reconciled()), forSecret(other, xptest.Reconciled()), revision), want: waiting(1, []string{"Bucket c"}, waitC),
 		},
 		"NotObserved": {
-			reason: "What is let go must be observed by its provider then.", world: world(paused, mr, xptest.With(other, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "What is let go must be observed by its provider then.", snapshot: snapshot(paused, mr, xptest.With(other, xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: waiting(1, nil, "Bucket b: its provider has not observed it yet"),
 		},
 		"Observed": {
 			reason: "Then the XR is unpaused.", ref: xp.RefTo(x),
-			world: world(paused, xptest.With(mr, xptest.Reconciled()), xptest.With(other, xptest.Reconciled()), revision),
-			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
+			snapshot: snapshot(paused, xptest.With(mr, xptest.Reconciled()), xptest.With(other, xptest.Reconciled()), revision),
+			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
 		},
 		"OtherMissing": {
-			reason: "What can be let go is, though the XR waits for something else.", world: world(paused, forSecret(mr), revision), ref: xp.RefTo(x),
+			reason: "What can be let go is, though the XR waits for something else.", snapshot: snapshot(paused, forSecret(mr), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"SecretFailed": {
-			reason: "An MR without its Secret is no reason not to let the other go.", world: world(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
+			reason: "An MR without its Secret is no reason not to let the other go.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: "+secretMissing),
 		},
 		"SecretBack": {
-			reason: "What each waits for is said of it.", world: world(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
+			reason: "What each waits for is said of it.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back"),
 		},
 		"SecretNotLookedFor": {
-			reason: "Who has not looked does not say that it is back.", ref: xp.RefTo(x), world: func() *Snapshot {
-				w := world(paused, forSecret(mr), awaiting(other), revision)
+			reason: "Who has not looked does not say that it is back.", ref: xp.RefTo(x), snapshot: func() *Snapshot {
+				w := snapshot(paused, forSecret(mr), awaiting(other), revision)
 				w.WithoutSecrets()
 
 				return w
 			}(), want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it is held until its connection secret is back"),
 		},
 		"AfterTheUnpause": {
-			reason: "A person who put the MR back by another restore has it let go.", world: world(free, forSecret(mr), other), ref: xp.RefTo(x),
+			reason: "A person who put the MR back by another restore has it let go.", snapshot: snapshot(free, forSecret(mr), other), ref: xp.RefTo(x),
 			want: waiting(1, []string{"Bucket b"}, waitB),
 		},
 		"OwnPause": {
-			reason: "The person's pause of the XR is not one of its MRs.", world: world(ownPause, forSecret(mr)), ref: xp.RefTo(x),
+			reason: "The person's pause of the XR is not one of its MRs.", snapshot: snapshot(ownPause, forSecret(mr)), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{waitB}},
 		},
 		"OwnPauseLetGo": {
-			reason: "Then the XR has its own settings back.", world: world(ownPause, mr), ref: xp.RefTo(x),
+			reason: "Then the XR has its own settings back.", snapshot: snapshot(ownPause, mr), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"OwnPauseOfTheMR": {
 			reason: "An MR that a person had paused is not observed, and not waited for, once it is let go.", ref: xp.RefTo(x),
-			world: world(held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused()), xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()),
+			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused()), xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()),
 				revision),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"Unheld": {
-			reason: "The plan of an XR that is not held is not about what it composes.", world: world(xptest.XR("x", xptest.Refs(mr)), forSecret(mr)), ref: xp.RefTo(x),
+			reason: "The plan of an XR that is not held is not about what it composes.", snapshot: snapshot(xptest.XR("x", xptest.Refs(mr)), forSecret(mr)), ref: xp.RefTo(x),
 			want: outcome{Done: true, Adopted: 1, Total: 1},
 		},
 	})
 }
 
-// What a person has set on an MR comes back, however often it is backed up while it is held, and
-// whoever lets it go.
-func TestLetGoGivesOwnSettingsBack(t *testing.T) {
+// A user's settings of an MR are returned, however often it is backed up during its hold, and by
+// either Plan.
+func TestReleaseReturnsSettings(t *testing.T) {
 	x := xptest.XR("x")
 	for name, options := range map[string][]xptest.Option{
 		"None": nil, "Paused": {xptest.Annotated(xp.AnnotationPaused, "true")}, "NotPaused": {xptest.Annotated(xp.AnnotationPaused, "false")},
@@ -288,11 +286,11 @@ func TestLetGoGivesOwnSettingsBack(t *testing.T) {
 		if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(Hold{}, "Of")); err != nil || diff != "" || !xp.IsPaused(mr) || !IsMarked(mr) {
 			t.Errorf("%s: an MR is held, and pinned to nothing: error %v, -want, +got:\n%s", name, err, diff)
 		}
-		composed := Next(world(held(xptest.XR("x", xptest.Refs(own))), mr), xp.RefTo(x))
+		composed := Next(snapshot(held(xptest.XR("x", xptest.Refs(own))), mr), xp.RefTo(x))
 		if len(composed.Also) != 1 {
 			t.Fatalf("%s: got %+v", name, composed)
 		}
-		for by, change := range map[string]Change{"itself": Next(world(mr), xp.RefTo(mr)).Change, "its XR": composed.Also[0]} {
+		for by, change := range map[string]Change{"itself": Next(snapshot(mr), xp.RefTo(mr)).Change, "its XR": composed.Also[0]} {
 			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(change.Target, change.Patch))); diff != "" {
 				t.Errorf("%s: let go by %s: -own, +now:\n%s", name, by, diff)
 			}
@@ -303,16 +301,15 @@ func TestLetGoGivesOwnSettingsBack(t *testing.T) {
 	}
 }
 
-// A held copy of a claim that never had an XR has no finalizer, and nothing else of a claim but its
-// mark.
-func TestNextKnowsACopyOfAnUnboundClaim(t *testing.T) {
+// A held copy of a claim that never had an XR has no finalizer: only its mark shows what it is.
+func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	claim := copied(xptest.Claim("o"))
 	claim.SetFinalizers(nil)
 	if xp.IsClaim(claim) {
 		t.Fatal("The test is about something else.")
 	}
 	runPlans(t, map[string]planCase{"Copy": {
-		reason: "It is not taken for adopted.", world: world(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
+		reason: "It is not taken for adopted.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 	}})
 	patch, err := Unverified.Explain(claim, "why", "told")
 	if err != nil {

@@ -6,32 +6,31 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// What is in quarantine is held like anything else that was restored, and nothing is done about it
-// until a person ends that. The cluster that it was backed up in may be alive and manage the same
-// external resources, which nothing in this one can tell.
+// An object in quarantine is held, and nothing is done about it until a user ends the quarantine.
+// The cluster that was backed up may be running and manage the same external resources, which can't
+// be detected from this cluster.
 const (
 	reasonQuarantine = "restored into quarantine, as the Restore's setting hold says: nothing reconciles it until somebody releases it; "
 	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: "
 )
 
-// quarantineNext says how the quarantine of what a Restore has brought back ends.
+// quarantineNext returns how to end the quarantine of the objects of a Restore.
 func quarantineNext(h *Hold) string {
 	return "make sure that no other cluster manages the same external resources, then run: " + xp.ReleaseOf(h.Restore).String()
 }
 
-// quarantined plans nothing for what is in quarantine.
+// quarantined returns the Plan for an object in quarantine: no change.
 func quarantined(h *Hold) Plan {
 	return Plan{Total: len(h.Refs), Quarantine: h.Reason}
 }
 
-// awaitEnd waits until somebody ends the quarantine of something that belongs to an XR.
-func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
+// awaitQuarantineEnd waits until a user ends the quarantine of an object that belongs to an XR.
+func (t *tree) awaitQuarantineEnd(r xp.Ref, h *Hold) {
 	t.wait(false, "%s: it is in quarantine; %s", r, quarantineNext(h))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// consented returns the mark of u after a person has said that they want it adopted; ok is false if
-// nothing waits for that.
+// consented returns the mark of u after a user's consent; ok is false if it awaits none.
 func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {
@@ -41,7 +40,7 @@ func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	case h.Quarantine:
 		h.Reason = reasonEnded + xp.ReleaseCommand(xp.RefTo(u)).String()
 	case h.ByHand:
-		h.Reason = reasonLetGo + xp.ReleaseCommand(xp.RefTo(u)).String()
+		h.Reason = reasonConsent + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
 		return "", false
 	}

@@ -15,12 +15,12 @@ import (
 const inQuarantine = reasonQuarantine + "make sure that no other cluster manages the same external resources, then run: velero-plugin-for-crossplane release " +
 	"--restore " + restoreName
 
-// away is an object in quarantine, of which Crossplane or its provider has said that it is paused.
-func away(u *unstructured.Unstructured) *unstructured.Unstructured {
+// quarantinedObject returns u in quarantine, after its controller has reported the pause.
+func quarantinedObject(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldFor(u, Hold{Quarantine: true}, xptest.SeenPaused())
 }
 
-// Nothing is done about what is in quarantine, nor about what belongs to it.
+// An object in quarantine and what belongs to it do not change.
 func TestNextInQuarantine(t *testing.T) {
 	x, modern := xptest.XR("x"), xptest.ModernXR("m")
 	child := xptest.XR("child", xptest.ControlledBy(x))
@@ -49,38 +49,38 @@ func TestNextInQuarantine(t *testing.T) {
 	}
 	stays := want{Quarantine: inQuarantine}
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		of     *unstructured.Unstructured
-		want   want
+		reason   string
+		snapshot *Snapshot
+		of       *unstructured.Unstructured
+		want     want
 	}{
-		"XR":         {reason: "All is there.", world: world(away(composes(bucket)), xptest.With(bucket, xptest.Reconciled()), revision), of: x, want: stays},
-		"ModernXR":   {reason: "The same.", world: world(away(modern), revision), of: modern, want: stays},
-		"Claim":      {reason: "It would be let go without its XR.", world: world(away(xptest.Claim("o"))), of: claim, want: stays},
-		"MR":         {reason: "It has its identity.", world: world(away(xptest.MR("b"))), of: bucket, want: stays},
-		"Fresh":      {reason: "Its provider would make it.", world: world(away(fresh)), of: fresh, want: stays},
-		"ComposedMR": {reason: "Its XR is not let go without it.", world: world(held(composes(bucket), xptest.SeenPaused()), away(bucket), revision), of: x, want: waits("Bucket b")},
-		"ComposedXR": {reason: "The same.", world: world(held(composes(child), xptest.SeenPaused()), away(child), revision), of: x, want: waits("XOrder child")},
+		"XR":         {reason: "All is there.", snapshot: snapshot(quarantinedObject(composes(bucket)), xptest.With(bucket, xptest.Reconciled()), revision), of: x, want: stays},
+		"ModernXR":   {reason: "The same.", snapshot: snapshot(quarantinedObject(modern), revision), of: modern, want: stays},
+		"Claim":      {reason: "It would be let go without its XR.", snapshot: snapshot(quarantinedObject(xptest.Claim("o"))), of: claim, want: stays},
+		"MR":         {reason: "It has its identity.", snapshot: snapshot(quarantinedObject(xptest.MR("b"))), of: bucket, want: stays},
+		"Fresh":      {reason: "Its provider would make it.", snapshot: snapshot(quarantinedObject(fresh)), of: fresh, want: stays},
+		"ComposedMR": {reason: "Its XR is not let go without it.", snapshot: snapshot(held(composes(bucket), xptest.SeenPaused()), quarantinedObject(bucket), revision), of: x, want: waits("Bucket b")},
+		"ComposedXR": {reason: "The same.", snapshot: snapshot(held(composes(child), xptest.SeenPaused()), quarantinedObject(child), revision), of: x, want: waits("XOrder child")},
 		"ClaimOfLiveXR": {
-			reason: "An XR that was there before the restore does not let its claim go.", world: world(away(claim), claimed), of: x, want: waits("OrderClaim team-a/o"),
+			reason: "An XR that was there before the restore does not let its claim go.", snapshot: snapshot(quarantinedObject(claim), claimed), of: x, want: waits("OrderClaim team-a/o"),
 		},
 		"ClaimOfReleasedXR": {
 			reason: "Nor does one that was released by its name.", of: x, want: waits("OrderClaim team-a/o"),
-			world: world(away(claim), heldFor(claimed, Hold{}, unpaused(), xptest.Reconciled()), revision),
+			snapshot: snapshot(quarantinedObject(claim), heldFor(claimed, Hold{}, unpaused(), xptest.Reconciled()), revision),
 		},
-		"XROfReleasedClaim": {reason: "A claim is not let go before its XR.", world: world(released(away(claim)), away(claimed), revision), of: claim, want: stays},
+		"XROfReleasedClaim": {reason: "A claim is not let go before its XR.", snapshot: snapshot(released(quarantinedObject(claim)), quarantinedObject(claimed), revision), of: claim, want: stays},
 		"ReleasedMR": {
-			reason: "It goes on as without.", world: world(released(away(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b", Moving: true},
+			reason: "It goes on as without.", snapshot: snapshot(released(quarantinedObject(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"ReleasedFresh": {
-			reason: "Its provider makes it now.", world: world(released(away(fresh))), of: fresh,
+			reason: "Its provider makes it now.", snapshot: snapshot(released(quarantinedObject(fresh))), of: fresh,
 			want: want{Step: "it was new when it was backed up; give its own settings back", Target: "Bucket new", Moving: true},
 		},
-		"ReleasedXR": {reason: "All its checks are done then.", world: world(released(away(composes())), revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
+		"ReleasedXR": {reason: "All its checks are done then.", snapshot: snapshot(released(quarantinedObject(composes())), revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Next(tc.world, xp.RefTo(tc.of))
+			p := Next(tc.snapshot, xp.RefTo(tc.of))
 			got := want{Step: p.Step, Quarantine: p.Quarantine, Waiting: p.Waiting, Moving: p.Moving, Done: p.Done}
 			if p.Target != nil {
 				got.Target = xp.String(p.Target)
@@ -88,7 +88,7 @@ func TestNextInQuarantine(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || len(p.Also) > 0 || len(p.Pending) > 0 {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
 			}
-			if notices := Changes(tc.world, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(notices) > 0 {
+			if notices := Changes(tc.snapshot, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(notices) > 0 {
 				t.Errorf("what is in quarantine has no news: %+v", notices)
 			}
 		})
@@ -107,7 +107,7 @@ func TestConsent(t *testing.T) {
 
 		return h
 	}
-	u := away(own)
+	u := quarantinedObject(own)
 	p, ok := Unverified.Consent(u)
 	if !ok {
 		t.Fatal("it is in none")
@@ -122,7 +122,7 @@ func TestConsent(t *testing.T) {
 	if h, _ := HoldOf(ended); !strings.HasSuffix(h.Reason, "release x") {
 		t.Errorf("the reason must have the next step; got %q", h.Reason)
 	}
-	w := world(u)
+	w := snapshot(u)
 	w.Consent(xp.RefTo(u))
 	if diff := cmp.Diff(xptest.With(ended, xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
 		t.Errorf("-patched, +observed:\n%s", diff)
@@ -136,20 +136,21 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// What was in quarantine when it was backed up is not in the next restore, unless that says so.
+// An object in quarantine at its backup is not in quarantine in the next restore, unless that asks
+// for it.
 func TestPutAfterAQuarantine(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"))
-	again := held(away(own))
+	again := held(quarantinedObject(own))
 	if diff := cmp.Diff(held(own), xptest.With(again, xptest.Without("status"))); diff != "" {
 		t.Errorf("-first restore, +second:\n%s", diff)
 	}
 }
 
-// Who lifts a hold by force ends the quarantine too, and knows the risks that there are without it.
+// Lifting by force ends the quarantine too, and names the same risks as without it.
 func TestForceInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
-	u := away(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))
-	f := AssessForce(world(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+	u := quarantinedObject(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))
+	f := AssessForce(snapshot(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(s string) bool { return strings.HasPrefix(s, "Bucket b is missing") }) {
 		t.Fatalf("got %+v", f)
 	}

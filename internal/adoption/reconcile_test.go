@@ -12,9 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// restored is a world in which a restore has created everything.
+// restored returns a Snapshot in which a restore has created every object.
 func restored(objects ...*unstructured.Unstructured) *Snapshot {
-	w := world()
+	w := snapshot()
 	for _, u := range objects {
 		w.AddRestored(u)
 	}
@@ -22,7 +22,7 @@ func restored(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What is not held any more is done when Crossplane has reconciled it with its own settings.
+// A released object is done when Crossplane has reconciled it with its own settings.
 func TestNextAfterTheRelease(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	x := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Generation(3))
@@ -36,80 +36,80 @@ func TestNextAfterTheRelease(t *testing.T) {
 	const stepTakeBack = "take back the request for a reconcile"
 	runPlans(t, map[string]planCase{
 		"Reconciled": {
-			reason: "Crossplane speaks of the object as it is now.",
-			world:  restored(said(x, 3, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason:   "Crossplane speaks of the object as it is now.",
+			snapshot: restored(said(x, 3, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"NotSince": {
-			reason: "What it said under the pin proves nothing of the person's own settings.",
-			world:  restored(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
+			reason:   "What it said under the pin proves nothing of the person's own settings.",
+			snapshot: restored(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"OfTheBackup": {
-			reason: "A status that was restored can be of a generation that the new object has not reached.",
-			world:  restored(said(x, 7, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
+			reason:   "A status that was restored can be of a generation that the new object has not reached.",
+			snapshot: restored(said(x, 7, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"V1": {
-			reason: "Crossplane v1 does not say of which generation it speaks.",
-			world:  restored(xptest.With(x, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason:   "Crossplane v1 does not say of which generation it speaks.",
+			snapshot: restored(xptest.With(x, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"StaleCache": {
-			reason: "For a moment Crossplane may see the pause again.",
-			world:  restored(said(x, 3, xptest.SeenPaused())), ref: xp.RefTo(x), want: wait("XOrder x"),
+			reason:   "For a moment Crossplane may see the pause again.",
+			snapshot: restored(said(x, 3, xptest.SeenPaused())), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"NeverSeen": {
-			reason: "That there is no condition is the look of an XR that Crossplane does not watch.",
-			world:  restored(x), ref: xp.RefTo(x), want: wait("XOrder x"),
+			reason:   "That there is no condition is the look of an XR that Crossplane does not watch.",
+			snapshot: restored(x), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"PausedByThePerson": {
-			reason: "What its person has paused is never reconciled.",
-			world:  restored(said(x, 2, xptest.SeenPaused(), paused)), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason:   "What its person has paused is never reconciled.",
+			snapshot: restored(said(x, 2, xptest.SeenPaused(), paused)), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"Deleted": {
-			reason: "Somebody deletes it, which is no business of the restore's.",
-			world:  restored(said(x, 2, xptest.Reconciled(), xptest.Deleting())), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason:   "Somebody deletes it, which is no business of the restore's.",
+			snapshot: restored(said(x, 2, xptest.Reconciled(), xptest.Deleting())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"Failing": {
-			reason: "It is reconciled, as well as it would be without a restore.",
-			world:  restored(said(x, 3, xptest.Synced("False", "ReconcileError", "no such function"))), ref: xp.RefTo(x),
+			reason:   "It is reconciled, as well as it would be without a restore.",
+			snapshot: restored(said(x, 3, xptest.Synced("False", "ReconcileError", "no such function"))), ref: xp.RefTo(x),
 			want: outcome{Done: true, Remarks: []string{
 				"XOrder x is adopted, and with its own settings Crossplane can't reconcile it: no such function",
 			}},
 		},
 		"NotRestored": {
-			reason: "An XR that was live before the restore is not ours to judge.",
-			world:  world(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
+			reason:   "An XR that was live before the restore is not ours to judge.",
+			snapshot: snapshot(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"RequestLeft": {
-			reason: "A process that was killed has left a request.",
-			world:  restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+requester))), ref: xp.RefTo(x),
+			reason:   "A process that was killed has left a request.",
+			snapshot: restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+requestMarker))), ref: xp.RefTo(x),
 			want: outcome{Step: stepTakeBack, Target: "XOrder x"},
 		},
 		"RequestOfThePerson": {
-			reason: "A person's own request is theirs.",
-			world:  restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"))), ref: xp.RefTo(x),
+			reason:   "A person's own request is theirs.",
+			snapshot: restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"))), ref: xp.RefTo(x),
 			want: outcome{Done: true},
 		},
 		"ClaimNotSince": {
-			reason: "The claim of an XR that was never held is proven too.",
-			world:  restored(said(x, 3, xptest.Reconciled()), said(xptest.With(claim, xptest.Generation(2)), 1, xptest.SeenPaused())), ref: xp.RefTo(x),
+			reason:   "The claim of an XR that was never held is proven too.",
+			snapshot: restored(said(x, 3, xptest.Reconciled()), said(xptest.With(claim, xptest.Generation(2)), 1, xptest.SeenPaused())), ref: xp.RefTo(x),
 			want: wait("OrderClaim team-a/o"),
 		},
 		"ClaimAlone": {
-			reason: "A claim that had no XR in the backup is done when it has been reconciled.",
-			world:  restored(xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(claim), want: wait("OrderClaim team-a/o"),
+			reason:   "A claim that had no XR in the backup is done when it has been reconciled.",
+			snapshot: restored(xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(claim), want: wait("OrderClaim team-a/o"),
 		},
 		"ClaimAloneReconciled": {
-			reason: "A claim that had no XR in the backup is done when it has been reconciled.",
-			world:  restored(xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(claim), want: outcome{Done: true},
+			reason:   "A claim that had no XR in the backup is done when it has been reconciled.",
+			snapshot: restored(xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(claim), want: outcome{Done: true},
 		},
 		"ClaimAloneRequestLeft": {
-			reason: "A process that was killed has left a request.",
-			world:  restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationRequested, "2026"))), ref: xp.RefTo(claim),
+			reason:   "A process that was killed has left a request.",
+			snapshot: restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationRequested, "2026"))), ref: xp.RefTo(claim),
 			want: outcome{Step: stepTakeBack, Target: "OrderClaim team-a/o"},
 		},
 	})
 }
 
-func TestSilent(t *testing.T) {
+func TestPendingReconciles(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	x := xptest.XR("x", xptest.ClaimedBy(claim))
 	xr, released := held(x), xptest.With(claim, xptest.SeenPaused())
@@ -119,42 +119,42 @@ func TestSilent(t *testing.T) {
 	}
 	free := xptest.Merge(xr, Unverified.unpause(xr, h, noon.Add(-time.Minute)))
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		want   map[string]string
+		reason   string
+		snapshot *Snapshot
+		want     map[string]string
 	}{
 		"Paused": {
-			reason: "It is silent since it was restored.", world: world(xr),
+			reason: "It is silent since it was restored.", snapshot: snapshot(xr),
 			want: map[string]string{"XOrder x": restoredAt},
 		},
 		"Unpaused": {
-			reason: "It is silent since it was unpaused.", world: world(xptest.With(free, xptest.SeenPaused())),
+			reason: "It is silent since it was unpaused.", snapshot: snapshot(xptest.With(free, xptest.SeenPaused())),
 			want: map[string]string{"XOrder x": "2026-01-02T11:59:00Z"},
 		},
 		"Claim": {
-			reason: "Its claim is silent since some time after the XR was unpaused.", world: world(xptest.With(free, xptest.Reconciled()), released),
+			reason: "Its claim is silent since some time after the XR was unpaused.", snapshot: snapshot(xptest.With(free, xptest.Reconciled()), released),
 			want: map[string]string{"OrderClaim team-a/o": "2026-01-02T11:59:00Z"},
 		},
 		"Spoken": {
 			reason: "It is silent since the last word of it.",
-			world: world(xptest.With(free, xptest.SeenPaused(), func(u *unstructured.Unstructured) {
+			snapshot: snapshot(xptest.With(free, xptest.SeenPaused(), func(u *unstructured.Unstructured) {
 				xptest.Field([]any{map[string]any{"type": "Synced", "reason": "ReconcilePaused", "lastTransitionTime": "2026-01-02T11:59:30Z"}}, "status", "conditions")(u)
 			})),
 			want: map[string]string{"XOrder x": "2026-01-02T11:59:30Z"},
 		},
 		"Future": {
-			reason: "Whoever can write the mark can write a time of the future, with which it would never be asked for.",
-			world:  world(xptest.Merge(xr, Unverified.unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))),
-			want:   map[string]string{"XOrder x": restoredAt},
+			reason:   "Whoever can write the mark can write a time of the future, with which it would never be asked for.",
+			snapshot: snapshot(xptest.Merge(xr, Unverified.unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))),
+			want:     map[string]string{"XOrder x": restoredAt},
 		},
 		"CannotReconcile": {
-			reason: "What Crossplane can't reconcile it tries again.",
-			world:  world(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))), want: map[string]string{},
+			reason:   "What Crossplane can't reconcile it tries again.",
+			snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))), want: map[string]string{},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			plan := Next(tc.world, xp.RefTo(x))
+			plan := Next(tc.snapshot, xp.RefTo(x))
 			got := map[string]string{}
 			for _, s := range plan.Pending {
 				got[s.String()] = s.Since.Format(time.RFC3339)
@@ -169,7 +169,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestRequestReconcile(t *testing.T) {
 	const now = "2026-01-02T12:00:00Z"
 	request := func(value string) xptest.Option { return xptest.Annotated(xp.AnnotationReconcileRequested, value) }
 	cases := map[string]struct {
@@ -178,8 +178,8 @@ func TestAsk(t *testing.T) {
 		key    string
 		want   string
 	}{
-		"XR":    {reason: "Crossplane v2.3 tells that it has read it.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + requester},
-		"OfXR":  {reason: "A person's own is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + requester + "once"},
+		"XR":    {reason: "Crossplane v2.3 tells that it has read it.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + requestMarker},
+		"OfXR":  {reason: "A person's own is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + requestMarker + "once"},
 		"Claim": {reason: "That of a claim must not be written over its XR's.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationRequested, want: now},
 		"OfClaim": {
 			reason: "A person's own is not touched.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationRequested, want: now,
@@ -221,8 +221,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Whoever has let it go on waits for Crossplane alone.
-func TestSilenceSaysWhatHasBegun(t *testing.T) {
+// An object that was unpaused waits for Crossplane only.
+func TestPendingReconcileBegun(t *testing.T) {
 	x := held(xptest.XR("x"))
 	h, err := HoldOf(x)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestSilenceSaysWhatHasBegun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []bool
-			for _, s := range Next(world(tc.of), xp.RefTo(tc.of)).Pending {
+			for _, s := range Next(snapshot(tc.of), xp.RefTo(tc.of)).Pending {
 				got = append(got, s.Begun)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -249,14 +249,14 @@ func TestSilenceSaysWhatHasBegun(t *testing.T) {
 	}
 }
 
-func TestSilentProvider(t *testing.T) {
+func TestPendingReconcilesOfProviders(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
-	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: at(restoredAt), Waiting: unseen}}
-	if diff := cmp.Diff(want, Next(world(mr), xp.RefTo(mr)).Pending); diff != "" {
+	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: unseen}}
+	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
 		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
 	}
 	h := Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
-	if silent := Next(world(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
+	if silent := Next(snapshot(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
 		t.Errorf("What waits for a person waits for nobody's word: %v", silent)
 	}
 }

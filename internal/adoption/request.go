@@ -9,44 +9,41 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// annotationRequested is how a claim is asked for: Crossplane copies a claim's annotations to its
-// XR, where xp.AnnotationReconcileRequested would be written over the person's own, and of a claim
-// it does not read that. It does not copy this one, as it does not AnnotationHold.
+// annotationRequested requests a reconcile of a claim. Crossplane copies a claim's annotations to
+// its XR, where xp.AnnotationReconcileRequested would replace the user's own value, and does not
+// read that annotation of a claim. It does not copy this one, like AnnotationHold.
 const annotationRequested = "velero.crossplane.x-k8s.io/reconcile-requested-at"
 
-// requester is what a request for a reconcile says after its time and before the person's own
-// value. Requests are taken back at once; this is how one that was left by a process that was
-// killed is told.
-const requester = " velero-plugin-for-crossplane:"
+// requestMarker is between the time of a request and the user's own value. Requests are removed at
+// once; this shows one that a killed process has left.
+const requestMarker = " velero-plugin-for-crossplane:"
 
-// RequestReconcile is the patch that asks Crossplane to reconcile an object. A person's own request
-// is kept in it.
+// RequestReconcile returns the patch that requests a reconcile of u. It keeps a user's own request.
 func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]any {
 	if xp.IsClaim(u) && !xp.IsComposite(u) {
 		return patch(u, map[string]any{annotationRequested: now.UTC().Format(time.RFC3339)})
 	}
 	own, _ := ownRequest(u.GetAnnotations())
 
-	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requester + own})
+	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requestMarker + own})
 }
 
-// ClearReconcileRequest is the patch that gives an object the person's own request for a reconcile
-// back; ok is false if it has that.
+// ClearReconcileRequest returns the patch that gives u the user's own request back; ok is false if
+// u has no request of this plugin.
 func ClearReconcileRequest(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	annotations := withoutRequest(u)
 
 	return patch(u, annotations), len(annotations) > 0
 }
 
-// clearRequest plans to take back a request that was left.
+// clearRequest plans to remove a leftover request, if nothing else is to be done or waited for.
 func (t *tree) clearRequest(u *unstructured.Unstructured) {
 	if p, ok := ClearReconcileRequest(u); ok && len(t.plan.Waiting) == 0 && t.plan.Patch == nil {
 		t.change(u, p, "take back the request for a reconcile")
 	}
 }
 
-// withoutRequest are the annotations to patch so that no request of this plugin's is left on an
-// object.
+// withoutRequest returns the annotations to patch so that u has no request of this plugin.
 func withoutRequest(u *unstructured.Unstructured) map[string]any {
 	annotations := map[string]any{}
 	if _, ok := u.GetAnnotations()[annotationRequested]; ok {
@@ -62,7 +59,7 @@ func withoutRequest(u *unstructured.Unstructured) map[string]any {
 	return annotations
 }
 
-// dropRequest takes a request of this plugin's off what comes from a backup.
+// dropRequest removes a request of this plugin from annotations of the backup.
 func dropRequest(annotations map[string]string) {
 	delete(annotations, annotationRequested)
 	own, ours := ownRequest(annotations)
@@ -75,11 +72,10 @@ func dropRequest(annotations map[string]string) {
 	}
 }
 
-// ownRequest returns the person's own request for a reconcile, and whether there is one of this
-// plugin's in its place.
+// ownRequest returns the user's own request, and whether a request of this plugin replaces it.
 func ownRequest(annotations map[string]string) (own string, ours bool) {
 	value := annotations[xp.AnnotationReconcileRequested]
-	if _, after, ours := strings.Cut(value, requester); ours {
+	if _, after, ours := strings.Cut(value, requestMarker); ours {
 		return after, true
 	}
 

@@ -9,13 +9,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// takeSecret plans to make u the controller of the Secret that it publishes its connection details
-// in, and reports whether that is to do. Crossplane takes control of one without a controller only
-// if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
-// PublishConnection), and a claim refuses to read one that its XR does not control. One that was
-// live before the restore can be like that.
+// takeSecret plans to make u the controller of its connection secret, and reports whether that is
+// needed. Crossplane takes control of a Secret without a controller only if it publishes other data
+// (crossplane internal/controller/apiextensions/composite/api.go, PublishConnection), and a claim
+// can't read a Secret that its XR does not control. An older Secret can need it, too.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
-	s := t.snapshot.looseSecret(u)
+	s := t.snapshot.uncontrolledSecret(u)
 	if s == nil {
 		return false
 	}
@@ -24,13 +23,12 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	return true
 }
 
-// causeSecret is the cause of what waits for a connection secret.
 const causeSecret = "its connection secret is missing"
 
-// missingSecret says why u, which is held, waits for its connection secret; "" if it doesn't.
-// Whoever publishes in it makes another if there is none, and what the cloud tells only once, or a
-// function has made up, is lost. Who may not read Secrets waits if the restore is known to have
-// left this one out.
+// missingSecret returns why u, which is held, waits for its connection secret; "" if it does not
+// wait. If the Secret is missing its publisher creates another, without what the cloud returns only
+// once or a function has generated. If Secrets can't be read, it waits only if the restore left
+// this one out.
 func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	r, ok := xp.SecretRef(u)
 	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
@@ -44,8 +42,8 @@ func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	return lostSecret(r, h.SecretBy, why, unknown)
 }
 
-// lostSecret says of a connection secret which the backup has that it is missing, or why that is
-// unknown, and by which command it comes back, "" if the same restore brings it.
+// lostSecret returns the message for a connection secret that is missing, or unknown because of
+// why. by is the command that restores it; "" if the same restore brings it.
 func lostSecret(r xp.Ref, by, why string, unknown bool) string {
 	switch {
 	case unknown && by != "":
@@ -59,7 +57,7 @@ func lostSecret(r xp.Ref, by, why string, unknown bool) string {
 	}
 }
 
-// checkSecret waits for the connection secret of the XR, if that is in the backup.
+// checkSecret waits for the XR's connection secret, if the backup has it.
 func (t *tree) checkSecret(u *unstructured.Unstructured) {
 	if why := cmp.Or(t.snapshot.missingSecret(u, t.hold), t.snapshot.missingStored(u, t.hold)); why != "" {
 		t.wait(false, "%s: %s", xp.String(u), why)
@@ -67,9 +65,8 @@ func (t *tree) checkSecret(u *unstructured.Unstructured) {
 	}
 }
 
-// looseSecret returns the Secret that u publishes its connection details in, if nothing controls
-// that; else nil.
-func (s *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
+// uncontrolledSecret returns the connection secret of u if it has no controller; else nil.
+func (s *Snapshot) uncontrolledSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	r, ok := xp.SecretRef(u)
 	if !ok {
 		return nil
@@ -85,15 +82,14 @@ func (s *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstr
 	return secret
 }
 
-// takeControl makes u the controller of s, under the name of who has written the data of s, if it
-// is a Secret: whoever publishes it has made u its owner. Of one without data that is who has made
-// it.
+// takeControl returns the Change that makes u the controller of s. If s is a Secret the patch has
+// the name of the manager of its data: that one published it, and made u its owner.
 func takeControl(u, s *unstructured.Unstructured) Change {
 	return Change{Target: s, Patch: controllerRefPatch(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
 }
 
-// publisherOf returns under which name the data of a connection secret were written; "" if that is
-// not known, or if it is none.
+// publisherOf returns the manager of the data of a connection secret, or of its type if it has no
+// data; "" if not known, or if s is no connection secret.
 func publisherOf(s *unstructured.Unstructured) (manager string) {
 	if !xp.IsConnectionSecret(s) {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever publishes in a Secret has made itself its owner, and is to manage that again.
-func TestTakeControlIsWrittenAsWhoPublishes(t *testing.T) {
+// The publisher of a Secret made itself the owner, and must manage that again.
+func TestTakeControlKeepsThePublisher(t *testing.T) {
 	claim := xptest.Claim("o", xptest.UID("claim"))
 	cases := map[string]struct {
 		reason, entries, want string

@@ -16,8 +16,8 @@ const (
 	stepClaimControl = "make OrderClaim team-a/o its controller again"
 )
 
-// A connection secret that was live before the restore lost its owner when that was deleted, if the
-// garbage collector has not come to it, and Crossplane publishes in it again only if it differs.
+// A connection secret from before the restore loses its controller when that is deleted, until the
+// garbage collector deletes it. Crossplane publishes in it again only if the data differ.
 func TestNextTakesConnectionSecrets(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.PublishesTo("", "s"))
 	xr := xptest.XR("x", xptest.PublishesTo("infra", "s"))
@@ -28,36 +28,36 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 	ready := held(claim, xptest.SeenPaused())
 	take, unpause := outcome{Step: stepControl, Target: "Secret infra/s"}, outcome{Step: stepUnpause, Target: "XOrder x"}
 	runPlans(t, map[string]planCase{
-		"Uncontrolled": {reason: "It must be the XR's before the XR publishes.", world: world(paused, revision, secret), ref: xp.RefTo(xr), want: take},
+		"Uncontrolled": {reason: "It must be the XR's before the XR publishes.", snapshot: snapshot(paused, revision, secret), ref: xp.RefTo(xr), want: take},
 		"Controlled": {
-			reason: "It is the XR's.", world: world(paused, revision, xptest.With(secret, xptest.ControlledBy(xr))), ref: xp.RefTo(xr), want: unpause,
+			reason: "It is the XR's.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xr))), ref: xp.RefTo(xr), want: unpause,
 		},
 		"SomebodyElses": {
 			reason: "What another controls is the other's; Crossplane says so itself.", ref: xp.RefTo(xr), want: unpause,
-			world: world(paused, revision, xptest.With(secret, xptest.ControlledBy(xptest.XR("y")))),
+			snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xptest.XR("y")))),
 		},
 		"Opaque": {
 			reason: "A Secret that Crossplane did not publish is not Crossplane's.", ref: xp.RefTo(xr), want: unpause,
-			world: world(paused, revision, xptest.With(secret, xptest.Field("Opaque", "type"))),
+			snapshot: snapshot(paused, revision, xptest.With(secret, xptest.Field("Opaque", "type"))),
 		},
-		"Deleting": {reason: "It is gone soon.", world: world(paused, revision, xptest.With(secret, xptest.Deleting())), ref: xp.RefTo(xr), want: unpause},
-		"Absent":   {reason: "It is published anew.", world: world(paused, revision), ref: xp.RefTo(xr), want: unpause},
+		"Deleting": {reason: "It is gone soon.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.Deleting())), ref: xp.RefTo(xr), want: unpause},
+		"Absent":   {reason: "It is published anew.", snapshot: snapshot(paused, revision), ref: xp.RefTo(xr), want: unpause},
 		"NotYet": {
-			reason: "First what else is missing.", world: world(paused, secret), ref: xp.RefTo(xr),
+			reason: "First what else is missing.", snapshot: snapshot(paused, secret), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
 				"restore it, or set another compositionRevisionRef on XOrder x" + howToConvert}},
 		},
 		"Claim": {
-			reason: "The same for the claim's own.", world: world(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),
+			reason: "The same for the claim's own.", snapshot: snapshot(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),
 			want: outcome{Step: stepClaimControl, Target: "Secret team-a/s"},
 		},
 		"ClaimControls": {
-			reason: "Then the claim is released.", world: world(adopted, ready, xptest.Secret("s", xptest.ControlledBy(claim))), ref: xp.RefTo(xr),
+			reason: "Then the claim is released.", snapshot: snapshot(adopted, ready, xptest.Secret("s", xptest.ControlledBy(claim))), ref: xp.RefTo(xr),
 			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"ClaimReaches": {
 			reason: "A claim publishes in its own namespace only, whatever it says.", ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
-			world: world(adopted, held(xptest.With(claim, xptest.PublishesTo("infra", "s")), xptest.SeenPaused()), secret),
+			snapshot: snapshot(adopted, held(xptest.With(claim, xptest.PublishesTo("infra", "s")), xptest.SeenPaused()), secret),
 		},
 	})
 }
@@ -79,8 +79,8 @@ func TestControlKeepsOtherOwners(t *testing.T) {
 	}
 }
 
-// An owner reference to the XR that does not control is not written beside one that does: the API
-// server refuses two with one UID.
+// An owner reference to the XR that does not control is replaced: the API server refuses two with
+// one UID.
 func TestControlReplacesItsOwnReference(t *testing.T) {
 	xr := xptest.XR("x")
 	s := xptest.Secret("s", xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID()}))
@@ -95,15 +95,15 @@ func TestNeedsConnectionSecrets(t *testing.T) {
 	xr := xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))
 	secret := xptest.Secret("s", xptest.In("infra"))
 	for name, tc := range map[string]struct {
-		world      *Snapshot
+		snapshot   *Snapshot
 		from, want []xp.Ref
 	}{
-		"XR":    {world: world(held(xr)), from: refs(xr), want: refs(xr, secret)},
-		"Claim": {world: world(held(claim)), from: refs(claim), want: refs(claim, xptest.Secret("s"))},
-		"Free":  {world: world(xr), from: refs(xr), want: refs(xr)},
-		"MR":    {world: world(held(xptest.MR("b", xptest.PublishesTo("infra", "s")))), from: refs(xptest.MR("b")), want: refs(xptest.MR("b"))},
+		"XR":    {snapshot: snapshot(held(xr)), from: refs(xr), want: refs(xr, secret)},
+		"Claim": {snapshot: snapshot(held(claim)), from: refs(claim), want: refs(claim, xptest.Secret("s"))},
+		"Free":  {snapshot: snapshot(xr), from: refs(xr), want: refs(xr)},
+		"MR":    {snapshot: snapshot(held(xptest.MR("b", xptest.PublishesTo("infra", "s")))), from: refs(xptest.MR("b")), want: refs(xptest.MR("b"))},
 	} {
-		if diff := cmp.Diff(tc.want, tc.world.Needs(tc.from)); diff != "" {
+		if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
 			t.Errorf("%s: the Secret of what is held matters: -want, +got:\n%s", name, diff)
 		}
 	}

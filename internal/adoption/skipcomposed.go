@@ -9,37 +9,37 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// waitingPrefix is what comes before what a held object waits for in what is told of it, and
-// stuckPrefix what the mark of one begins with of which somebody was told that no word of it comes.
+// waitingPrefix begins the report of what a held object waits for. stuckPrefix begins
+// Hold.LastReported if the report says that no reconcile is to be expected.
 const (
 	waitingPrefix = "not adopted yet, waiting for "
 	stuckPrefix   = CauseStuck + ":"
 )
 
-// SkipComposed has those XRs be planned for by themselves of which somebody was told, after all
-// that belongs to them was looked at, what they wait for, and of which Crossplane has still said
-// nothing. Nothing of what they compose can help them, and of that there may be tens of thousands.
-// The function, which is called if there is such an XR, says whether that is so: no Crossplane is
-// known to run.
-func (s *Snapshot) SkipComposed(silent func() bool) {
+// SkipComposed makes the Snapshot plan for some XRs without their composed resources: those whose
+// waiting has been reported after a full Plan, and on which Crossplane has not reported since.
+// Composed resources, of which there may be tens of thousands, can't help them. isDown is called if
+// there is such an XR; it reports whether no Crossplane is known to run.
+func (s *Snapshot) SkipComposed(isDown func() bool) {
 	s.invalidateAll()
-	s.silent = silent
+	s.crossplaneDown = isDown
 }
 
-// skipsComposed reports whether an XR is one that can be planned for by itself.
+// skipsComposed reports whether the XR f is planned for without its composed resources.
 func (s *Snapshot) skipsComposed(f *observedObject) bool {
-	if s.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
+	if s.crossplaneDown == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
 		return false
 	}
 	if f.hold.Clone != "" || f.hold.Quarantine || f.hold.ownPause() || f.deleting {
 		return false
 	}
 
-	return !f.heard && s.silent()
+	return !f.reported && s.crossplaneDown()
 }
 
-// unreportedClaim returns the claim of an XR that is planned for by itself, until somebody was told
-// why no word of the XR comes: that is told of the claim too, where those look who may not see XRs.
+// unreportedClaim returns the claim of an XR that is planned for without its composed resources,
+// until the reason for the missing reconcile is reported. The claim has the report too, for users
+// who can't read XRs.
 func (f *observedObject) unreportedClaim() []xp.Ref {
 	if f.bound == (xp.Ref{}) || strings.HasPrefix(f.hold.LastReported, stuckPrefix) {
 		return nil
@@ -48,7 +48,7 @@ func (f *observedObject) unreportedClaim() []xp.Ref {
 	return []xp.Ref{f.bound}
 }
 
-// planWithoutComposed plans for an XR by itself: it waits for what it did when somebody was told.
+// planWithoutComposed plans for an XR without its composed resources, by the latest report.
 func (t *tree) planWithoutComposed(u *unstructured.Unstructured) Plan {
 	if xp.IsPaused(u) {
 		t.checkSeen(u)
@@ -56,16 +56,16 @@ func (t *tree) planWithoutComposed(u *unstructured.Unstructured) Plan {
 		t.checkReconciled(u)
 	}
 	t.plan.WithoutComposed = true
-	told, word := strings.TrimPrefix(t.hold.Reason, waitingPrefix), t.plan.Waiting[0]
-	if !strings.Contains(told, word) {
-		told += "; " + word
+	report, pending := strings.TrimPrefix(t.hold.Reason, waitingPrefix), t.plan.Waiting[0]
+	if !strings.Contains(report, pending) {
+		report += "; " + pending
 	}
-	t.plan.Waiting[0] = told
+	t.plan.Waiting[0] = report
 
 	return t.plan
 }
 
-// Named is the Plan if it says why no word comes of an object that waits for one.
+// Named returns the Plan with the reason why s is not reconciled.
 func (p Plan) Named(s PendingReconcile, why string) Plan {
 	p.Waiting, p.Causes = slices.Clone(p.Waiting), append(slices.Clone(p.Causes), CauseStuck)
 	switch n := slices.Index(p.Waiting, s.Waiting); {

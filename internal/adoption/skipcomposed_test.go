@@ -12,9 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// told is an object of which somebody was told what it waits for.
-func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstructured.Unstructured {
-	p, err := Unverified.Explain(u, waitingPrefix+"a word", told)
+// withReport returns u with a report of what it waits for.
+func withReport(u *unstructured.Unstructured, withReport string, o ...xptest.Option) *unstructured.Unstructured {
+	p, err := Unverified.Explain(u, waitingPrefix+"a word", withReport)
 	if err != nil {
 		panic(err) // The test is wrong.
 	}
@@ -31,8 +31,9 @@ func stoppedBy(u *unstructured.Unstructured) map[string]any {
 	return n.Patch
 }
 
-// An XR that nobody says anything of is planned for by itself only if nothing can come of more.
-func TestBrief(t *testing.T) {
+// An XR without a reconcile is planned for without its composed resources only if these can't
+// matter.
+func TestSkipComposed(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	xr := held(xptest.XR("x", xptest.Refs(bucket)))
 	const stuck = stuckPrefix + "1"
@@ -42,22 +43,22 @@ func TestBrief(t *testing.T) {
 		runs   bool
 		want   bool
 	}{
-		"Silent":      {reason: "What it composes can't help it.", xr: told(xr, stuck), want: true},
-		"Unpaused":    {reason: "Nor then.", xr: told(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
-		"Runs":        {reason: "Why a Crossplane that runs says nothing is to be found out.", xr: told(xr, stuck), runs: true},
+		"Silent":      {reason: "What it composes can't help it.", xr: withReport(xr, stuck), want: true},
+		"Unpaused":    {reason: "Nor then.", xr: withReport(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
+		"Runs":        {reason: "Why a Crossplane that runs says nothing is to be found out.", xr: withReport(xr, stuck), runs: true},
 		"Untold":      {reason: "Nobody knows yet what else is missing.", xr: xr},
-		"Waiting":     {reason: "It need not have been for long.", xr: told(xr, "1"), want: true},
+		"Waiting":     {reason: "It need not have been for long.", xr: withReport(xr, "1"), want: true},
 		"Stopped":     {reason: "What was told is why nothing works on it.", xr: xptest.Merge(xr, stoppedBy(xr))},
-		"Heard":       {reason: "It can go on.", xr: told(xr, stuck, xptest.SeenPaused())},
-		"Reconciled":  {reason: "It can go on.", xr: told(xr, stuck, unpaused(), xptest.Reconciled())},
-		"Deleting":    {reason: "That is over.", xr: told(xr, stuck, xptest.Deleting())},
-		"OwnPause":    {reason: "It needs no word.", xr: told(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
-		"Copy":        {reason: "It is up to a person.", xr: told(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
-		"Quarantined": {reason: "It is up to a person.", xr: told(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
+		"Heard":       {reason: "It can go on.", xr: withReport(xr, stuck, xptest.SeenPaused())},
+		"Reconciled":  {reason: "It can go on.", xr: withReport(xr, stuck, unpaused(), xptest.Reconciled())},
+		"Deleting":    {reason: "That is over.", xr: withReport(xr, stuck, xptest.Deleting())},
+		"OwnPause":    {reason: "It needs no word.", xr: withReport(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
+		"Copy":        {reason: "It is up to a person.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
+		"Quarantined": {reason: "It is up to a person.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := world(tc.xr)
+			w := snapshot(tc.xr)
 			w.SkipComposed(func() bool { return !tc.runs })
 			r := xp.RefTo(tc.xr)
 			plan := Next(w, r)
@@ -80,12 +81,12 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// What was told is kept when it is told why no word comes, which is told once.
-func TestBriefIsNamed(t *testing.T) {
+// The latest report stays when the reason for the missing reconcile is added, once.
+func TestSkipComposedIsNamed(t *testing.T) {
 	const why = "nothing runs"
-	xr := told(held(xptest.XR("x", xptest.NeverComposed())), "1")
+	xr := withReport(held(xptest.XR("x", xptest.NeverComposed())), "1")
 	for range 2 {
-		w := world(xr)
+		w := snapshot(xr)
 		w.SkipComposed(func() bool { return true })
 		plan := Next(w, xp.RefTo(xr))
 		plan = plan.Named(plan.Pending[0], why)
@@ -103,22 +104,22 @@ func TestBriefIsNamed(t *testing.T) {
 	}
 }
 
-// Who may not see XRs looks at the claim.
-func TestBriefTellsOfTheClaim(t *testing.T) {
+// A user who can't read XRs reads the claim.
+func TestSkipComposedReportsOnTheClaim(t *testing.T) {
 	xr := xptest.XR("x", xptest.NeverComposed())
-	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), "1")
-	xr = told(held(xptest.With(xr, xptest.ClaimedBy(claim))), "1")
+	claim := withReport(held(xptest.Claim("o", xptest.OfXR(xr))), "1")
+	xr = withReport(held(xptest.With(xr, xptest.ClaimedBy(claim))), "1")
 	r := xp.RefTo(xr)
-	for _, untold := range []bool{true, false} {
-		w := world(xr, claim)
+	for _, unsaved := range []bool{true, false} {
+		w := snapshot(xr, claim)
 		w.SkipComposed(func() bool { return true })
-		if needs := w.Needs([]xp.Ref{r}); slices.Contains(needs, xp.RefTo(claim)) != untold {
-			t.Errorf("Is it yet to be told: %t; looked at %v", untold, needs)
+		if needs := w.Needs([]xp.Ref{r}); slices.Contains(needs, xp.RefTo(claim)) != unsaved {
+			t.Errorf("Is it yet to be told: %t; looked at %v", unsaved, needs)
 		}
 		plan := Next(w, r)
 		notices := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], "nothing runs")}, nil)
-		if (len(notices) == 2) != untold || (len(notices) == 0) == untold {
-			t.Fatalf("Is it yet to be told: %t; got %+v", untold, notices)
+		if (len(notices) == 2) != unsaved || (len(notices) == 0) == unsaved {
+			t.Fatalf("Is it yet to be told: %t; got %+v", unsaved, notices)
 		}
 		for _, n := range notices {
 			if n.Event != EventStuck {
@@ -133,13 +134,13 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 	}
 }
 
-// That its XR is being deleted is news to who looks at the claim, whatever they were told before.
-func TestBriefTellsTheClaimOfADeletion(t *testing.T) {
+// The claim reports that its XR is being deleted, whatever was reported before.
+func TestDeletionIsReportedOnTheClaim(t *testing.T) {
 	xr := xptest.XR("x")
-	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), stuckPrefix+"1")
-	xr = told(held(xptest.With(xr, xptest.ClaimedBy(claim))), stuckPrefix+"1", xptest.Deleting())
+	claim := withReport(held(xptest.Claim("o", xptest.OfXR(xr))), stuckPrefix+"1")
+	xr = withReport(held(xptest.With(xr, xptest.ClaimedBy(claim))), stuckPrefix+"1", xptest.Deleting())
 	r := xp.RefTo(xr)
-	w := world(xr)
+	w := snapshot(xr)
 	w.SkipComposed(func() bool { return true })
 	if needs := w.Needs([]xp.Ref{r}); !slices.Contains(needs, xp.RefTo(claim)) {
 		t.Fatalf("looked at %v", needs)
@@ -154,10 +155,10 @@ func TestBriefTellsTheClaimOfADeletion(t *testing.T) {
 	}
 }
 
-// Somebody is told of what is stuck with all that it waits for, and that it was is in the mark.
+// A stuck object is reported with all that it waits for, and its mark shows that it was.
 func TestStuckIsMarked(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.NeverComposed()))
-	w := world(xr)
+	w := snapshot(xr)
 	plan := Next(w, xp.RefTo(xr))
 	plan.Causes = append(plan.Causes, CauseStuck)
 	notices := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
@@ -165,12 +166,12 @@ func TestStuckIsMarked(t *testing.T) {
 		t.Fatalf("got %+v", notices)
 	}
 	after := xptest.Merge(xr, notices[0].Patch)
-	w = world(after)
+	w = snapshot(after)
 	w.SkipComposed(func() bool { return true })
 	if brief := Next(w, xp.RefTo(after)); !brief.WithoutComposed {
 		t.Errorf("got %+v", brief)
 	}
-	if notices := Changes(world(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(notices) > 0 {
+	if notices := Changes(snapshot(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(notices) > 0 {
 		t.Errorf("It is told once; got %+v", notices)
 	}
 }

@@ -14,43 +14,41 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Snapshot is what was observed of a cluster.
+// A Snapshot is the observed state of a cluster.
 type Snapshot struct {
 	// key signs and verifies marks.
 	key     Key
 	objects map[xp.ID]*unstructured.Unstructured
-	// packed are those but for what Crossplane itself brings, if there is a packer.
+	// packed are the objects, except those of Crossplane's own kinds, if there is a packer.
 	packed   map[xp.ID]pack.Object
 	packer   *pack.Packer
 	unserved map[schema.GroupKind]bool
-	// retired are versions of kinds that are not served, with one of the same kind that is.
+	// retired are the versions of kinds that are not served, with the served version of the kind.
 	retired map[schema.GroupVersionKind]schema.GroupVersionKind
-	// unreadable are kinds that whoever observed could not read, with the reason.
+	// unreadable are the kinds that could not be read, with the reason.
 	unreadable map[schema.GroupVersionKind]string
-	// restored are the objects that a restore has created.
+	// restored are the UIDs of the objects that a restore has created.
 	restored map[types.UID]bool
-	// secretless says that nobody has looked for connection secrets.
+	// secretless means that connection secrets were not observed.
 	secretless bool
-	// now is when it was observed.
+	// now is when the Snapshot was observed.
 	now      time.Time
 	platform platform
-	// inactive tells of a kind that is not active what its ManagedResourceDefinition is called; nil
-	// if nobody can be asked.
+	// inactive is the function of Definitions; nil if there is none.
 	inactive func(schema.GroupKind) string
-	// silent reports whether no Crossplane is known to run; nil if that changes nothing.
-	silent func() bool
-	// observedObjects are what was found out about objects: if there is a packer, about all that
-	// are not only looked at.
+	// crossplaneDown is the function of SkipComposed; nil if there is none.
+	crossplaneDown func() bool
+	// observedObjects caches what was read of objects. With a packer it has all that are not only
+	// read.
 	observedObjects map[xp.ID]*observedObject
-	// investigation is what is asked about it, nil if nothing that is not held is judged, and index
-	// finds what restores have brought back; nil until somebody asks.
+	// investigation is what is asked; nil if objects that are not held are not judged. index finds
+	// the restored composed resources; nil until needed.
 	investigation *Investigation
 	index         *composedIndex
 	planCache
 }
 
-// NewSnapshot returns a Snapshot in which nothing exists. Marks count in it if they were signed
-// with the key, and with Unverified all that can be read.
+// NewSnapshot returns an empty Snapshot. key verifies marks; Unverified accepts any readable mark.
 func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
@@ -58,24 +56,23 @@ func NewSnapshot(key Key) *Snapshot {
 	}
 }
 
-// SetTime says when it was observed.
+// SetTime sets when the Snapshot was observed.
 func (s *Snapshot) SetTime(now time.Time) { s.now = now }
 
-// Pack has the Snapshot keep objects in a tenth of the memory, but for the few that Crossplane
-// itself brings. What Get returns of one is a copy each time.
+// Pack makes the Snapshot store objects, except the few of Crossplane's own kinds, in a tenth of
+// the memory. Get then returns a copy each time.
 func (s *Snapshot) Pack() { s.packer, s.packed = pack.New(), map[xp.ID]pack.Object{} }
 
-// Add says that an object exists, as it is now.
+// Add records that an object exists, in its current state.
 func (s *Snapshot) Add(u *unstructured.Unstructured) {
-	id := owned(xp.RefTo(u)).ID()
+	id := cloneRef(xp.RefTo(u)).ID()
 	_, again := s.packed[id]
 	s.remove(id)
 	s.keep(id, u, again)
 	s.platform.add(u)
 }
 
-// saveOriginals keeps an object as it is now; again says that it was another before, and may be
-// once more.
+// keep stores an object; again means that it replaces another version.
 func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	s.invalidate(id)
 	if s.packer == nil {
@@ -83,7 +80,7 @@ func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 
 		return
 	}
-	if !isOnlyLookedAt(u) {
+	if !isOnlyRead(u) {
 		s.observedObjects[id] = s.addObserved(u)
 	}
 	if xp.IsCrossplaneGroup(id.Group) {
@@ -97,15 +94,15 @@ func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	}
 }
 
-// isReadOnly reports whether nothing is planned for an object by itself, nor anything found out by
-// looking through all.
-func isOnlyLookedAt(u *unstructured.Unstructured) bool {
+// isOnlyRead reports whether an object is only read as part of other Plans: it has no Plan of
+// its own, and no search over all objects finds it.
+func isOnlyRead(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
 		!xp.HasAnnotation(u, AnnotationHold)
 }
 
-// Remove says that an object does not exist any more.
-func (s *Snapshot) Remove(u *unstructured.Unstructured) { s.remove(owned(xp.RefTo(u)).ID()) }
+// Remove records that an object does not exist any more.
+func (s *Snapshot) Remove(u *unstructured.Unstructured) { s.remove(cloneRef(xp.RefTo(u)).ID()) }
 
 func (s *Snapshot) remove(id xp.ID) {
 	before := s.get(id)
@@ -120,18 +117,18 @@ func (s *Snapshot) remove(id xp.ID) {
 	s.platform.remove(before)
 }
 
-// owned returns a Ref that keeps nothing else in memory: what is unpacked is part of what it was
-// packed in. Thousands have most texts of it in common.
-func owned(r xp.Ref) xp.Ref {
+// cloneRef returns a copy of a Ref that shares no memory with a packed object. Thousands of Refs
+// have most texts in common.
+func cloneRef(r xp.Ref) xp.Ref {
 	return xp.Ref{
 		APIVersion: unique.Make(r.APIVersion).Value(), Kind: unique.Make(r.Kind).Value(), Namespace: unique.Make(r.Namespace).Value(), Name: strings.Clone(r.Name),
 	}
 }
 
-// All returns the objects of a kind that exist, in no order.
+// All returns the objects of a kind, in no order.
 func (s *Snapshot) All(gk schema.GroupKind) []*unstructured.Unstructured { return s.AllBut(gk, nil) }
 
-// AllBut is All without some of them.
+// AllBut is All without some objects.
 func (s *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for id, u := range s.objects {
@@ -148,16 +145,16 @@ func (s *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstru
 	return all
 }
 
-// AddRestored says that an object exists and that a restore has created it.
+// AddRestored records that an object exists, and that a restore has created it.
 func (s *Snapshot) AddRestored(u *unstructured.Unstructured) {
 	s.Add(u)
 	s.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
 }
 
-// RestoredAt returns when Velero first asked after what is held: a restore has brought all of it
-// back then. As long as nothing says when that was, it is when the last hold was put on or, if
-// there are XRs, the time of the observation, since their marks will say it. It goes by signed
-// marks only, so that nobody has it be later by making objects.
+// RestoredAt returns when a restore had created all objects: the time of the first poll, from the
+// marks. Before a mark has it, it is the time of the observation if there are held XRs or claims
+// (their marks will have it), else the time of the last hold. It uses verified marks only, so a
+// user can't delay it by creating objects.
 func (s *Snapshot) RestoredAt() time.Time {
 	var since, polled time.Time
 	trees := false
@@ -165,10 +162,10 @@ func (s *Snapshot) RestoredAt() time.Time {
 		if f.hold == nil {
 			return
 		}
-		if at := at(f.hold.Since); at.After(since) {
+		if at := parseTime(f.hold.Since); at.After(since) {
 			since = at
 		}
-		if at := at(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
+		if at := parseTime(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
 			polled = at
 		}
 		trees = trees || f.composite || f.claim
@@ -183,29 +180,27 @@ func (s *Snapshot) RestoredAt() time.Time {
 	}
 }
 
-// AddUnserved says that the API server does not serve a kind.
+// AddUnserved records that the API server does not serve a kind.
 func (s *Snapshot) AddUnserved(gk schema.GroupKind) {
 	s.invalidateAll()
 	s.unserved[gk] = true
 }
 
-// AddUnreadable says that a kind could not be read, and why: that an object is not there proves
-// nothing.
+// AddUnreadable records that a kind could not be read, and why: a missing object of that kind
+// proves nothing.
 func (s *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
 	s.invalidateAll()
 	s.unreadable[gvk] = why
 }
 
-// isUnknown reports whether the object that r names may exist though it was not observed, and why
-// that is.
+// isUnknown reports whether r may exist though it was not observed, and returns why.
 func (s *Snapshot) isUnknown(r xp.Ref) (why string, unknown bool) {
 	why, unknown = s.unreadable[s.served(r)]
 
 	return why, unknown && !s.Has(r)
 }
 
-// WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means
-// nothing.
+// WithoutSecrets records that connection secrets were not observed: a missing one proves nothing.
 func (s *Snapshot) WithoutSecrets() {
 	s.invalidateAll()
 	s.secretless = true
@@ -227,7 +222,7 @@ func (s *Snapshot) get(id xp.ID) *unstructured.Unstructured {
 	return s.objects[id]
 }
 
-// Has reports whether there is the object that r names.
+// Has reports whether the object that r names exists.
 func (s *Snapshot) Has(r xp.Ref) bool {
 	id := r.ID()
 	s.addRead(id)
@@ -236,9 +231,9 @@ func (s *Snapshot) Has(r xp.Ref) bool {
 	return packed || s.objects[id] != nil
 }
 
-// LooksAtComposed reports whether what is planned next can depend on what becomes of what XRs
-// compose, whatever the Plans wait for now: an XR that is still to be let reconcile must find all
-// of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
+// LooksAtComposed reports whether the next Plans can depend on changes of composed resources that
+// no Plan waits for now. An XR that is still paused must find all of them, and an MR has a hold of
+// its own. An XR that is unpaused has found them.
 func (s *Snapshot) LooksAtComposed() bool {
 	below := false
 	s.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
@@ -246,9 +241,8 @@ func (s *Snapshot) LooksAtComposed() bool {
 	return below
 }
 
-// Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish
-// connection details or are held, in a stable order. What a held XR composes is part of the plan
-// for that.
+// Subjects returns the objects to plan for, in a stable order: all XRs, and the MRs that are held
+// or publish connection details. The Plan of a held XR includes its composed resources.
 func (s *Snapshot) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
 	s.each(func(f *observedObject) {
@@ -267,9 +261,9 @@ func (s *Snapshot) Subjects() []xp.Ref {
 	return refs
 }
 
-// Needs returns what else must be observed to plan for the objects in refs, as far as w already has
-// them: what they compose, their claims, CompositionRevisions and connection secrets, and so on
-// down the trees.
+// Needs returns what must be observed to plan for refs, as far as the Snapshot knows: refs, their
+// composed resources, claims, CompositionRevisions and connection secrets, and so on down the
+// trees.
 func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
@@ -280,7 +274,7 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if f := s.observed(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
+		if f := s.observed(r.ID()); f != nil { // An object that is only read needs nothing else.
 			for _, l := range slices.Concat(s.composed(f), s.named(f)) {
 				visit(l)
 			}
@@ -293,9 +287,9 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	return needs
 }
 
-// Vital returns the kinds without which nothing can be planned: those of the XRs and claims among
-// needs, and of what these name besides what they compose. Of the other kinds a tenant can have
-// named any. An XRD has one group for XRs and claims.
+// Vital returns the kinds without which nothing can be planned: those of the XRs and claims in
+// needs, and of what these name besides composed resources. A tenant can name any other kind. An
+// XRD has one group for its XRs and claims.
 func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
@@ -314,8 +308,8 @@ func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	return vital
 }
 
-// composed returns what a held XR composed when it was backed up, and what one composes of which it
-// is to be told whether it is adopted.
+// composed returns the composed resources to observe: a held XR's in the backup, an investigated
+// XR's.
 func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.hold == nil {
 		return s.investigatedRefs(f)
@@ -327,7 +321,7 @@ func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.paused || f.hold.Unpaused != "" {
 		return f.hold.Refs
 	}
-	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // Somebody has taken its pause off, and what it lists now tells what came of that.
+	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // Another writer has removed its pause. Its current resourceRefs show the result.
 	if err != nil || kindsOf(now) > maxKinds {
 		return f.hold.Refs
 	}
@@ -335,7 +329,6 @@ func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	return append(slices.Clone(f.hold.Refs), now...)
 }
 
-// named returns what else must be observed to plan for an object.
 func (s *Snapshot) named(f *observedObject) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}

@@ -11,10 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// noon is when tests observe a world.
+// noon is when tests observe.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// held returns u with a hold on it, changed by the options after that.
+// held returns u with a hold, then changed by the options.
 func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
@@ -24,10 +24,10 @@ func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstru
 	return xptest.With(u, o...)
 }
 
-// unpaused is a held object that Crossplane may reconcile.
+// unpaused is the option of a held object that Crossplane may reconcile.
 func unpaused() xptest.Option { return xptest.Without("metadata", "annotations", xp.AnnotationPaused) }
 
-func world(objects ...*unstructured.Unstructured) *Snapshot {
+func snapshot(objects ...*unstructured.Unstructured) *Snapshot {
 	w := NewSnapshot(Unverified)
 	w.SetTime(noon)
 	for _, u := range objects {
@@ -37,7 +37,7 @@ func world(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// withRestored adds objects to a Snapshot that a restore has created.
+// withRestored adds restored objects to a Snapshot.
 func withRestored(w *Snapshot, objects ...*unstructured.Unstructured) *Snapshot {
 	for _, u := range objects {
 		w.AddRestored(u)
@@ -60,7 +60,7 @@ func TestSubjects(t *testing.T) {
 	free, unreadable := xptest.XR("free"), xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
 	marked, unread := xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), xptest.MR("n", xptest.Annotated(AnnotationHold, "?"))
 	publishing := xptest.MR("p", xptest.PublishesTo("infra", "s"))
-	w := world(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
+	w := snapshot(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
 		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(AnnotationHold, "{}")))
 	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
 		t.Errorf("XRs are told in a stable order, held or not, with the MRs that publish or are on hold, and without claims, which their XRs stand for, and what a "+
@@ -98,61 +98,60 @@ func TestNeeds(t *testing.T) {
 	loop := xptest.XR("loop")
 	loop = xptest.XR("loop", xptest.Refs(loop))
 	cases := map[string]struct {
-		reason string
-		world  *Snapshot
-		from   []xp.Ref
-		want   []xp.Ref
+		reason   string
+		snapshot *Snapshot
+		from     []xp.Ref
+		want     []xp.Ref
 	}{
 		"Unknown": {
-			reason: "Of what is not observed yet nothing is known but its name.",
-			world:  world(), from: refs(parent), want: refs(parent),
+			reason:   "Of what is not observed yet nothing is known but its name.",
+			snapshot: snapshot(), from: refs(parent), want: refs(parent),
 		},
 		"Held": {
-			reason: "What it composed, the revision that it runs on and its claim decide on an XR.",
-			world:  world(held(parent)), from: refs(parent), want: refs(parent, child, bucket, revision, claim),
+			reason:   "What it composed, the revision that it runs on and its claim decide on an XR.",
+			snapshot: snapshot(held(parent)), from: refs(parent), want: refs(parent, child, bucket, revision, claim),
 		},
 		"Tree": {
-			reason: "And so on down the tree; the claim leads back to the XR.",
-			world:  world(held(parent), held(child), held(claim)), from: refs(claim),
+			reason:   "And so on down the tree; the claim leads back to the XR.",
+			snapshot: snapshot(held(parent), held(child), held(claim)), from: refs(claim),
 			want: refs(claim, parent, child, xptest.MR("deep"), revision, bucket),
 		},
 		"NotHeld": {
-			reason: "What an XR composes does not matter if it is not held; its claim may be.",
-			world:  world(parent), from: refs(parent), want: refs(parent, claim),
+			reason:   "What an XR composes does not matter if it is not held; its claim may be.",
+			snapshot: snapshot(parent), from: refs(parent), want: refs(parent, claim),
 		},
 		"NeverComposed": {
-			reason: "Without a revision there is none to look for.",
-			world:  world(held(xptest.XR("x", xptest.NeverComposed()))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
+			reason:   "Without a revision there is none to look for.",
+			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
 		},
 		"Unreadable": {
-			reason: "A marker that can't be read names nothing.",
-			world:  world(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
+			reason:   "A marker that can't be read names nothing.",
+			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
 		},
 		"Loop": {
-			reason: "An XR that composes itself ends.",
-			world:  world(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
+			reason:   "An XR that composes itself ends.",
+			snapshot: snapshot(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
 		},
 		"Publishing": {
-			reason: "A connection secret that the restore brings must be back before its MR is let go, and any other is nobody's business.",
-			world:  world(awaiting(xptest.MR("b", published)), forSecret(xptest.MR("c", published))), from: refs(bucket, xptest.MR("c")),
+			reason:   "A connection secret that the restore brings must be back before its MR is let go, and any other is nobody's business.",
+			snapshot: snapshot(awaiting(xptest.MR("b", published)), forSecret(xptest.MR("c", published))), from: refs(bucket, xptest.MR("c")),
 			want: refs(bucket, xptest.Secret("s", xptest.In("infra")), xptest.MR("c")),
 		},
 		"LeafAndFreeClaim": {
-			reason: "An MR needs nothing, and a claim without an XR neither.",
-			world:  world(bucket, plain), from: refs(bucket, plain), want: refs(bucket, plain),
+			reason:   "An MR needs nothing, and a claim without an XR neither.",
+			snapshot: snapshot(bucket, plain), from: refs(bucket, plain), want: refs(bucket, plain),
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.world.Needs(tc.from)); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// A Snapshot that is packed has the same objects, of which it keeps itself those that Crossplane
-// brings.
+// A packed Snapshot has the same objects. It stores those of Crossplane's own kinds as they are.
 func TestPack(t *testing.T) {
 	x := held(xptest.XR("x"))
 	objects := []*unstructured.Unstructured{
@@ -160,7 +159,7 @@ func TestPack(t *testing.T) {
 		xptest.Secret("s"), xptest.XRD("xorders.example.org"),
 	}
 	kept := map[string]bool{"xorders.example.org": true}
-	w, packed := world(objects...), NewSnapshot(Unverified)
+	w, packed := snapshot(objects...), NewSnapshot(Unverified)
 	packed.Pack()
 	for _, u := range objects {
 		packed.AddRestored(u)

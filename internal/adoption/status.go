@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkStatus waits until the status is back that functions may read at the next reconcile. One
-// that finds less than it has written can leave out what it composed, and Crossplane deletes that.
+// checkStatus waits until the status is restored that functions may read. One that finds less than
+// it wrote can leave out composed resources, and Crossplane deletes these.
 func (t *tree) checkStatus(u *unstructured.Unstructured) {
 	if missing := xp.MissingStatus(u, t.hold.Status); len(missing) > 0 {
 		t.wait(false, "%s: %s", xp.String(u), whyStatus(u, missing))
@@ -22,17 +22,17 @@ func whyStatus(u *unstructured.Unstructured, missing []string) string {
 		"%s", xp.StatusNames(missing), releaseByForce(u))
 }
 
-// isSeenPaused reports whether the controller of u has said that u is paused. If it says something
-// else later, it has reconciled u since: it was paused from its creation on, and says nothing else
-// as long as it is.
+// isSeenPaused reports whether the controller of u has reported that u is paused. Any other report
+// after that proves a reconcile: u was created paused, and while it is the controller reports
+// nothing else.
 func isSeenPaused(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
 	return ok && c.Reason == xp.ReasonReconcilePaused && isCurrent(u, c)
 }
 
-// wellness returns how well a composed resource was when it was backed up.
-func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
+// backedUpConditions returns the conditions that a composed resource had in the backup.
+func (t *tree) backedUpConditions(r xp.Ref) xp.TrueConditions {
 	if t.savedConditions == nil {
 		t.savedConditions = map[xp.ID]xp.TrueConditions{}
 		for i, w := range t.hold.ComposedConditions[:min(len(t.hold.ComposedConditions), len(t.hold.Refs))] {
@@ -46,11 +46,11 @@ func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
 	return xp.UnknownConditions
 }
 
-// checkWell reports whether a composed resource is as well as it was: a function that finds it less
-// so can leave out what comes after it. Nothing waits for Usages: they compose nothing and have no
-// say in what is composed.
-func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
-	lacks := t.wellness(r).Missing(u)
+// checkConditions reports whether a composed resource has the conditions of the backup: a function
+// that finds fewer can leave out other resources. It ignores Usages, which compose nothing and do
+// not affect what is composed.
+func (t *tree) checkConditions(r xp.Ref, u *unstructured.Unstructured) bool {
+	lacks := t.backedUpConditions(r).Missing(u)
 	if !xp.IsManaged(u) && !xp.IsComposite(u) {
 		lacks = slices.DeleteFunc(lacks, func(condition string) bool { return condition != xp.ConditionReady })
 	}
@@ -70,7 +70,7 @@ func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 	return false
 }
 
-// checkSynced reports whether an MR was reconciled since it was restored.
+// checkSynced reports whether an MR was reconciled since the restore.
 func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
 	case !ok, c.Reason == xp.ReasonReconcilePaused:

@@ -18,7 +18,7 @@ const (
 	pausedNow = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False","reason":"ReconcilePaused"}]}}`
 )
 
-// An XR that is read by functions gets its status back before Crossplane reconciles it.
+// An XR whose status functions read gets it back before Crossplane reconciles it.
 func TestNextWaitsForStatus(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, x)
@@ -30,50 +30,50 @@ func TestNextWaitsForStatus(t *testing.T) {
 	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
 	runPlans(t, map[string]planCase{
 		"Both": {
-			reason: "A function would find less than it has written.", world: world(on, revision), ref: xp.RefTo(x),
+			reason: "A function would find less than it has written.", snapshot: snapshot(on, revision), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.address, status.zones" + missing}},
 		},
 		"One": {
-			reason: "Each field counts.", world: world(xptest.With(on, address), revision), ref: xp.RefTo(x),
+			reason: "Each field counts.", snapshot: snapshot(xptest.With(on, address), revision), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.zones" + missing}},
 		},
 		"Back": {
-			reason: "All is there.", world: world(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
+			reason: "All is there.", snapshot: snapshot(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Unseen": {
-			reason: "That its status is back is no proof of anything.", ref: xp.RefTo(x), world: world(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
+			reason: "That its status is back is no proof of anything.", ref: xp.RefTo(x), snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
 				`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
 			want: outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"UnseenSince": {
 			reason: "A word that came back with the status is about what was backed up.", ref: xp.RefTo(x),
-			world: world(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
-			want:  outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
+			snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
+			want:     outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"Unpaused": {
-			reason: "What functions write after that is theirs.", world: world(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "What functions write after that is theirs.", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"OwnPause": {
-			reason: "When its person lifts the pause it must be there.", world: world(ownPause), ref: xp.RefTo(x),
+			reason: "When its person lifts the pause it must be there.", snapshot: snapshot(ownPause), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.address" + missing}},
 		},
 		"OwnPauseBack": {
-			reason: "It is there.", world: world(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
+			reason: "It is there.", snapshot: snapshot(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"MR": {
-			reason: "An MR that nothing observes has nothing else.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
+			reason: "An MR that nothing observes has nothing else.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
 		},
 		"MRBack": {
-			reason: "It is there.", world: world(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
+			reason: "It is there.", snapshot: snapshot(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 	})
 }
 
-// The annotation that asks Velero for the status goes with the hold.
-func TestStatusIsAskedForAndForgotten(t *testing.T) {
+// The annotation that makes Velero restore the status is removed with the hold.
+func TestStatusRequestIsRemoved(t *testing.T) {
 	for name, own := range map[string]*unstructured.Unstructured{
 		"None": xptest.XR("x"), "Their no": xptest.XR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
 		"Their yes": xptest.ModernXR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "true"), xptest.Annotated("theirs", "kept")),
@@ -101,14 +101,14 @@ func TestStatusIsAskedForAndForgotten(t *testing.T) {
 	}
 }
 
-// An XR is unpaused when what it composes is as well as it was when it was backed up, not better.
-func TestNextWaitsForWellness(t *testing.T) {
+// An XR is unpaused when its composed resources have the conditions of the backup, no more.
+func TestNextWaitsForConditions(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, x)
 	mr := func(o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
 	}
-	// composing is a held XR whose backup knows how well what it composes was.
+	// composing returns a held XR whose backup has the conditions of its composed resources.
 	composing := func(was ...*unstructured.Unstructured) *unstructured.Unstructured {
 		xr := xptest.XR("x", xptest.Refs(was...))
 		xp.SetSavedConditions(xr, was)
@@ -131,7 +131,7 @@ func TestNextWaitsForWellness(t *testing.T) {
 		return outcome{Total: 1, Moving: moving, Waiting: []string{why}}
 	}
 	short := composing(mr(is(wellBoth)))
-	short = xptest.With(short, xptest.Annotated(AnnotationHold, withoutWell(t, short)))
+	short = xptest.With(short, xptest.Annotated(AnnotationHold, withoutConditions(t, short)))
 	for name, tc := range map[string]struct {
 		reason string
 		xr     *unstructured.Unstructured
@@ -174,13 +174,13 @@ func TestNextWaitsForWellness(t *testing.T) {
 		"Usage":        {"A Usage is reconciled only where webhooks are on, and nothing waits for it.", composing(usage(is(wellBoth))), usage(), unpauses},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runPlans(t, map[string]planCase{"Plan": {reason: tc.reason, world: world(tc.xr, tc.now, revision), ref: xp.RefTo(x), want: tc.want}})
+			runPlans(t, map[string]planCase{"Plan": {reason: tc.reason, snapshot: snapshot(tc.xr, tc.now, revision), ref: xp.RefTo(x), want: tc.want}})
 		})
 	}
 }
 
-// withoutWell returns the mark of an XR as one from a backup without this plugin is.
-func withoutWell(t *testing.T, u *unstructured.Unstructured) string {
+// withoutConditions returns the mark of an XR from a backup without this plugin.
+func withoutConditions(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	xr := xptest.With(u, xptest.Without("metadata", xp.FieldConditions))
 	if _, err := Put(xr, Hold{}); err != nil {

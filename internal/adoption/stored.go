@@ -10,23 +10,23 @@ import (
 )
 
 // A Stored is the Secret that an XR, a claim or an MR has published with a secret store. The store
-// refuses who has not the UID that is on it, even if nothing changes (crossplane-runtime v1
-// pkg/connection, SecretToWriteMustBeOwnedBy), and a claim what is not its XR's.
+// refuses an object whose UID is not on the Secret, even if nothing changes (crossplane-runtime v1
+// pkg/connection, SecretToWriteMustBeOwnedBy), and a claim refuses a Secret that is not its XR's.
 type Stored struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// UID is that of the object when it was backed up.
+	// UID is the UID of the object in the backup.
 	UID types.UID `json:"uid"`
-	// By is the command that brings the Secret back, if the restore leaves it out.
+	// By is the command that restores the Secret, if the restore leaves it out.
 	By string `json:"by,omitempty"`
 }
 
-// Ref names the Secret.
+// Ref returns the reference to the Secret.
 func (s *Stored) Ref() xp.Ref {
 	return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: s.Namespace, Name: s.Name}
 }
 
-// stored is the Secret that a held object has published with a secret store.
+// stored returns the Secret that a held object has published with a secret store.
 func (f *observedObject) stored() []xp.Ref {
 	if f.hold == nil || f.hold.Stored == nil {
 		return nil
@@ -35,10 +35,10 @@ func (f *observedObject) stored() []xp.Ref {
 	return []xp.Ref{f.hold.Stored.Ref()}
 }
 
-// takeStored plans to give the Secret that u has published with a secret store the UID that u has
-// now; ok is false if that is not to do.
+// takeStored plans to write the current UID of u on the Secret that u has published with a secret
+// store. ok is false if that is not needed.
 func (s *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
-	if h.Stored == nil || h.Stored.UID == "" || h.Stored.UID == u.GetUID() { // Without a UID it would be anybody's.
+	if h.Stored == nil || h.Stored.UID == "" || h.Stored.UID == u.GetUID() { // A Secret without a UID could be any object's.
 		return Change{}, false
 	}
 	secret := s.Get(h.Stored.Ref())
@@ -54,13 +54,12 @@ func (s *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, 
 	}, true
 }
 
-// isStoredBefore reports whether the UID is on a Secret that the object with the hold had when it
-// was backed up.
+// isStoredBefore reports whether the Secret has the UID that the held object had in the backup.
 func isStoredBefore(s *unstructured.Unstructured, h *Hold) bool {
 	return xp.Label(s, xp.LabelOwnerUID) == string(h.Stored.UID)
 }
 
-// takeStored is the same for an XR or a claim, and reports whether it is to do.
+// takeStored plans the same for an XR or a claim, and reports whether it is needed.
 func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 	c, ok := t.snapshot.takeStored(u, h)
 	if ok {
@@ -70,8 +69,7 @@ func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 	return ok
 }
 
-// missingStored says why u, which is held, waits for what it has published with a secret store; ""
-// if it doesn't.
+// missingStored returns why u, which is held, waits for its Stored Secret; "" if it doesn't.
 func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
 	if h.Stored == nil || s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""

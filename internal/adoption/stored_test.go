@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A store refuses whoever has not the UID that is on a Secret, and what is restored has another
-// than it had.
+// A secret store refuses an object whose UID is not on the Secret, and a restored object has a new
+// UID.
 func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	stored := &Stored{Namespace: "infra", Name: "s", UID: "old"}
 	left := &Stored{Namespace: "infra", Name: "s", UID: "old", By: bringSecret}
@@ -33,60 +33,60 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	ofClaim := &Stored{Namespace: "team-a", Name: "s", UID: "old"}
 	runPlans(t, map[string]planCase{
 		"XR": {
-			reason: "It has the UID of the backup on it.", world: world(with(xr, stored), revision, old), ref: xp.RefTo(xr),
+			reason: "It has the UID of the backup on it.", snapshot: snapshot(with(xr, stored), revision, old), ref: xp.RefTo(xr),
 			want: outcome{Step: step("XOrder x"), Target: "Secret infra/s"},
 		},
-		"XRWrites": {reason: "It may publish.", world: world(with(xr, stored), revision, xptest.With(old, xptest.StoredBy(xr))), ref: xp.RefTo(xr), want: unpauses},
+		"XRWrites": {reason: "It may publish.", snapshot: snapshot(with(xr, stored), revision, xptest.With(old, xptest.StoredBy(xr))), ref: xp.RefTo(xr), want: unpauses},
 		"XRMissing": {
-			reason: "Another would be published.", world: world(with(xr, stored), revision), ref: xp.RefTo(xr),
+			reason: "Another would be published.", snapshot: snapshot(with(xr, stored), revision), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x: " + secretMissing}},
 		},
 		"XRLeftOut": {
-			reason: "It says how it comes back.", world: world(with(xr, left), revision), ref: xp.RefTo(xr),
+			reason: "It says how it comes back.", snapshot: snapshot(with(xr, left), revision), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x: " + secretLeftOut}},
 		},
 		"XRAnothers": {
-			reason: "Nothing takes what is another's.", world: world(with(xr, stored), revision, other), ref: xp.RefTo(xr),
+			reason: "Nothing takes what is another's.", snapshot: snapshot(with(xr, stored), revision, other), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x" + others + string(xr.GetUID())}},
 		},
 		"XRUnread": {
-			reason: "Who may not read it can't write it.", world: unreadable(with(xr, stored), revision), ref: xp.RefTo(xr),
+			reason: "Who may not read it can't write it.", snapshot: unreadable(with(xr, stored), revision), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x" + unread}},
 		},
 		"XROwnPause": {
 			reason: "A person's pause is theirs to end, and the XR must be able to publish then.", ref: xp.RefTo(xr),
-			world: world(with(xptest.With(xr, xptest.Annotated(xp.AnnotationPaused, "true")), stored), revision, old),
-			want:  outcome{Step: step("XOrder x"), Target: "Secret infra/s"},
+			snapshot: snapshot(with(xptest.With(xr, xptest.Annotated(xp.AnnotationPaused, "true")), stored), revision, old),
+			want:     outcome{Step: step("XOrder x"), Target: "Secret infra/s"},
 		},
 		"MR": {
-			reason: "The same for a provider.", world: world(with(mr, stored), old), ref: xp.RefTo(mr),
+			reason: "The same for a provider.", snapshot: snapshot(with(mr, stored), old), ref: xp.RefTo(mr),
 			want: outcome{Step: step("Bucket b"), Target: "Secret infra/s", Moving: true},
 		},
 		"MRWrites": {
-			reason: "It may publish.", world: world(with(mr, stored), xptest.With(old, xptest.StoredBy(mr))), ref: xp.RefTo(mr),
+			reason: "It may publish.", snapshot: snapshot(with(mr, stored), xptest.With(old, xptest.StoredBy(mr))), ref: xp.RefTo(mr),
 			want: outcome{Step: stepLetGo, Target: "Bucket b", Moving: true},
 		},
 		"MRMissing": {
-			reason: "Another would be published.", world: world(with(mr, stored)), ref: xp.RefTo(mr),
+			reason: "Another would be published.", snapshot: snapshot(with(mr, stored)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},
 		},
 		"Claim": {
 			reason: "The same for its own.", ref: xp.RefTo(claimed), want: outcome{Step: step("OrderClaim team-a/o"), Target: "Secret team-a/s"},
-			world: world(held(claimed, unpaused(), xptest.Reconciled()), with(claim, ofClaim), xptest.With(old, xptest.In("team-a"))),
+			snapshot: snapshot(held(claimed, unpaused(), xptest.Reconciled()), with(claim, ofClaim), xptest.With(old, xptest.In("team-a"))),
 		},
 		"ClaimMissing": {
 			reason: "Crossplane makes it of the XR's.", ref: xp.RefTo(claimed), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
-			world: world(held(claimed, unpaused(), xptest.Reconciled()), with(claim, ofClaim)),
+			snapshot: snapshot(held(claimed, unpaused(), xptest.Reconciled()), with(claim, ofClaim)),
 		},
 	})
-	plan := Next(world(with(xr, stored), revision, xptest.With(old, xptest.Version("7"))), xp.RefTo(xr))
+	plan := Next(snapshot(with(xr, stored), revision, xptest.With(old, xptest.Version("7"))), xp.RefTo(xr))
 	if got := xptest.Merge(old, plan.Patch); !xp.OwnsStored(xr, got) || got.GetResourceVersion() != "7" {
 		t.Errorf("The Secret is the XR's then, and is refused if it has changed; got %v", plan.Patch)
 	}
-	if diff := cmp.Diff(refs(old), world(with(mr, stored)).Inputs()); diff != "" {
+	if diff := cmp.Diff(refs(old), snapshot(with(mr, stored)).Inputs()); diff != "" {
 		t.Errorf("It can be of any type: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(refs(claim, old, xr), world(with(claim, stored)).Needs(refs(claim))); diff != "" {
+	if diff := cmp.Diff(refs(claim, old, xr), snapshot(with(claim, stored)).Needs(refs(claim))); diff != "" {
 		t.Errorf("It must be looked for: -want, +got:\n%s", diff)
 	}
 }

@@ -8,29 +8,27 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// managerVelero is Velero's server in managedFields.
 const managerVelero = "velero-server"
 
-// isStray reports whether an entry of managedFields is what a restore leaves that is stopped after
-// it has created u, and before it has written back those of the backup: Velero's own, or that of a
-// status that this plugin has brought back. What an earlier restore has left in the cluster that
-// was backed up is older.
+// isStray reports whether an entry of managedFields is left by a restore that was stopped between
+// the creation of u and the write of the backup's managedFields: Velero's entry, or this plugin's
+// entry of a restored status. An entry that an earlier restore left in the backed-up cluster is
+// older than u.
 func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	written, _ := entry["time"].(string)
-	since := !at(written).Before(u.GetCreationTimestamp().Time)
+	since := !parseTime(written).Before(u.GetCreationTimestamp().Time)
 
 	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
 }
 
-// IsStray reports whether a restore was stopped after it has created u, and before it has written
-// back who manages what of it.
+// IsStray reports whether a restore stopped between creating u and writing its managedFields.
 func IsStray(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
 }
 
-// ReturnManagers is the patch that writes back who manages what of u, where IsStray: those of the
-// item, as Velero would create it now, with what others have written since. ok is false if there is
-// nothing to write back.
+// ReturnManagers returns the patch that writes the managedFields of u after IsStray: those of item,
+// as Velero would create it now, with what others have written since. ok is false if there is
+// nothing to write.
 func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bool) {
 	theirs := entriesOf(item)
 	if !IsStray(u) || len(theirs) == 0 {
@@ -49,8 +47,8 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 	return managersPatch(u, withSince(entries, managersBesides(u))), true
 }
 
-// withSince are managedFields with what was written since. Who has written something since has what
-// they wrote before that in it.
+// withSince returns managedFields with the entries written since. A newer entry of a manager
+// replaces its older one, which it includes; this plugin's entries are united.
 func withSince(entries, since []map[string]any) []map[string]any {
 	for _, m := range since {
 		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) || isOwn(e) && isOwn(m) })
@@ -69,8 +67,7 @@ func withSince(entries, since []map[string]any) []map[string]any {
 	return entries
 }
 
-// managedNow is an entry of managedFields of a hold with those of its fields only that u has; nil
-// if it has none, or is not held.
+// managedNow returns an entry of a hold with only the fields that u has; nil if none, or not held.
 func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]any {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil
@@ -86,8 +83,8 @@ func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]a
 	return withFields(entry, fields)
 }
 
-// ReturnedStatus is the patch that has those manage fields of a status again who did before this
-// plugin has written them; ok is false if it manages nothing.
+// ReturnedStatus returns the patch that returns fields of a status to their managers before this
+// plugin wrote them. ok is false if this plugin manages none.
 func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]any) (p map[string]any, ok bool) {
 	var paths [][]string
 	for name := range fields {
@@ -103,14 +100,14 @@ func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]
 	entries = slices.DeleteFunc(entries, isOurs)
 	for _, m := range entriesOf(before) {
 		if !isOurs(m) {
-			entries = manageAgain(entries, m, ours, paths)
+			entries = returnFields(entries, m, ours, paths)
 		}
 	}
 
 	return managersPatch(after, entries), true
 }
 
-// managersPatch is a merge patch of managedFields that the API server refuses if u has changed
+// managersPatch returns a merge patch of managedFields. The API server refuses it if u has changed
 // since it was observed.
 func managersPatch(u *unstructured.Unstructured, entries []map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "managedFields": withEntries(entries)}}

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A restore that is stopped after it has created an object leaves Velero the manager of all of it.
-// The next gives it back to those of the backup.
+// A restore that stops after creating an object leaves Velero as its only manager. The next restore
+// returns the fields to the managers of the backup.
 func TestReturnManagers(t *testing.T) {
 	origin := newServer(t, xptest.XR("x"))
 	origin.write(xptest.XR("x", xptest.Policy("Automatic")), "kubectl-create")
@@ -44,7 +44,7 @@ func TestReturnManagers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.carry(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
+				s.execute(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
 			},
 		},
 	}
@@ -73,7 +73,7 @@ func TestReturnManagers(t *testing.T) {
 	}
 }
 
-// A status that was brought back is as if Velero had, with the managedFields of the backup.
+// A restored status has the managers of the backup, as if Velero had written it.
 func TestReturnedStatus(t *testing.T) {
 	origin := newServer(t, xptest.MR("b"))
 	origin.write(xptest.MR("b"), "kubectl-create")
@@ -85,7 +85,7 @@ func TestReturnedStatus(t *testing.T) {
 	s.patch(map[string]any{"metadata": map[string]any{"managedFields": backup.Object["metadata"].(map[string]any)["managedFields"]}}, managerVelero) //nolint:forcetypeassert // It is one.
 	before := s.live
 	fields := map[string]any{"address": "10.0.0.1"}
-	// The one that a test can have keeps no subresource, of which the entry says that it is of one.
+	// The test server has no subresources, so the test marks the entry.
 	s.patch(map[string]any{"status": fields}, FieldManager)
 	for _, m := range entriesOf(s.live) {
 		if isOwn(m) {
@@ -105,7 +105,7 @@ func TestReturnedStatus(t *testing.T) {
 	}
 }
 
-// Whoever publishes connection details has made the publisher their owner, and manages that.
+// The publisher of connection details made itself the owner, and manages that.
 func TestTakeControlIsThePublishers(t *testing.T) {
 	secret := xptest.Secret("s", xptest.Field(map[string]any{"key": "dmFsdWU="}, "data"))
 	s := newServer(t, secret)

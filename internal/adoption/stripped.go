@@ -8,35 +8,33 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// warnStripped is what is told of what may have been reconciled without its hold, which is on
-// again.
 const warnStripped = "it came back without the hold that the restore had put on it, and is held again: resource modifiers of Velero's, a webhook or a policy " +
 	"have taken it off, or somebody has: %s; see whether something has changed meanwhile, and have them leave the annotations " + AnnotationHold + " and " +
 	xp.AnnotationPaused + " (docs/gitops.md)"
 
-// stripped returns the hold that the Restore that asks has put on an object, if that is known, and
-// the object has come back without it; nil otherwise. Whoever changes what is created can take a
-// hold off before there is an object, so that nothing on this says that there was one.
+// stripped returns the hold that the polling Restore put on u, if u was created without it and the
+// hold is known; else nil. A program that changes objects at their creation can remove the hold
+// before u exists, so that nothing on u shows it.
 func (s *Snapshot) stripped(u *unstructured.Unstructured) *Hold {
 	q := s.investigation
 	if q == nil || q.Held == nil || u == nil || xp.HasAnnotation(u, AnnotationHold) || !s.isOfRestore(u) || !s.isSuspect(u) {
 		return nil
 	}
 	if u.GetCreationTimestamp().Time.Before(q.Started) {
-		return nil // It was there, and was left as it is.
+		return nil // It existed, and was left as it is.
 	}
 
 	return q.Held(xp.RefTo(u).ID())
 }
 
-// heldAgain plans for an MR or a claim that has come back without its hold: it is put on again,
-// also if its provider has looked at it. ok is false if there is nothing to do.
+// heldAgain plans to put the hold on again on an MR or a claim that was created without it, even if
+// its controller has reconciled it. ok is false if nothing is to be done.
 func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if s.stripped(u) == nil {
 		return Plan{}, false
 	}
 	if xp.IsManaged(u) {
-		if p, ok = createdAnew(u); ok {
+		if p, ok = createdAgain(u); ok {
 			return p, ok
 		}
 	}
@@ -49,8 +47,8 @@ func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return Plan{Change: c, Moving: true}, true
 }
 
-// holdBelow puts the hold on again that what an XR composes, or its claim, has come back without.
-// It reports whether there was one.
+// holdBelow plans the same for a composed resource of an XR, or its claim, and reports whether
+// there is such a hold.
 func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	p, ok := t.snapshot.heldAgain(u)
 	switch {
@@ -66,9 +64,9 @@ func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// keptIn is the Plan for what is in quarantine. Nothing is done about it, but that what belongs to
-// it and has come back without its hold gets that again.
-func (s *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
+// quarantinePlan returns the Plan for an object in quarantine. Its only changes put the hold on
+// again on what belongs to it and was created without its hold.
+func (s *Snapshot) quarantinePlan(u *unstructured.Unstructured, h *Hold) Plan {
 	if !xp.IsComposite(u) {
 		return quarantined(h)
 	}
@@ -85,9 +83,9 @@ func (s *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 	return t.plan
 }
 
-// isQuarantineBroken reports whether an XR or claim that is to be in quarantine has come back
-// without its hold: another cluster may be at work on the same, so it is held again, whoever has
-// reconciled it.
+// isQuarantineBroken reports whether an object that belongs in quarantine was created without its
+// hold. It is held again even if reconciled: another cluster may manage the same external
+// resources.
 func (s *Snapshot) isQuarantineBroken(u *unstructured.Unstructured) bool {
 	h := s.stripped(u)
 

@@ -13,13 +13,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is created can be changed ahead of that, so that nothing on it says that it was to be held.
+// A webhook can change an object at its creation, so that nothing on it shows its hold.
 func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	began := "2026-01-02T10:00:00Z"
 	x := xptest.XR("x")
-	bucket := xptest.MR("b", xptest.ControlledBy(x), ofMonday())
+	bucket := xptest.MR("b", xptest.ControlledBy(x), ofRestore())
 	xr := func(h Hold) *unstructured.Unstructured {
-		return heldFor(xptest.XR("x", xptest.Refs(bucket), ofMonday()), h)
+		return heldFor(xptest.XR("x", xptest.Refs(bucket), ofRestore()), h)
 	}
 	revision := xptest.Revision(xptest.RevisionName, x)
 	quarantine, observes := Hold{Quarantine: true}, Hold{Observes: true, Policies: []string{"*"}, Reason: ReasonObserve}
@@ -63,7 +63,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 			if tc.xr != nil {
 				objects = append(objects, tc.xr)
 			}
-			w := asking(withRestored(world(revision), objects...), tc.asksFor)
+			w := investigated(withRestored(snapshot(revision), objects...), tc.asksFor)
 			at := began
 			if tc.began != "" {
 				at = tc.began
@@ -98,13 +98,13 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	}
 }
 
-// A quarantine that was stripped off an XR is one again, whoever has looked at the XR.
-func TestNextForXRThatCameBackWithoutItsQuarantine(t *testing.T) {
-	bucket := xptest.MR("b", ofMonday())
+// An XR that lost its quarantine is put into it again, even if it was reconciled.
+func TestNextOfStrippedQuarantine(t *testing.T) {
+	bucket := xptest.MR("b", ofRestore())
 	for name, o := range map[string][]xptest.Option{"Fresh": nil, "Reconciled": {reconciledAt(laterAt)}} {
-		xr := xptest.XR("x", append([]xptest.Option{ofMonday(), xptest.Refs(bucket)}, o...)...)
+		xr := xptest.XR("x", append([]xptest.Option{ofRestore(), xptest.Refs(bucket)}, o...)...)
 		bucket := xptest.With(bucket, xptest.ControlledBy(xr))
-		w := asking(withRestored(world(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
+		w := investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
 		w.investigation.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
 		p := Next(w, xp.RefTo(xr))
 		h, err := HoldOf(xptest.Merge(xr, p.Patch))

@@ -9,8 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what
-// to do about it.
+// Stuck returns why Crossplane or the provider probably does not reconcile u, and the next step.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`
@@ -42,7 +41,7 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	}
 }
 
-// IsProviders reports whether it is a provider that reconciles u, and not Crossplane.
+// IsProviders reports whether a provider reconciles u, and not Crossplane.
 func IsProviders(u *unstructured.Unstructured) bool {
 	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
 }

@@ -19,7 +19,7 @@ func TestTakeOff(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		own    *unstructured.Unstructured
-		// held makes of it what a backup has.
+		// held turns the object into its state in the backup.
 		held func(*unstructured.Unstructured) *unstructured.Unstructured
 	}{
 		"XR":       {reason: "Without settings of its own it has none then.", own: xptest.XR("x", refs, kept), held: hold},
@@ -69,8 +69,8 @@ func TestTakeOffErrors(t *testing.T) {
 	}
 }
 
-// What is no MR, or another's, is not held for its connection secret.
-func TestNextLetsOnlyItsMRsGo(t *testing.T) {
+// An object that is not the XR's MR is not held for its connection secret.
+func TestNextReleasesOnlyItsMRs(t *testing.T) {
 	x, other := xptest.XR("x"), xptest.XR("other")
 	cron := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.ControlledBy(x))
 	claim, mr := xptest.Claim("o", xptest.ControlledBy(x)), xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("infra", "s"))
@@ -83,28 +83,28 @@ func TestNextLetsOnlyItsMRsGo(t *testing.T) {
 	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it is being given its own settings back"}}
 	runPlans(t, map[string]planCase{
 		"CronOperation": {
-			reason: "A person lifts the hold of what starts Operations.", world: world(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,
+			reason: "A person lifts the hold of what starts Operations.", snapshot: snapshot(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,
 		},
 		"Claim": {
-			reason: "A claim has a plan of its own.", world: world(composing(claim), held(claim), revision), ref: xp.RefTo(x), want: unpause,
+			reason: "A claim has a plan of its own.", snapshot: snapshot(composing(claim), held(claim), revision), ref: xp.RefTo(x), want: unpause,
 		},
 		"Anothers": {
-			reason: "The refs in a mark are what somebody wrote into it.", world: world(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
+			reason: "The refs in a mark are what somebody wrote into it.", snapshot: snapshot(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
 		},
 		"Nobodys": {
 			reason: "What nobody controls has an operation of its own, which the XR waits for.", ref: xp.RefTo(x),
-			world: world(composing(mr), forSecret(xptest.With(mr, xptest.Without("metadata", "ownerReferences"))), revision), want: waits,
+			snapshot: snapshot(composing(mr), forSecret(xptest.With(mr, xptest.Without("metadata", "ownerReferences"))), revision), want: waits,
 		},
 		"StillSaysPaused": {
 			reason: "The last that the provider of an MR that was let go has said is that it is paused.", ref: xp.RefTo(x),
-			world: world(composing(mr), xptest.With(mr, xptest.SeenPaused()), revision),
-			want:  outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: its provider has not observed it yet"}},
+			snapshot: snapshot(composing(mr), xptest.With(mr, xptest.SeenPaused()), revision),
+			want:     outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: its provider has not observed it yet"}},
 		},
 	})
 }
 
-// What a held XR composes is part of the plan for that.
+// The Plan of a held XR includes its composed resources.
 func TestSubjectsOfAHeldXR(t *testing.T) {
 	x, free := xptest.XR("x"), xptest.XR("free")
 	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
@@ -115,25 +115,25 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 		return xptest.MR(name, xptest.ControlledBy(controller), publishes)
 	}
 	for name, tc := range map[string]struct {
-		reason string
-		world  *Snapshot
-		want   []xp.Ref
+		reason   string
+		snapshot *Snapshot
+		want     []xp.Ref
 	}{
 		"Held": {
-			reason: "Its MRs are let go by its plan, marked or not.",
-			world:  world(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(AnnotationHold, "{}"), xptest.ControlledBy(x))), want: refs(x),
+			reason:   "Its MRs are let go by its plan, marked or not.",
+			snapshot: snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(AnnotationHold, "{}"), xptest.ControlledBy(x))), want: refs(x),
 		},
-		"Unheld":     {reason: "The plan of an XR that is not held is not about them.", world: world(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
-		"Unreadable": {reason: "Nor is there one for an XR whose mark can't be read.", world: world(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
+		"Unheld":     {reason: "The plan of an XR that is not held is not about them.", snapshot: snapshot(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
+		"Unreadable": {reason: "Nor is there one for an XR whose mark can't be read.", snapshot: snapshot(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
 		"Earlier": {
-			reason: "An earlier XR of the same name is somebody else.", world: world(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x),
+			reason: "An earlier XR of the same name is somebody else.", snapshot: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x),
 		},
-		"Nobodys":   {reason: "What nobody controls is nobody's.", world: world(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
-		"NestedXR":  {reason: "An XR has a plan of its own wherever it is.", world: world(held(x), held(child)), want: refs(child, x)},
-		"HeldClaim": {reason: "A claim composes nothing.", world: world(held(claim), mr("b", claim)), want: refs(mr("b", x))},
+		"Nobodys":   {reason: "What nobody controls is nobody's.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
+		"NestedXR":  {reason: "An XR has a plan of its own wherever it is.", snapshot: snapshot(held(x), held(child)), want: refs(child, x)},
+		"HeldClaim": {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.world.Subjects()); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.snapshot.Subjects()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -10,17 +10,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// reasonTakenOver is why an XR is held that somebody else had made before a restore could.
+// reasonTakenOver is the reason of the hold of an XR that another writer created first.
 const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. " +
 	"Crossplane is kept from reconciling this until everything it composes is back. " + lifted
 
-// pausedBy are the marks of pauses that are no person's.
+// pausedBy are annotations of pauses that this plugin set, and no user.
 var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
 
-// CanTakeOver reports whether a live XR or claim, as somebody has made it that a restore was to
-// bring back too, can be given what that composed: no restore has created it, nothing holds it, it
-// has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and
-// that lists nothing, wants nothing.
+// CanTakeOver reports whether a live XR or claim, which another writer created before the restore,
+// can be given the composed resources of the backup: it was not restored, is not held, has composed
+// nothing, and Crossplane has not reconciled it successfully. An XR that was reconciled and lists
+// nothing is meant to be empty.
 func CanTakeOver(live *unstructured.Unstructured) bool {
 	if live.GetDeletionTimestamp() != nil || xp.Label(live, xp.LabelRestore) != "" || xp.HasAnnotation(live, AnnotationHold) {
 		return false
@@ -30,11 +30,10 @@ func CanTakeOver(live *unstructured.Unstructured) bool {
 	return !xp.HasComposed(live) && (!said || c.Status != "True")
 }
 
-// TakeOver plans to give a live XR or claim that CanTakeOver what the item of a backup composed,
-// and to hold it as if a restore had created it: its references, its revision, and what only
-// Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels
-// are what Velero writes on what it creates. It fails if the item composes nothing, or what Put
-// refuses.
+// TakeOver plans to give a live XR or claim what the backup's item composed (references, revision,
+// and the fields that only Crossplane writes), and to hold it as if it was restored. Its spec stays
+// otherwise. of is as for Put, and labels are those that Velero writes on restored objects. The
+// Change has no Step. It fails if the item composes nothing, or Put fails.
 func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map[string]string) (Change, error) {
 	after := live.DeepCopy()
 	if err := xp.Inherit(after, item); err != nil {
@@ -50,7 +49,7 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	if err != nil {
 		return Change{}, err
 	}
-	h.TakenOver, h.Fields = true, "" // It exists, with those that manage it.
+	h.TakenOver, h.Fields = true, "" // It exists, and has its managers.
 	mark, err := k.mark(xp.RefTo(live), h)
 	if err != nil {
 		return Change{}, err
@@ -61,7 +60,7 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	}
 	annotations[AnnotationHold] = mark
 	for _, mark := range marks {
-		annotations[mark] = nil // From here on the hold pauses it.
+		annotations[mark] = nil // From now on the hold pauses it.
 	}
 	p := patch(live, annotations)
 	set(p, after.GetFinalizers(), "metadata", "finalizers")
@@ -74,8 +73,8 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	return Change{Target: live, Patch: p}, nil
 }
 
-// ReturnInherited is the patch that has those manage what an XR or a claim was given when it was
-// taken over who did in the backup; ok is false if this plugin manages nothing but the hold.
+// ReturnInherited returns the patch that returns the fields which u was given at its take-over to
+// their managers in the backup. ok is false if this plugin manages only the hold.
 func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok bool) {
 	entries := entriesOf(u)
 	n := slices.IndexFunc(entries, func(m map[string]any) bool { return isOwn(m) && m["operation"] != operationApply })
@@ -94,15 +93,15 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 	paths := xp.InheritedPaths(item)
 	for _, m := range entriesOf(item) {
 		if status, _ := m["subresource"].(string); status == "" && !isOwn(m) {
-			entries = manageAgain(entries, m, ours, paths)
+			entries = returnFields(entries, m, ours, paths)
 		}
 	}
 
 	return managersPatch(u, entries), true
 }
 
-// IsBeingTakenOver returns whether an XR or a claim was taken over and Crossplane was not let go on
-// with it yet, and whether it lists what the item composed.
+// IsBeingTakenOver reports whether u was taken over and is not unpaused yet (being), and whether it
+// lists all that the item composed (whole).
 func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil || !h.isBeingTakenOver(u) {
@@ -121,7 +120,7 @@ func (h *Hold) isBeingTakenOver(u *unstructured.Unstructured) bool {
 	return h.TakenOver && h.Unpaused == "" && xp.IsPaused(u)
 }
 
-// listsAll reports whether an XR lists all that it was given.
+// listsAll reports whether an XR lists all of Refs.
 func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	refs, err := xp.CompositeFrom(u).ResourceRefs()
 
@@ -130,9 +129,9 @@ func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	})
 }
 
-// overtaken is the Plan for an XR that was taken over while Crossplane can still be writing what it
-// was about to, or has; ok is false if it lists what it was given and goes on doing so.
-func (t *tree) overtaken() (p Plan, ok bool) {
+// planTakenOver returns the Plan for an XR that was taken over while Crossplane may still write, or
+// has written, new resourceRefs. ok is false if the XR lists all of Refs and will go on doing so.
+func (t *tree) planTakenOver() (p Plan, ok bool) {
 	u := t.xr.Unstructured
 	switch {
 	case !t.hold.isBeingTakenOver(u):
@@ -154,12 +153,12 @@ func (t *tree) overtaken() (p Plan, ok bool) {
 	}, true
 }
 
-// IsSeenPaused reports whether Crossplane has said that u, as it is, is paused. Until it has it can
-// be in the middle of reconciling what u was.
+// IsSeenPaused reports whether Crossplane has reported that u, as it is, is paused. Before that
+// Crossplane may be reconciling an older version of u.
 func IsSeenPaused(u *unstructured.Unstructured) bool { return isSeenPaused(u) }
 
-// GiveUp is the change that takes off what TakeOver has put on an XR that Crossplane has composed
-// by then. Its Patch is nil if it is not held any more.
+// GiveUp returns the Change that removes what TakeOver put on an XR which Crossplane has composed
+// meanwhile. Its Patch is nil if u is not held.
 func (k Key) GiveUp(u *unstructured.Unstructured) Change {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {

@@ -40,8 +40,7 @@ func TestCanTakeOver(t *testing.T) {
 	}
 }
 
-// What was taken over is held like what a restore has created, and its spec is that of who has made
-// it.
+// An XR that was taken over is held like a restored one, and keeps its spec.
 func TestTakeOver(t *testing.T) {
 	key := Key("0123456789abcdef0123456789abcdef")
 	mr := xptest.NamespacedMR("b")
@@ -92,7 +91,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// A claim gets the XR that it had.
+// A claim gets the XR of the backup.
 func TestTakeOverClaim(t *testing.T) {
 	backup := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "o")
@@ -111,7 +110,7 @@ func TestTakeOverClaim(t *testing.T) {
 	}
 }
 
-// Of who has paused it before only a person has it paused afterwards.
+// Of all pauses before only a user's comes back.
 func TestTakeOverPaused(t *testing.T) {
 	backup := xptest.XR("x", xptest.Refs(xptest.MR("b")))
 	for name, tc := range map[string]struct {
@@ -194,7 +193,7 @@ func TestNextOfTakenOver(t *testing.T) {
 	}
 }
 
-// What was given is managed by who had it in the backup, and the hold by this plugin.
+// The inherited fields have their managers of the backup, and the hold has this plugin.
 func TestReturnInherited(t *testing.T) {
 	managers := func(entries string) xptest.Option {
 		return xptest.JSON(`{"metadata":{"managedFields":` + entries + `}}`)

@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An XR that came back beside another that its claim has is adopted, and that nobody has it is
-// told.
+// An adopted XR whose claim has another XR is reported.
 func TestNextUnclaimed(t *testing.T) {
 	claim := xptest.Claim("o")
 	mr := xptest.MR("b")

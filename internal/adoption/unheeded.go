@@ -9,37 +9,36 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An unheeded hold is one in spite of which a provider has reconciled an MR.
-type unheeded struct {
+// An ignoredPause is a pause of a hold that a provider ignored: it reconciled the paused MR.
+type ignoredPause struct {
 	why string
-	// created says that it was about to create an external resource.
+	// created means that the provider was about to create an external resource.
 	created bool
 }
 
-// unheededBy reports whether the provider of an MR that is held does not heed the pause, as those
-// on an old crossplane-runtime don't: no hold keeps them from anything, and only the MR says so.
-// Whoever is paused writes one condition and nothing else (crossplane-runtime
-// pkg/reconciler/managed/reconciler.go). What is older than the hold came with the object from the
-// backup; what is of the same second did not, since times have no fractions.
-func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
-	if !xp.IsPaused(u) || h.ownPause() || h.Again || at(h.Since).IsZero() {
-		return unheeded{}, false
+// pauseIgnoredBy reports whether the provider of a held MR ignores the pause, as a provider with an
+// old crossplane-runtime does. No hold works with it, and only the MR shows it: for a paused MR a
+// provider writes one condition and nothing else (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go). A time before the hold is from the backup. A time in the
+// same second counts, since times have no fractions.
+func pauseIgnoredBy(u *unstructured.Unstructured, h *Hold) (by ignoredPause, ok bool) {
+	if !xp.IsPaused(u) || h.ownPause() || h.Again || parseTime(h.Since).IsZero() {
+		return ignoredPause{}, false
 	}
 	group := u.GroupVersionKind().Group
-	if when, created := createdHere(u); created && !when.Before(at(h.Since)) {
-		return unheeded{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the provider "+
-			"does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade the provider, "+
-			"then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+	if when, created := createdHere(u); created && !when.Before(parseTime(h.Since)) {
+		return ignoredPause{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the "+
+			"provider does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade "+
+			"the provider, then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 	}
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
-	if !ok || c.Reason == xp.ReasonReconcilePaused || c.Since.Before(at(h.Since)) || c.Since.Before(u.GetCreationTimestamp().Time) {
-		return unheeded{}, false
+	if !ok || c.Reason == xp.ReasonReconcilePaused || c.Since.Before(parseTime(h.Since)) || c.Since.Before(u.GetCreationTimestamp().Time) {
+		return ignoredPause{}, false
 	}
 
-	return unheeded{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or "+
+	return ignoredPause{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or "+
 		"somebody has taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then "+
 		"let it go: %s", group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }
 
-// causeUnheeded is the cause of what is held in vain.
-const causeUnheeded = "its provider does not heed that it is paused"
+const causePauseIgnored = "its provider does not heed that it is paused"

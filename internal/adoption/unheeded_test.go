@@ -10,9 +10,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A provider on an old crossplane-runtime does not know the pause, and no hold keeps it from
-// anything. Only the MR says so.
-func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
+// A provider with an old crossplane-runtime ignores the pause, and no hold works. Only the MR shows
+// it.
+func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 	const earlier, later = "2025-12-31T00:00:00Z", "2026-12-31T00:00:00Z"
 	created := xptest.Field(restoredAt, "metadata", "creationTimestamp")
 	synced := func(reason, since string) xptest.Option {
@@ -26,7 +26,7 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 		reason string
 		mr     *unstructured.Unstructured
 		others []*unstructured.Unstructured
-		// failed, waits and warns are how the word on it begins, where it is said.
+		// failed, waits and warns are prefixes of the messages; "" for none.
 		failed, waits, warns string
 	}{
 		"Heeds": {reason: "It says that it is paused.", mr: awaiting(publishing, synced(xp.ReasonReconcilePaused, later)), others: []*unstructured.Unstructured{secret}},
@@ -81,7 +81,7 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Next(world(append(tc.others, tc.mr)...), xp.RefTo(tc.mr))
+			p := Next(snapshot(append(tc.others, tc.mr)...), xp.RefTo(tc.mr))
 			waits := ""
 			if len(p.Waiting) > 0 {
 				waits = p.Waiting[0]
@@ -100,7 +100,7 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 				return
 			}
 			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
-			of := Next(world(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+			of := Next(snapshot(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
 				t.Errorf("%s\nits XR stays held: got %+v", tc.reason, of)
 			}

@@ -7,8 +7,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AddRetired says that the API server does not serve a kind in a version, and in which it does. An
-// object is the same in each.
+// AddRetired records an unserved version of a kind, and a served one. Objects are the same in both.
 func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	if s.retired[version] == served {
 		return
@@ -17,8 +16,7 @@ func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	s.retired[version] = served
 }
 
-// served returns the kind of what r names in the version in which it is served, if it is known to
-// be in another than r says.
+// served returns the kind of r, in its served version if that is known to be another.
 func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	gvk := r.GroupVersionKind()
 	if served, ok := s.retired[gvk]; ok {
@@ -28,17 +26,17 @@ func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	return gvk
 }
 
-// checkVersions waits until the XR names what it composes in versions that are served: Crossplane
-// reads each in the version of the reference, and reconciles nothing of the XR if there is none
-// (crossplane internal/controller/apiextensions/composite, ObserveComposedResources). That it could
-// not when it was backed up is as it was.
+// checkVersions waits until the XR lists its composed resources in served versions. Crossplane
+// reads each in the version of the reference, and if that is not served does not reconcile the XR
+// (crossplane internal/controller/apiextensions/composite, ObserveComposedResources). It does not
+// wait if the XR failed in the backup.
 func (t *tree) checkVersions() {
 	if t.hold.Failing != "" {
 		return
 	}
 	refs, err := t.xr.ResourceRefs()
 	if err != nil {
-		return // checkRefs says so.
+		return // checkRefs reports it.
 	}
 	for _, r := range refs {
 		served := t.snapshot.served(r)
@@ -60,10 +58,9 @@ func (t *tree) checkVersions() {
 	}
 }
 
-// checkComposition waits for a revision of a Composition that is for the version in which
-// Crossplane reads the XR: it runs no other (crossplane
-// internal/controller/apiextensions/composite, APIConfigurator). That it could not when it was
-// backed up is as it was.
+// checkComposition waits for a CompositionRevision of the version in which Crossplane reads the XR,
+// since it runs no other (crossplane internal/controller/apiextensions/composite, APIConfigurator).
+// It does not wait if the XR failed in the backup.
 func (t *tree) checkComposition(revision *unstructured.Unstructured) {
 	xrd := t.snapshot.definitionOf(t.xr.GroupVersionKind().GroupKind())
 	if xrd == nil || t.hold.Failing != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Crossplane reads what an XR composes in the version of the reference, and reconciles nothing of
-// the XR if that is not served.
+// Crossplane reads a composed resource in the version of its reference, and does not reconcile the
+// XR if that is not served.
 func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
@@ -21,7 +21,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		return schema.GroupVersionKind{Group: "cloud.example.org", Version: v, Kind: "Bucket"}
 	}
 	retired := func(objects ...*unstructured.Unstructured) *Snapshot {
-		w := world(objects...)
+		w := snapshot(objects...)
 		w.AddRetired(version("v1alpha0"), version("v1alpha1"))
 
 		return w
@@ -29,7 +29,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	lists := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 		return held(xptest.XR("x", append(o, xptest.Refs(u))...), xptest.SeenPaused())
 	}
-	const say = "Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
+	const setCondition = "Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
 		"cloud.example.org/v1alpha1 there, and in its compositionRevisionRef the name of a revision of its Composition that has that too: kubectl edit XOrder.example.org x"
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	corrected := xptest.With(lists(old), xptest.Refs(mr))
@@ -37,23 +37,23 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	unreadable.AddUnreadable(version("v1alpha1"), "forbidden")
 	runPlans(t, map[string]planCase{
 		"Named": {
-			reason: "It is there, and nothing but the reference is wrong.", world: retired(lists(old), mr, revision), ref: xp.RefTo(x),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say}},
+			reason: "It is there, and nothing but the reference is wrong.", snapshot: retired(lists(old), mr, revision), ref: xp.RefTo(x),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{setCondition}},
 		},
 		"Claimed": {
 			reason: "Crossplane writes the revision of a claim onto its XR as soon as the claim is let go.", ref: xp.RefTo(x),
-			world: retired(lists(old, xptest.ClaimedBy(xptest.Claim("c"))), mr, revision),
-			want:  outcome{Adopted: 1, Total: 1, Waiting: []string{strings.Replace(say, " too: ", " too, and before that in that of its claim "+xp.String(xptest.Claim("c"))+", which Crossplane writes onto its XR: ", 1)}},
+			snapshot: retired(lists(old, xptest.ClaimedBy(xptest.Claim("c"))), mr, revision),
+			want:     outcome{Adopted: 1, Total: 1, Waiting: []string{strings.Replace(setCondition, " too: ", " too, and before that in that of its claim "+xp.String(xptest.Claim("c"))+", which Crossplane writes onto its XR: ", 1)}},
 		},
-		"Corrected": {reason: "The mark has the old version for ever.", world: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
-		"Served":    {reason: "The version is served again.", world: world(lists(old), mr, revision), ref: xp.RefTo(x), want: unpauses},
+		"Corrected": {reason: "The mark has the old version for ever.", snapshot: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
+		"Served":    {reason: "The version is served again.", snapshot: snapshot(lists(old), mr, revision), ref: xp.RefTo(x), want: unpauses},
 		"OwnPause": {
-			reason: "Crossplane is not to read it.", world: retired(lists(old, xptest.Annotated(xp.AnnotationPaused, "true")), mr, revision), ref: xp.RefTo(x),
+			reason: "Crossplane is not to read it.", snapshot: retired(lists(old, xptest.Annotated(xp.AnnotationPaused, "true")), mr, revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"AsBroken": {
 			reason: "Crossplane could not read it in the source either.", ref: xp.RefTo(x), want: unpauses,
-			world: retired(func() *unstructured.Unstructured {
+			snapshot: retired(func() *unstructured.Unstructured {
 				u := xptest.XR("x", xptest.Refs(old))
 				if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}); err != nil {
 					t.Fatal(err)
@@ -63,19 +63,18 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 			}(), mr, revision),
 		},
 		"Missing": {
-			reason: "It has not come back at all.", world: retired(lists(old), revision), ref: xp.RefTo(x),
+			reason: "It has not come back at all.", snapshot: retired(lists(old), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
 		},
 		"Unreadable": {
-			reason: "What is served can't be read.", world: unreadable, ref: xp.RefTo(x),
+			reason: "What is served can't be read.", snapshot: unreadable, ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it can't be read, so nobody knows whether it is there: forbidden; have the API server answer for its " +
 				"kind, and run this with the right to list and patch Bucket.cloud.example.org"}},
 		},
 	})
 }
 
-// Crossplane runs no revision of a Composition for another version than that to which the XRD
-// refers.
+// Crossplane runs only revisions for the version to which the XRD refers.
 func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	x, c := xptest.XR("x"), xptest.Claim("c")
 	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -87,7 +86,7 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 		return definition("XOrder", xptest.JSON(`{"spec":{"versions":`+versions+`}}`))
 	}
 	newer := refers(`[7,{"name":"v1alpha1"},{"name":"v1beta1","referenceable":true}]`)
-	say := func(of, claim string) string {
+	setCondition := func(of, claim string) string {
 		return "CompositionRevision orders-1a2b3c: it is for example.org/v1alpha1, and Crossplane reads XOrder x as example.org/v1beta1, to which the XRD " +
 			"xorders.example.org refers; write a Composition for that, with the same resources, into the compositionRef" + of + " of the XR, and a revision of it " +
 			"into compositionRevisionRef" + claim + ", or have the XRD refer to example.org/v1alpha1 again"
@@ -103,26 +102,26 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	}
 	runPlans(t, map[string]planCase{
 		"Newer": {
-			reason: "Crossplane would refuse the revision for ever.", world: world(xr(), mr, old, newer), ref: xp.RefTo(x),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say("", "")}},
+			reason: "Crossplane would refuse the revision for ever.", snapshot: snapshot(xr(), mr, old, newer), ref: xp.RefTo(x),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{setCondition("", "")}},
 		},
 		"Claimed": {
 			reason: "Crossplane writes the Composition of a claim onto its XR, and knows that by its claimRef.", ref: xp.RefTo(x),
-			world: world(xr(xptest.ClaimedBy(c)), mr, old, newer),
-			want:  outcome{Adopted: 1, Total: 1, Waiting: []string{say(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
+			snapshot: snapshot(xr(xptest.ClaimedBy(c)), mr, old, newer),
+			want:     outcome{Adopted: 1, Total: 1, Waiting: []string{setCondition(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
 		},
 		"Other": {
-			reason: "It is what the XR had in the backup.", world: world(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
+			reason: "It is what the XR had in the backup.", snapshot: snapshot(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
 			ref: xp.RefTo(x), want: unpauses,
 		},
 		"Same": {
 			reason: "It refers to what it did.", ref: xp.RefTo(x), want: unpauses,
-			world: world(xr(), mr, old, refers(`[{"name":"v1alpha1","referenceable":true}]`)),
+			snapshot: snapshot(xr(), mr, old, refers(`[{"name":"v1alpha1","referenceable":true}]`)),
 		},
 		"Silent": {
 			reason: "An XRD that refers to nothing is no XRD.", ref: xp.RefTo(x), want: unpauses,
-			world: world(xr(), mr, old, refers(`[{"referenceable":true}]`)),
+			snapshot: snapshot(xr(), mr, old, refers(`[{"referenceable":true}]`)),
 		},
-		"AsBroken": {reason: "Crossplane could not run it in the source either.", world: world(failing(), mr, old, newer), ref: xp.RefTo(x), want: unpauses},
+		"AsBroken": {reason: "Crossplane could not run it in the source either.", snapshot: snapshot(failing(), mr, old, newer), ref: xp.RefTo(x), want: unpauses},
 	})
 }

@@ -10,79 +10,74 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Requester is a Restore that asks, for what it has operations for.
+// A Requester is the Restore whose operations are polled.
 type Requester struct {
-	// Restore is which, as namespace/name; "" if none asks.
+	// Restore is its namespace/name; "" if no Restore polls.
 	Restore string
-	// Started is when it began; zero if that is not known.
+	// Started is when the Restore began; zero if not known.
 	Started time.Time
-	// Held returns the hold that it has put on what r names, as far as whoever asks has put it on
-	// and not lifted it; nil if none is known, or nobody can say so.
+	// Held returns the hold that the Restore put on the object id, if the polling process put it on
+	// and has not lifted it; nil if none is known. Held itself is nil if nothing is known.
 	Held func(id xp.ID) *Hold
 }
 
-// An Investigation is what a Restore asks about a Snapshot, and how much of what there is whoever
-// observed it has looked for.
+// An Investigation is what a Restore asks about a Snapshot, and how completely the Snapshot was
+// observed.
 type Investigation struct {
 	Requester
 
-	// Label is what the name of the Restore is in the label of what it has created.
+	// Label is the name of the Restore as its label has it on restored objects.
 	Label string
-	// Requested reports whether it asks for what r names: it has an operation that has not ended.
+	// Requested reports whether the Restore has an operation for the object id that has not ended.
 	Requested func(id xp.ID) bool
-	// Listed reports whether that was listed of the kind and in the namespace of r which restores
-	// have created, and Whole whether all there is.
+	// Listed reports whether the restored objects of r's kind and namespace were all listed, and
+	// Whole whether all objects were.
 	Listed, Whole func(r xp.Ref) bool
-	// Released reports whether whoever asks has lifted the hold of an object themselves.
+	// Released reports whether the polling process itself has lifted the hold of an object.
 	Released func(uid types.UID) bool
-	// Unmarked reports whether the mark of a hold was taken off an object again as soon as whoever
-	// asks had put it on.
+	// Unmarked reports whether a mark was removed as soon as the polling process had written it.
 	Unmarked func(uid types.UID) bool
 }
 
-// Investigate has objects that a restore has created, and that are not held, be judged by what is
-// there: somebody else may have taken their hold off. Without it they count as adopted.
+// Investigate judges restored objects that are not held by their observed state, since another
+// writer may have removed their holds. Without it they count as adopted.
 func (s *Snapshot) Investigate(q Investigation) {
 	s.invalidateAll()
 	s.investigation = &q
 }
 
-// isSuspect reports whether the hold of an object may have been taken off by somebody else. It is
-// for what has none.
+// isSuspect reports whether another writer may have removed the hold of u, which has none.
 func (s *Snapshot) isSuspect(u *unstructured.Unstructured) bool {
 	return s.investigation != nil && (s.restored[u.GetUID()] || s.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !s.investigation.Released(u.GetUID())
 }
 
-// isUnlabelled reports whether an operation is asked for that is about an object which was created
-// since the Restore began and does not say that this has created it: whoever replaces an object
-// takes its labels off too.
+// isUnlabelled reports whether a requested object was created since the Restore began, but without
+// its label. A writer who replaces an object removes its labels, too.
 func (s *Snapshot) isUnlabelled(u *unstructured.Unstructured) bool {
 	started := s.investigation.Started
 
 	return !started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && s.isRequested(u) && !u.GetCreationTimestamp().Time.Before(started)
 }
 
-// isListed reports whether that was listed which restores have created of what can be where r is,
-// and isWhole whether all there is.
+// isListed and isWhole are Listed and Whole of the Investigation; true without one.
 func (s *Snapshot) isListed(r xp.Ref) bool {
 	return s.investigation == nil || s.investigation.Listed(r)
 }
 
 func (s *Snapshot) isWhole(r xp.Ref) bool { return s.investigation == nil || s.investigation.Whole(r) }
 
-// isRequested reports whether an operation is asked for that is about an object.
 func (s *Snapshot) isRequested(u *unstructured.Unstructured) bool {
 	return s.investigation.Requested(xp.RefTo(u).ID())
 }
 
-// isOfRestore reports whether the Restore that asks has created an object.
+// isOfRestore reports whether the polling Restore created u.
 func (s *Snapshot) isOfRestore(u *unstructured.Unstructured) bool {
 	return xp.Label(u, xp.LabelRestore) == s.investigation.Label || s.isUnlabelled(u)
 }
 
-// investigatedRefs returns what an XR that is not held lists, if that must be observed to tell
-// whether it is adopted. What an earlier restore has created was judged then, and costs no list
-// now.
+// investigatedRefs returns the resourceRefs of an XR that is not held, if they must be observed to
+// find out whether it is adopted. It returns none for XRs of earlier restores: these were judged
+// before, and cost no list now.
 func (s *Snapshot) investigatedRefs(f *observedObject) []xp.Ref {
 	if s.investigation == nil || f.hold != nil || f.err != nil || !f.composite || f.claim || !s.investigation.Requested(f.ID()) {
 		return nil
@@ -99,11 +94,11 @@ func (s *Snapshot) investigatedRefs(f *observedObject) []xp.Ref {
 	return refs
 }
 
-// A place is where an XR has something that it composes: two objects in one place do the same work.
+// A place is where a Composition has a composed resource. Two objects in one place do the same.
 type place struct {
 	schema.GroupKind
 
-	// resource is what the Composition calls it; "" if that is not known.
+	// resource is the resource's name in the Composition; "" if not known.
 	resource string
 }
 
@@ -111,13 +106,12 @@ func placeOf(u *unstructured.Unstructured) place {
 	return place{GroupKind: u.GroupVersionKind().GroupKind(), resource: xp.Annotation(u, xp.AnnotationResourceName)}
 }
 
-// isSame reports whether two places are one, as far as is known.
+// isSame reports whether two places are the same, as far as is known.
 func (p place) isSame(other place) bool {
 	return p.GroupKind == other.GroupKind && (p.resource == other.resource || p.resource == "" || other.resource == "")
 }
 
-// TookPlaceOf reports whether an object was made after a restore had brought back another that is
-// in the same place of a Composition.
+// TookPlaceOf reports whether u was created after the restored back, in the same place.
 func TookPlaceOf(u, back *unstructured.Unstructured) bool {
 	return xp.Label(u, xp.LabelRestore) == "" && placeOf(u).isSame(placeOf(back)) && !u.GetCreationTimestamp().Time.Before(back.GetCreationTimestamp().Time)
 }
