@@ -18,16 +18,13 @@ var unwrapped = map[string]string{
 	"docs/architecture.md":  "It is rewritten together with the names in the code.",
 	"docs/commands.md":      "It has the descriptions of the commands.",
 	"docs/compatibility.md": "It is not rewritten yet.",
-	"docs/explorer.md":      "It is not rewritten yet.",
-	"docs/faults.md":        "It is not rewritten yet.",
 	"docs/hazards.md":       "It is not rewritten yet.",
 	"docs/messages.md":      "It has the text of messages, each in one line.",
 	"docs/performance.md":   "It is not rewritten yet.",
-	"docs/upstream.md":      "It is not rewritten yet.",
 }
 
 // oneWord is what can't be wrapped: a link or a command after the mark of a list.
-var oneWord = regexp.MustCompile("^\\s*(?:[-*] |\\d+\\. )?(?:\\S+|`[^`]+`\\S*|!?\\[[^\\]]*\\]\\(\\S+)$")
+var oneWord = regexp.MustCompile("^[\\s>]*(?:[-*] |\\d+\\. )?(?:\\S+|`[^`]+`\\S*|!?\\[[^\\]]*\\]\\(\\S+)$")
 
 // TestWrapped looks for lines that are too long to read in a diff. Rows of tables and code blocks
 // can't be wrapped.
@@ -59,7 +56,7 @@ func tooLong(page string) []int {
 	for i, line := range slices.Collect(strings.Lines(page)) {
 		line = strings.TrimRight(line, "\n")
 		switch {
-		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+		case strings.HasPrefix(strings.TrimLeft(line, "> "), "```"):
 			code = !code
 		case code, strings.HasPrefix(line, "|"), strings.HasPrefix(line, "#"), oneWord.MatchString(line):
 		case utf8.RuneCountInString(line) > columns:
