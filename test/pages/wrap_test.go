@@ -15,19 +15,18 @@ const columns = 100
 
 // unwrapped are the pages whose lines are longer, with the reason.
 var unwrapped = map[string]string{
-	"docs/architecture.md":  "It is rewritten together with the names in the code.",
-	"docs/commands.md":      "It has the descriptions of the commands.",
-	"docs/compatibility.md": "It is not rewritten yet.",
-	"docs/hazards.md":       "It is not rewritten yet.",
-	"docs/messages.md":      "It has the text of messages, each in one line.",
-	"docs/performance.md":   "It is not rewritten yet.",
+	"docs/architecture.md": "It is rewritten together with the names in the code.",
+	"docs/commands.md":     "It has the descriptions of the commands.",
+	"docs/hazards.md":      "It is not rewritten yet.",
+	"docs/messages.md":     "It has the text of messages, each in one line.",
+	"docs/performance.md":  "It is not rewritten yet.",
 }
 
 // oneWord is what can't be wrapped: a link or a command after the mark of a list.
 var oneWord = regexp.MustCompile("^[\\s>]*(?:[-*] |\\d+\\. )?(?:\\S+|`[^`]+`\\S*|!?\\[[^\\]]*\\]\\(\\S+)$")
 
 // TestWrapped looks for lines that are too long to read in a diff. Rows of tables and code blocks
-// can't be wrapped.
+// can't be wrapped, and what a program has written is not.
 func TestWrapped(t *testing.T) {
 	const root = "../.."
 	for _, glob := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "example/*.md"} {
@@ -52,10 +51,15 @@ func TestWrapped(t *testing.T) {
 // tooLong returns the numbers of the lines of a page that could be wrapped and are not.
 func tooLong(page string) []int {
 	var long []int
-	code := false
+	code, generated := false, false
 	for i, line := range slices.Collect(strings.Lines(page)) {
 		line = strings.TrimRight(line, "\n")
 		switch {
+		case strings.HasPrefix(line, "<!-- Written by "):
+			generated = true
+		case strings.HasPrefix(line, "<!-- End of what "):
+			generated = false
+		case generated:
 		case strings.HasPrefix(strings.TrimLeft(line, "> "), "```"):
 			code = !code
 		case code, strings.HasPrefix(line, "|"), strings.HasPrefix(line, "#"), oneWord.MatchString(line):
