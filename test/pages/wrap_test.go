@@ -19,7 +19,6 @@ var unwrapped = map[string]string{
 	"docs/commands.md":     "It has the descriptions of the commands.",
 	"docs/hazards.md":      "It is not rewritten yet.",
 	"docs/messages.md":     "It has the text of messages, each in one line.",
-	"docs/performance.md":  "It is not rewritten yet.",
 }
 
 // oneWord is what can't be wrapped: a link or a command after the mark of a list.
