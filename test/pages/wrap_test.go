@@ -17,7 +17,6 @@ const columns = 100
 var unwrapped = map[string]string{
 	"docs/architecture.md": "It is rewritten together with the names in the code.",
 	"docs/commands.md":     "It has the descriptions of the commands.",
-	"docs/hazards.md":      "It is not rewritten yet.",
 	"docs/messages.md":     "It has the text of messages, each in one line.",
 }
 
