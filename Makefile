@@ -1,8 +1,9 @@
-# Needs Go, git and GNU make, and root only to install Chromium for test-browser. "make help" lists what there is to make.
+# Needs Go, git and GNU make, a C compiler for race and lint, and root only to install Chromium for test-browser. "make help" lists what there is to make.
 
 ACTIONLINT_VERSION    = v1.7.12
 GOLANGCI_LINT_VERSION = v2.15.0
 GOVULNCHECK_VERSION   = v1.8.0
+VALE_VERSION          = v3.22.0
 
 # What a release is made of: version, commit, and the time of that, which all its files have. Whoever can push a tag chooses the version, so make does not
 # expand these, and recipes have them in their environment, where a shell takes them for text.
@@ -32,6 +33,11 @@ MODULES       = . test test/applier test/cloud test/gate test/restorer test/upje
 ACTIONLINT    = go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+VALE          = CGO_ENABLED=1 go run github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION)
+
+# Vale is built with cgo. Without a C compiler Go's message names neither.
+PROSE = if command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null; then $(VALE) --glob='*.md' README.md CONTRIBUTING.md docs example; \
+	else echo "vale, which lints prose, needs a C compiler, and there is no $$(go env CC): install one, or name it with CC=" >&2; false; fi
 
 .DEFAULT_GOAL = help
 
@@ -144,13 +150,18 @@ stack-down: ## Destroy what stack-up started.
 	cd test && go run ./stack/cmd/stack down $(ARGS)
 
 .PHONY: lint
-lint: ## Lint all modules; golangci-lint is built the first time, which takes minutes.
+lint: ## Lint all modules, workflows and prose; the linters are built the first time, which takes minutes and a C compiler.
 	@failed=0; for module in $(MODULES); do \
 		echo "linting $$module"; \
 		(cd $$module && go mod tidy -diff && $(GOLANGCI_LINT) run ./...) || failed=1; \
 	done; \
 	echo "linting .github/workflows"; $(ACTIONLINT) || failed=1; \
+	echo "linting prose"; $(PROSE) || failed=1; \
 	exit $$failed
+
+.PHONY: prose
+prose: ## Lint README.md, CONTRIBUTING.md, docs and example with vale, which needs a C compiler to be built (CC=gcc).
+	@$(PROSE)
 
 .PHONY: format
 format: ## Format all Go code.

@@ -1,0 +1,78 @@
+package pages
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// columns is where the lines of a page wrap.
+const columns = 100
+
+// unwrapped are the pages whose lines are longer, with the reason.
+var unwrapped = map[string]string{
+	"docs/architecture.md": "It is rewritten together with the names in the code.",
+	"docs/commands.md":     "It has the descriptions of the commands.",
+	"docs/messages.md":     "It has the text of messages, each in one line.",
+}
+
+// oneWord is what can't be wrapped: a link or a command after the mark of a list.
+var oneWord = regexp.MustCompile("^[\\s>]*(?:[-*] |\\d+\\. )?(?:\\S+|`[^`]+`\\S*|!?\\[[^\\]]*\\]\\(\\S+)$")
+
+// TestWrapped looks for lines that are too long to read in a diff. Rows of tables and code blocks
+// can't be wrapped, and what a program has written is not.
+func TestWrapped(t *testing.T) {
+	const root = "../.."
+	for _, glob := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "example/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, glob))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("There are no pages %s: %v", glob, err)
+		}
+		for _, file := range files {
+			name := strings.TrimPrefix(file, root+"/")
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			long := tooLong(string(b))
+			if _, ok := unwrapped[name]; !ok && len(long) > 0 {
+				t.Errorf("%s has lines of more than %d columns: %v", name, columns, long)
+			}
+		}
+	}
+}
+
+// tooLong returns the numbers of the lines of a page that could be wrapped and are not.
+func tooLong(page string) []int {
+	var long []int
+	code, generated := false, false
+	for i, line := range slices.Collect(strings.Lines(page)) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "<!-- Written by "):
+			generated = true
+		case strings.HasPrefix(line, "<!-- End of what "):
+			generated = false
+		case generated:
+		case strings.HasPrefix(strings.TrimLeft(line, "> "), "```"):
+			code = !code
+		case code, strings.HasPrefix(line, "|"), strings.HasPrefix(line, "#"), oneWord.MatchString(line):
+		case utf8.RuneCountInString(line) > columns:
+			long = append(long, i+1)
+		}
+	}
+
+	return long
+}
+
+func TestTooLong(t *testing.T) {
+	words := strings.Repeat("word ", 25)
+	page := "# " + words + "\n\n```text\n" + words + "\n```\n\n| " + words + "|\n" + words + "\n- [" + words + "](a.md)\n"
+	if got := tooLong(page); !slices.Equal(got, []int{8}) {
+		t.Errorf("tooLong(…): %v, and only line 8 can be wrapped", got)
+	}
+}
