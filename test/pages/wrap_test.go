@@ -15,9 +15,8 @@ const columns = 100
 
 // unwrapped are the pages whose lines are longer, with the reason.
 var unwrapped = map[string]string{
-	"docs/architecture.md": "It is rewritten together with the names in the code.",
-	"docs/commands.md":     "It has the descriptions of the commands.",
-	"docs/messages.md":     "It has the text of messages, each in one line.",
+	"docs/commands.md": "It has the descriptions of the commands.",
+	"docs/messages.md": "It has the text of messages, each in one line.",
 }
 
 // oneWord is what can't be wrapped: a link or a command after the mark of a list.
