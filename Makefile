@@ -78,6 +78,7 @@ unit: ## Run the tests that need no stack, which takes minutes.
 	cd test/cloud && go test ./...
 	cd test/gate && go test ./...
 	cd test/upjet && go test ./...
+	cd test/restorer && go test ./forest
 	cd test && go test $$(go list ./... | grep -v '/e2e$$')
 
 .PHONY: test
@@ -95,7 +96,7 @@ race: stack-build ## Run what needs no stack, and a sample of the rest, with the
 
 .PHONY: forests
 forests: stack-build ## Judge more random forests, in memory and restored by Velero's own engine (SEED=1000000 FORESTS=100000).
-	go test -count=1 -timeout 10h -run '^TestForests$$' ./internal/forest -forest.seed $(SEED) -forest.count $(FORESTS)
+	cd test/restorer && go test -count=1 -timeout 10h -run '^TestForests$$' ./forest -forest.seed $(SEED) -forest.count $(FORESTS)
 	cd test/restorer && go test -count=1 -timeout 10h -v . -forest.seed $(SEED) -forest.count $$(($(FORESTS) / 500))
 
 .PHONY: browser

@@ -147,10 +147,10 @@ var instead = map[string]something{
 	},
 	"go test -v -run TestExplore ./internal/explorer": {reason: "It is a test of its own.", run: "ls internal/explorer/*_test.go"},
 	"make explore": {reason: "It takes an hour.", run: "make -n explore"},
-	"go test ./internal/forest -run TestForests -forest.seed 681 -forest.count 1": {
-		reason: "It is a test of its own.", run: "ls internal/forest/*_test.go",
+	"cd test/restorer && go test ./forest -run TestForests -forest.seed 681 -forest.count 1": {
+		reason: "It is a test of its own.", run: "ls test/restorer/forest/*_test.go",
 	},
-	"go test ./internal/forest -forest.seed 1000000 -forest.count 200000": {reason: "It takes hours.", run: "ls internal/forest/*_test.go"},
+	"cd test/restorer && go test ./forest -forest.seed 1000000 -forest.count 200000": {reason: "It takes hours.", run: "ls test/restorer/forest/*_test.go"},
 	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":   {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
 	"make forests SEED=1000000 FORESTS=100000":                            {reason: "It takes hours.", run: "make -n forests"},
 	"make bench": {

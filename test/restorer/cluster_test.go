@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/forest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/restorer/forest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )

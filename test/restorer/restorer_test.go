@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	crclient "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/forest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/restorer/forest"
 )
 
 var (

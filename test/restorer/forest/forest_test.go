@@ -36,7 +36,7 @@ func TestForests(t *testing.T) {
 			for seed := *seedFlag + shard; seed < *seedFlag+count; seed += shards {
 				s := Simulate(seed, limits, Defect{})
 				for name, broken := range Judge(s) {
-					t.Errorf("%s is broken; to see it again: go test ./internal/forest -run TestForests -forest.seed %d -forest.count 1\n%s\n%d times, such as: %s", name, seed,
+					t.Errorf("%s is broken; to see it again: cd test/restorer && go test ./forest -run TestForests -forest.seed %d -forest.count 1\n%s\n%d times, such as: %s", name, seed,
 						s.Describe(), len(broken), strings.Join(broken[:min(5, len(broken))], "\n"))
 				}
 			}
