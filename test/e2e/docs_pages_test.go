@@ -151,8 +151,8 @@ var instead = map[string]something{
 		reason: "It is a test of its own.", run: "ls test/restorer/forest/*_test.go",
 	},
 	"cd test/restorer && go test ./forest -forest.seed 1000000 -forest.count 200000": {reason: "It takes hours.", run: "ls test/restorer/forest/*_test.go"},
-	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":   {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
-	"make forests SEED=1000000 FORESTS=100000":                            {reason: "It takes hours.", run: "make -n forests"},
+	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":              {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
+	"make forests SEED=1000000 FORESTS=100000":                                       {reason: "It takes hours.", run: "make -n forests"},
 	"make bench": {
 		reason: "It takes hours.", run: "make -n bench",
 	},
