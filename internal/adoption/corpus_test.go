@@ -55,28 +55,28 @@ func specimens() map[string]specimen {
 		put    Hold
 		then   func(h *Hold)
 	}{
-		"xr":         {reason: "An XR with settings of its own.", object: xptest.With(x, xptest.Refs(bucket), fields), put: of},
-		"xr-v2":      {reason: "An XR of v2.", object: xptest.ModernXR("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
-		"xr-many":    {reason: "What an XR composes is packed where it is much.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
-		"claim":      {reason: "A claim that its person had paused.", object: claim, put: of},
-		"quarantine": {reason: "Nothing is done until a person ends that.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},
-		"by-hand":    {reason: "A person lets it go.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
-		"clone":      {reason: "A copy of what is alive.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
+		"xr":         {reason: "An XR can have settings of its own.", object: xptest.With(x, xptest.Refs(bucket), fields), put: of},
+		"xr-v2":      {reason: "A v2 XR keeps its fields in another place.", object: xptest.ModernXR("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
+		"xr-many":    {reason: "A mark packs the references of a large XR.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
+		"claim":      {reason: "A claim can have a pause of its own.", object: claim, put: of},
+		"quarantine": {reason: "Only a user ends a quarantine.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},
+		"by-hand":    {reason: "Only a user releases a manual hold.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
+		"clone":      {reason: "A copy of a live object stays held.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
 		"create": {
-			reason: "An MR that must not create.", object: bucket,
+			reason: "An MR without external-name must not create anything.", object: bucket,
 			put: with(func(h *Hold) { h.Identity, h.Reason = xp.CreatePending, "a create was in flight" }),
 		},
 		"observes": {
-			reason: "An MR that only observes.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
+			reason: "An observing MR changes nothing.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
 			put: with(func(h *Hold) { h.Observes, h.Status, h.Reason = true, []string{"atProvider"}, "observed first" }),
 		},
 		"settles": {
-			reason: "An MR whose external resource was found.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
+			reason: "A provider found the external resource of the MR.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
 			put:  with(func(h *Hold) { h.Observes, h.Reason = true, "observed first" }),
 			then: func(h *Hold) { h.Settling, h.Lost = laterAt, true },
 		},
 		"reads": {
-			reason: "An MR that waits for a password, and for its XR.",
+			reason: "An MR waits for a password Secret and for its XR.",
 			object: xptest.With(bucket, xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
 			put: with(func(h *Hold) {
 				h.Inputs = []Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create"}}
@@ -84,23 +84,23 @@ func specimens() map[string]specimen {
 			}),
 		},
 		"publishes": {
-			reason: "An XR whose connection secret is in the backup, and in a store.", object: x,
+			reason: "The XR's connection Secret is in the backup and in a secret store.", object: x,
 			put: with(func(h *Hold) {
 				h.Secret, h.SecretBy, h.Failing = true, "velero restore create", "ReconcileError"
 				h.Stored = &Stored{Namespace: "team-a", Name: "s", UID: "uid", By: "velero restore create"}
 			}),
 		},
 		"let-go": {
-			reason: "Crossplane was let reconcile it.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
+			reason: "Crossplane may reconcile the object already.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
 			then: func(h *Hold) {
 				h.Unpaused, h.Polled, h.LastReported, h.ComposedConditions, h.Environments = laterAt, laterAt, "Bucket", []xp.TrueConditions{"Ready"}, []string{"e"}
 				h.Required = []string{"requiredResources of the step gate"}
 			},
 		},
-		"again":      {reason: "Its hold was put on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},
-		"taken-over": {reason: "Somebody else had made it.", object: x, put: of, then: func(h *Hold) { h.TakenOver = true }},
+		"again":      {reason: "The plugin put the hold on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},
+		"taken-over": {reason: "Another writer had created the object.", object: x, put: of, then: func(h *Hold) { h.TakenOver = true }},
 		"freed": {
-			reason: "Only the mark is left to take off.", object: x, put: of,
+			reason: "Only the mark is left to remove.", object: x, put: of,
 			then: func(h *Hold) { h.Freed, h.Managers = true, []any{map[string]any{"manager": "argocd-controller"}} },
 		},
 	} {

@@ -43,18 +43,18 @@ func TestSkipComposed(t *testing.T) {
 		runs   bool
 		want   bool
 	}{
-		"Silent":      {reason: "What it composes can't help it.", xr: withReport(xr, stuck), want: true},
-		"Unpaused":    {reason: "Nor then.", xr: withReport(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
-		"Runs":        {reason: "Why a Crossplane that runs says nothing is to be found out.", xr: withReport(xr, stuck), runs: true},
-		"Untold":      {reason: "Nobody knows yet what else is missing.", xr: xr},
-		"Waiting":     {reason: "It need not have been for long.", xr: withReport(xr, "1"), want: true},
-		"Stopped":     {reason: "What was told is why nothing works on it.", xr: xptest.Merge(xr, stoppedBy(xr))},
-		"Heard":       {reason: "It can go on.", xr: withReport(xr, stuck, xptest.SeenPaused())},
-		"Reconciled":  {reason: "It can go on.", xr: withReport(xr, stuck, unpaused(), xptest.Reconciled())},
-		"Deleting":    {reason: "That is over.", xr: withReport(xr, stuck, xptest.Deleting())},
-		"OwnPause":    {reason: "It needs no word.", xr: withReport(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
-		"Copy":        {reason: "It is up to a person.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
-		"Quarantined": {reason: "It is up to a person.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
+		"Silent":      {reason: "The composed resources can't make Crossplane reconcile the XR.", xr: withReport(xr, stuck), want: true},
+		"Unpaused":    {reason: "The composed resources can't help after the unpause either.", xr: withReport(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
+		"Runs":        {reason: "The cause is unknown while Crossplane runs.", xr: withReport(xr, stuck), runs: true},
+		"Untold":      {reason: "The other causes have not been reported yet.", xr: xr},
+		"Waiting":     {reason: "The plan need not have waited for long.", xr: withReport(xr, "1"), want: true},
+		"Stopped":     {reason: "The last report explains why the operation stopped.", xr: xptest.Merge(xr, stoppedBy(xr))},
+		"Heard":       {reason: "Crossplane has seen the pause, so the plan can continue.", xr: withReport(xr, stuck, xptest.SeenPaused())},
+		"Reconciled":  {reason: "Crossplane has reconciled the XR, so the plan can continue.", xr: withReport(xr, stuck, unpaused(), xptest.Reconciled())},
+		"Deleting":    {reason: "The XR is being deleted.", xr: withReport(xr, stuck, xptest.Deleting())},
+		"OwnPause":    {reason: "A paused XR of the user needs no condition from Crossplane.", xr: withReport(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
+		"Copy":        {reason: "Only a user can release a copy.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
+		"Quarantined": {reason: "Only a user can end a quarantine.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

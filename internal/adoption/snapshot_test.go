@@ -104,20 +104,20 @@ func TestNeeds(t *testing.T) {
 		want     []xp.Ref
 	}{
 		"Unknown": {
-			reason:   "Of what is not observed yet nothing is known but its name.",
+			reason:   "Only the name of an unobserved object is known.",
 			snapshot: snapshot(), from: refs(parent), want: refs(parent),
 		},
 		"Held": {
-			reason:   "What it composed, the revision that it runs on and its claim decide on an XR.",
+			reason:   "The plan of an XR depends on its composed resources, its revision and its claim.",
 			snapshot: snapshot(held(parent)), from: refs(parent), want: refs(parent, child, bucket, revision, claim),
 		},
 		"Tree": {
-			reason:   "And so on down the tree; the claim leads back to the XR.",
+			reason:   "The needs follow the tree downwards, and the claim leads back to the XR.",
 			snapshot: snapshot(held(parent), held(child), held(claim)), from: refs(claim),
 			want: refs(claim, parent, child, xptest.MR("deep"), revision, bucket),
 		},
 		"NotHeld": {
-			reason:   "What an XR composes does not matter if it is not held; its claim may be.",
+			reason:   "An XR without a hold needs only its claim.",
 			snapshot: snapshot(parent), from: refs(parent), want: refs(parent, claim),
 		},
 		"NeverComposed": {
@@ -125,20 +125,20 @@ func TestNeeds(t *testing.T) {
 			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
 		},
 		"Unreadable": {
-			reason:   "A marker that can't be read names nothing.",
+			reason:   "An unreadable mark names no objects.",
 			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
 		},
 		"Loop": {
-			reason:   "An XR that composes itself ends.",
+			reason:   "An XR that composes itself must not loop.",
 			snapshot: snapshot(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
 		},
 		"Publishing": {
-			reason:   "A connection secret that the restore brings must be back before its MR is let go, and any other is nobody's business.",
+			reason:   "Only a connection Secret that the restore restores must exist before its MR's release.",
 			snapshot: snapshot(awaiting(xptest.MR("b", published)), forSecret(xptest.MR("c", published))), from: refs(bucket, xptest.MR("c")),
 			want: refs(bucket, xptest.Secret("s", xptest.In("infra")), xptest.MR("c")),
 		},
 		"LeafAndFreeClaim": {
-			reason:   "An MR needs nothing, and a claim without an XR neither.",
+			reason:   "An MR needs nothing, and a claim without an XR needs nothing either.",
 			snapshot: snapshot(bucket, plain), from: refs(bucket, plain), want: refs(bucket, plain),
 		},
 	}

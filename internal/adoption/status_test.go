@@ -30,43 +30,43 @@ func TestNextWaitsForStatus(t *testing.T) {
 	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
 	runPlans(t, map[string]planCase{
 		"Both": {
-			reason: "A function would find less than it has written.", snapshot: snapshot(on, revision), ref: xp.RefTo(x),
+			reason: "A function would read less than it has written.", snapshot: snapshot(on, revision), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.address, status.zones" + missing}},
 		},
 		"One": {
-			reason: "Each field counts.", snapshot: snapshot(xptest.With(on, address), revision), ref: xp.RefTo(x),
+			reason: "Every field counts.", snapshot: snapshot(xptest.With(on, address), revision), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.zones" + missing}},
 		},
 		"Back": {
-			reason: "All is there.", snapshot: snapshot(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
+			reason: "Every field is back.", snapshot: snapshot(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Unseen": {
-			reason: "That its status is back is no proof of anything.", ref: xp.RefTo(x), snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
+			reason: "A restored status does not prove that Crossplane has seen the pause.", ref: xp.RefTo(x), snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
 				`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
 			want: outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"UnseenSince": {
-			reason: "A word that came back with the status is about what was backed up.", ref: xp.RefTo(x),
+			reason: "A condition that came back with the status describes the backup.", ref: xp.RefTo(x),
 			snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
 			want:     outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"Unpaused": {
-			reason: "What functions write after that is theirs.", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "Functions own the status after the unpause.", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"OwnPause": {
-			reason: "When its person lifts the pause it must be there.", snapshot: snapshot(ownPause), ref: xp.RefTo(x),
+			reason: "The status must be back when the user lifts the pause.", snapshot: snapshot(ownPause), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.address" + missing}},
 		},
 		"OwnPauseBack": {
-			reason: "It is there.", snapshot: snapshot(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
+			reason: "The status is back.", snapshot: snapshot(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"MR": {
-			reason: "An MR that nothing observes has nothing else.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
+			reason: "An MR that no provider observes has no other source of its status.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
 		},
 		"MRBack": {
-			reason: "It is there.", snapshot: snapshot(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
+			reason: "The status is back.", snapshot: snapshot(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 	})

@@ -36,10 +36,10 @@ func TestReturnManagers(t *testing.T) {
 		reason string
 		during func(s *server)
 	}{
-		"AsRestored": {reason: "All is as if it had not been stopped.", during: func(*server) {}},
-		"Applied":    {reason: "What somebody has applied meanwhile is theirs.", during: func(s *server) { s.apply(argo, "argocd-controller") }},
+		"AsRestored": {reason: "The result must equal that of a restore without a stop.", during: func(*server) {}},
+		"Applied":    {reason: "Fields that another manager applied since belong to that manager.", during: func(s *server) { s.apply(argo, "argocd-controller") }},
 		"LetGoOn": {
-			reason: "Nobody manages a pause that is over.", during: func(s *server) {
+			reason: "A removed pause has no manager.", during: func(s *server) {
 				h, err := HoldOf(s.live)
 				if err != nil {
 					t.Fatal(err)

@@ -17,19 +17,19 @@ func TestCanTakeOver(t *testing.T) {
 		live   *unstructured.Unstructured
 		want   bool
 	}{
-		"Fresh":    {reason: "Nobody has looked at it yet.", live: fresh, want: true},
-		"Paused":   {reason: "Nobody may look at it.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
-		"Composed": {reason: "What it lists is made, or is about to be.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
-		"Modern":   {reason: "Of any schema.", live: xptest.With(xptest.ModernXR("x"), xptest.Refs(xptest.NamespacedMR("b")))},
+		"Fresh":    {reason: "Crossplane has not reconciled the XR yet.", live: fresh, want: true},
+		"Paused":   {reason: "Crossplane does not reconcile a paused XR.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
+		"Composed": {reason: "The listed resources exist or are about to be created.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
+		"Modern":   {reason: "A v2 XR with references is refused too.", live: xptest.With(xptest.ModernXR("x"), xptest.Refs(xptest.NamespacedMR("b")))},
 		"Empty": {
-			reason: "It was reconciled and lists nothing, so it wants nothing, and what came back would be deleted.",
+			reason: "A reconciled XR with an empty list would delete the restored resources.",
 			live:   xptest.With(fresh, xptest.Reconciled()),
 		},
-		"Claimed":  {reason: "Crossplane has made it.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
-		"Bound":    {reason: "The claim has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
-		"Deleting": {reason: "It will be gone.", live: xptest.With(fresh, xptest.Deleting())},
-		"Restored": {reason: "A restore has brought it back.", live: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
-		"Marked":   {reason: "It is held.", live: xptest.With(fresh, xptest.Annotated(AnnotationHold, "{}"))},
+		"Claimed":  {reason: "Crossplane created the XR for a claim.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
+		"Bound":    {reason: "The claim already has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
+		"Deleting": {reason: "The XR is being deleted.", live: xptest.With(fresh, xptest.Deleting())},
+		"Restored": {reason: "A restore created the XR.", live: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
+		"Marked":   {reason: "The XR is already held.", live: xptest.With(fresh, xptest.Annotated(AnnotationHold, "{}"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,13 +118,13 @@ func TestTakeOverPaused(t *testing.T) {
 		by     []xptest.Option
 		want   *string
 	}{
-		"Person": {reason: "It is theirs.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
+		"Person": {reason: "The pause belongs to the user.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
 		"Guard": {
-			reason: "It was to last until the restore has it.",
+			reason: "The pause was to last only until the restore takes over.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPausedByGuard, "true")},
 		},
 		"Exchange": {
-			reason: "The same.",
+			reason: "This pause was to last only until the restore takes over too.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "2026-01-02T03:04:05Z")},
 		},
 	} {
@@ -169,12 +169,12 @@ func TestNextOfTakenOver(t *testing.T) {
 		xr     *unstructured.Unstructured
 		want   want
 	}{
-		"Unseen": {reason: "Crossplane may be in the middle of it.", xr: taken, want: want{Waits: true}},
+		"Unseen": {reason: "Crossplane may be reconciling the XR.", xr: taken, want: want{Waits: true}},
 		"Other": {
-			reason: "It was in the middle of it, and has composed it: nothing of that stays held.",
+			reason: "Crossplane was reconciling the XR and composed another resource, so the hold must go.",
 			xr:     xptest.With(taken, xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))), want: want{Lost: true, Free: true},
 		},
-		"Seen": {reason: "From here on it is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
+		"Seen": {reason: "From here on the XR is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
