@@ -59,7 +59,7 @@ func TestApplied(t *testing.T) {
 			reason: "Apply adds the new field to the fields that are applied already.", target: xr(ours(pinned)), patch: `{"metadata":{"resourceVersion":"7","annotations":{"crossplane.io/reconcile-requested-at":"now"}}}`,
 			want: `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"h","crossplane.io/reconcile-requested-at":"now"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
 		},
-		"NotHisPause": {reason: "A field of another manager stays when this plugin stops applying it.", target: xr(ours(pinned)), patch: unpause},
+		"PauseOfAnother": {reason: "A field of another manager stays when this plugin stops applying it.", target: xr(ours(pinned)), patch: unpause},
 		"Shared": {
 			reason: "A field that another manager applies too stays.", patch: release, defaults: policy,
 			target: xr(ours(held) + "," + entry("argocd-controller", "Apply", `{"f:spec":{"f:compositionUpdatePolicy":{}}}`)),
@@ -105,7 +105,7 @@ func TestApplied(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(before, tc.target); diff != "" {
-				t.Errorf("the object was changed: -before, +after:\n%s", diff)
+				t.Errorf("applied must not change the object: -before, +after:\n%s", diff)
 			}
 		})
 	}

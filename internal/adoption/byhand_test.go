@@ -65,7 +65,7 @@ func TestNextOfManualRelease(t *testing.T) {
 			want: waits(ready("Bucket b")),
 		},
 		"HeldXR": {
-			reason: "A composed XR reports itself whether it is ready.", snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision), of: x,
+			reason: "A composed XR reports its own readiness.", snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision), of: x,
 			want: waits("XOrder child: this composed XR stays held until a person lets it go" + run),
 		},
 		"HeldAndMissing": {
@@ -140,11 +140,11 @@ func TestPutForManualRelease(t *testing.T) {
 				t.Fatalf("%s\ngot %+v, %v", tc.reason, h, err)
 			}
 			if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
-				t.Errorf("The next step is a person's; got %q", next)
+				t.Errorf("The next step must be the release command; got %q", next)
 			}
 			p, ok := Unverified.Consent(u)
 			if !ok {
-				t.Fatal("nothing waits for a person")
+				t.Fatal("the hold must wait for the user's consent")
 			}
 			after, ordinary := xptest.Merge(u, p), heldFor(own, Hold{})
 			for _, u := range []*unstructured.Unstructured{after, ordinary} {
@@ -158,7 +158,7 @@ func TestPutForManualRelease(t *testing.T) {
 				t.Errorf("the reason must have the next step; got %q", h.Reason)
 			}
 			if _, ok := Unverified.Consent(after); ok {
-				t.Error("nothing is left to consent to")
+				t.Error("a second consent must change nothing")
 			}
 		})
 	}

@@ -89,11 +89,11 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 			reason:   "The plugin does not judge a claim that it never held.",
 			snapshot: snapshot(plain, claim), ref: xp.RefTo(xr), want: outcome{Done: true},
 		},
-		"SomebodyElsesClaim": {
+		"ClaimOfAnother": {
 			reason:   "Any XR can name any claim, so another XR's claim stays held for that XR, which may come later.",
 			snapshot: snapshot(plain, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Done: true},
 		},
-		"SomebodyElsesClaimOfHeldXR": {
+		"ClaimOfAnotherAndHeldXR": {
 			reason:   "A held XR does not release the claim of another XR either.",
 			snapshot: snapshot(xr, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},

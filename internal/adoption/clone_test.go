@@ -96,6 +96,6 @@ func TestPutOfACopy(t *testing.T) {
 	// An original that is restored in place of its copy is not a copy.
 	original := copied(xptest.ModernXR("x"))
 	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
-		t.Errorf("a hold of another restore says what that one says; got %+v, %v", h, err)
+		t.Errorf("a new restore must replace the copy's hold; got %+v, %v", h, err)
 	}
 }

@@ -64,7 +64,7 @@ func TestNextOfAChangedComposition(t *testing.T) {
 	}
 	waits := snapshot(held(xptest.XR("x", xptest.ClaimedBy(claim))), follows(claim, "other", same.Revision()), xptest.Revision(same.Revision(), x))
 	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0], "OrderClaim team-a/o follows") {
-		t.Errorf("That is also told while it waits for something; got %+v", plan)
+		t.Errorf("A waiting plan must carry the remark too; got %+v", plan)
 	}
 }
 
@@ -90,8 +90,8 @@ func TestNextOfPinnedInGit(t *testing.T) {
 		snapshot *Snapshot
 		want     string
 	}{
-		"Nobody": {reason: "Only the hold set the pin.", snapshot: snapshot(adopted()), want: xp.UpdateAutomatic},
-		"Somebody": {
+		"NoWriter": {reason: "Only the hold set the pin.", snapshot: snapshot(adopted()), want: xp.UpdateAutomatic},
+		"Flux": {
 			reason: "Flux has written the pin since the hold.", snapshot: snapshot(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual,
 		},
 		"Before": {
@@ -120,7 +120,7 @@ func TestNextOfPinnedInGit(t *testing.T) {
 			reason: "The manifest that was applied since has no pin.", want: xp.UpdateAutomatic,
 			snapshot: snapshot(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"region":"here"}}`))),
 		},
-		"UpdatedAnew": {
+		"NewManager": {
 			reason: "A manager that is new since the backup has written the pin.", want: xp.UpdateManual,
 			snapshot: snapshot(adopted(managed("kubectl-edit", "Update", laterAt, path))),
 		},

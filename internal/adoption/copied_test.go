@@ -34,7 +34,7 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if _, err := HoldOf(tc.object); !errors.Is(err, ErrForged) {
-				t.Errorf("%s\nthe mark of another is none; got %v", tc.reason, err)
+				t.Errorf("%s\na copied mark must count as forged; got %v", tc.reason, err)
 			}
 			u := tc.object.DeepCopy()
 			h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: "why"})
@@ -45,11 +45,11 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 				t.Errorf("%s\ngot %+v", tc.reason, h)
 			}
 			if _, pinned := (xp.Instance{Unstructured: u}).UpdatePolicy(); pinned != tc.pinned {
-				t.Errorf("%s\nit has an update policy: %v", tc.reason, pinned)
+				t.Errorf("%s\nhas an update policy: %v", tc.reason, pinned)
 			}
 			off := tc.object.DeepCopy()
 			if err := RemoveBackedUpHold(off); err != nil || xp.Annotation(off, xp.AnnotationPaused) != xp.Annotation(tc.object, xp.AnnotationPaused) {
-				t.Errorf("%s\nits own pause is gone: %v", tc.reason, err)
+				t.Errorf("%s\nthe own pause must stay: %v", tc.reason, err)
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func TestReleasedMarks(t *testing.T) {
 	}
 	versions, err := filepath.Glob("testdata/released/v*.json")
 	if err != nil || len(versions) == 0 {
-		t.Fatalf("there are no released versions: %v", err)
+		t.Fatalf("no recorded marks of released versions: %v", err)
 	}
 	for _, version := range versions {
 		for name, s := range readSpecimens(t, version) {
@@ -139,20 +139,20 @@ func TestReleasedMarks(t *testing.T) {
 				u := &unstructured.Unstructured{Object: s.Object}
 				h, err := key.HoldOf(u)
 				if err != nil || h == nil {
-					t.Fatalf("%s It must be read: %v, %v", s.Reason, h, err)
+					t.Fatalf("%s Cannot read the mark: %v, %v", s.Reason, h, err)
 				}
 				if diff := cmp.Diff(s.GivesBack, viaJSON(t, releasePatch(u, h))); diff != "" {
-					t.Errorf("%s It must get back what it had. -want, +got:\n%s", s.Reason, diff)
+					t.Errorf("%s The own settings must return: -want, +got:\n%s", s.Reason, diff)
 				}
 				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {
-					t.Errorf("%s What it composes must be known: %d of %d, %v", s.Reason, len(h.Refs), len(refs), err)
+					t.Errorf("%s Found %d of %d references: %v", s.Reason, len(h.Refs), len(refs), err)
 				}
 				again, err := h.encode(xp.RefTo(u))
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(markIn(t, xp.Annotation(u, AnnotationHold)), markIn(t, string(again))); diff != "" {
-					t.Errorf("%s Whatever it says must be known. -want, +got:\n%s", s.Reason, diff)
+					t.Errorf("%s Every field of the mark must be read: -want, +got:\n%s", s.Reason, diff)
 				}
 			})
 		}
@@ -185,7 +185,7 @@ func TestHoldOfNewer(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if _, err := Put(u.DeepCopy(), Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
-			t.Errorf("%s: what it had before nobody knows; got %v", name, err)
+			t.Errorf("%s: a new hold must refuse an unreadable mark; got %v", name, err)
 		}
 		p := Next(snapshot(u), xp.RefTo(u))
 		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
@@ -198,7 +198,7 @@ func TestHoldOfNewer(t *testing.T) {
 	x := xptest.XR("x", xptest.Refs(child))
 	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if said := strings.Join(p.Waiting, "; "); !strings.Contains(said, HowToRead) || p.Done {
-		t.Errorf("what composes it must wait, and say for what; got %+v", p)
+		t.Errorf("the parent XR must wait and name the newer mark; got %+v", p)
 	}
 }
 
@@ -206,7 +206,7 @@ func keepSpecimens(t *testing.T, version string) {
 	t.Helper()
 	path := filepath.Join("testdata", "released", version+".json")
 	if _, err := os.Stat(path); err == nil {
-		t.Fatalf("%s is there already: what was released does not change", path)
+		t.Fatalf("%s exists already, and recorded marks never change", path)
 	}
 	b, err := json.MarshalIndent(specimens(), "", " ")
 	if err != nil {

@@ -42,10 +42,10 @@ func TestDefects(t *testing.T) {
 	}
 	for _, d := range defects {
 		if d.Before == "" || !strings.Contains(d.What, "crossplane #") {
-			t.Errorf("it must say where it is known from and where it is mended: %+v", d)
+			t.Errorf("a defect must name its issue and its first fixed version: %+v", d)
 		}
 	}
 	if !slices.ContainsFunc(defects, func(d Defect) bool { return d == stopsWatching }) {
-		t.Error("what Stuck tells is in the same table")
+		t.Error("the table must have the defect that Stuck reports")
 	}
 }

@@ -76,10 +76,10 @@ func TestFollowLetsCrossplaneWriteTheRevision(t *testing.T) {
 	p := Next(snapshot(xr, bucket, converted), xp.RefTo(x))
 	got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "spec", "compositionRevisionRef")
 	if got != nil || !there || err != nil {
-		t.Fatalf("the revision that is gone must be taken off: %v", p.Patch)
+		t.Fatalf("the reference to the deleted revision must be removed: %v", p.Patch)
 	}
 	after := xptest.Merge(xr, p.Patch)
 	if p = Next(snapshot(after, bucket, converted), xp.RefTo(x)); p.Step != stepUnpause || p.Warning != "" || len(p.Remarks) > 0 {
-		t.Errorf("then it goes on, and nobody else has changed what it follows: %+v", p)
+		t.Errorf("the XR must be unpaused next, without a warning: %+v", p)
 	}
 }

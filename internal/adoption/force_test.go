@@ -51,7 +51,7 @@ func TestForce(t *testing.T) {
 			reason: "Crossplane creates a second resource for one that the XR does not list.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), bucket, pinned), of: x,
 			want: []string{"Bucket b is not in the resourceRefs"},
 		},
-		"SomebodyElses": {
+		"OfAnother": {
 			reason: "Crossplane treats the resource of another controller as missing.", snapshot: snapshot(xr(), xptest.MR("b", xptest.ControlledBy(xptest.XR("y"))), pinned), of: x,
 			want: []string{"Bucket b is controlled by XOrder y: Crossplane drops it from the resourceRefs"},
 		},
@@ -154,7 +154,7 @@ func TestForceReturnsSettings(t *testing.T) {
 			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
 		}
 		if again := AssessForce(snapshot(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
-			t.Errorf("%s: what is not held needs nothing: %+v", xp.String(own), again)
+			t.Errorf("%s: without a hold there is nothing to lift: %+v", xp.String(own), again)
 		}
 	}
 }

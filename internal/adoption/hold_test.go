@@ -157,7 +157,7 @@ func TestPut(t *testing.T) {
 			}
 			read, err := HoldOf(tc.object)
 			if diff := cmp.Diff(h, read); err != nil || diff != "" {
-				t.Errorf("The marker must say what was put: error %v, -put, +read:\n%s", err, diff)
+				t.Errorf("The mark must hold the fields of the hold: error %v, -put, +read:\n%s", err, diff)
 			}
 		})
 	}
@@ -233,7 +233,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.unpause(held, h, noon))} {
 		got := xptest.Merge(from, releasePatch(from, h))
 		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
-			t.Errorf("given back when %s: -own, +got:\n%s", name, diff)
+			t.Errorf("returned while %s: -own, +got:\n%s", name, diff)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	}
 	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": releasePatch(u, h), "Explain": explain} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
-			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; "+
+			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+
 				"got %q", name, got)
 		}
 	}
@@ -282,7 +282,7 @@ func TestExplain(t *testing.T) {
 	got, err := HoldOf(xptest.Merge(u, patch))
 	h.Reason, h.LastReported = `it waits for "b" <&>`, "told"
 	if diff := cmp.Diff(h, got); err != nil || diff != "" {
-		t.Errorf("Only the reason and what was told change: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("Only the reason and the last report may change: error %v, -want, +got:\n%s", err, diff)
 	}
 
 	for name, tc := range map[string]struct {
@@ -318,13 +318,13 @@ func FuzzHoldOf(f *testing.F) {
 		} {
 			h, err := HoldOf(u)
 			if (h == nil) == (err == nil) {
-				t.Errorf("hold %v with error %v", h, err)
+				t.Errorf("got hold %v and error %v", h, err)
 			}
 			if h != nil {
 				b, _ := json.Marshal(h)
 				again := &Hold{}
 				if err := json.Unmarshal(b, again); err != nil {
-					t.Errorf("%s can't be read again: %v", b, err)
+					t.Errorf("cannot read %s again: %v", b, err)
 				}
 			}
 			w := NewSnapshot(Unverified)
@@ -332,7 +332,7 @@ func FuzzHoldOf(f *testing.F) {
 			_ = w.Subjects()
 			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
 			if plan := Next(w, xp.RefTo(u)); plan.Done {
-				t.Errorf("a marked object is adopted: %+v", plan)
+				t.Errorf("a marked object must not count as adopted: %+v", plan)
 			}
 			if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err == nil && !xp.IsPaused(u) {
 				t.Error("a held object is not paused")

@@ -115,7 +115,7 @@ func TestWhyHeld(t *testing.T) {
 		got := WhyHeld(i, "vpc-1")
 		for _, part := range want {
 			if !strings.Contains(got, part) {
-				t.Errorf("%s: got %q, want it to say %q", i, got, part)
+				t.Errorf("%s: got %q, want it to contain %q", i, got, part)
 			}
 		}
 	}
@@ -140,12 +140,12 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 			reason: "The user allowed a create, so the MR is like any other.", snapshot: snapshot(xr, mr, revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Waiting: []string{unobserved}},
 		},
-		"Anothers": {
+		"OfAnother": {
 			reason: "A plan never lifts the hold of another controller's MR.", ref: xp.RefTo(x),
 			snapshot: snapshot(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
 			want:     outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
 		},
-		"Nobodys": {
+		"Uncontrolled": {
 			reason: "An MR without a controller has its own operation.", ref: xp.RefTo(x),
 			snapshot: snapshot(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision), want: outcome{Total: 1, Moving: true, Waiting: []string{given}},
 		},
@@ -166,8 +166,8 @@ func TestNextObservesFirst(t *testing.T) {
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
 	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	runPlans(t, map[string]planCase{
-		"New":     {reason: "The provider must see the pause first, or its next condition proves nothing.", snapshot: snapshot(on), ref: ref, want: moving(unseen)},
-		"OldWord": {reason: "A status can be as old as the backup.", snapshot: snapshot(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"New":       {reason: "The provider must see the pause first, or its next condition proves nothing.", snapshot: snapshot(on), ref: ref, want: moving(unseen)},
+		"OldStatus": {reason: "A status can be as old as the backup.", snapshot: snapshot(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
 		"WrittenOver": {
 			reason: "Velero may have overwritten the provider's condition with the status of the backup.", ref: ref, want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
 			snapshot: snapshot(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
@@ -231,7 +231,7 @@ func TestNextObservesFirst(t *testing.T) {
 			snapshot: snapshot(heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Observes: true})),
 		},
 		"UnpausedByHand": {
-			reason: "The provider's condition counts, whoever removed the pause.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
+			reason: "The provider's condition counts, even if another writer removed the pause.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Unsafe": {
@@ -296,10 +296,10 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 	t.Helper()
 	on := heldFor(own, of)
 	if of.Observes && !xp.OnlyObserves(on) || len(of.Status) > 0 && on.GetAnnotations()[xp.AnnotationRestoreStatus] != "true" || !xp.IsPaused(on) {
-		t.Fatalf("it is not held: %v", on.Object)
+		t.Fatalf("the MR must be held: %v", on.Object)
 	}
 	if h, err := HoldOf(on); err != nil || h.Observes && xp.OnlyObserves(own) {
-		t.Errorf("what only observes anyway is not made to: %+v, error %v", h, err)
+		t.Errorf("an observing MR needs no policies of the hold: %+v, error %v", h, err)
 	}
 	plain := Hold{}
 	for name, u := range map[string]*unstructured.Unstructured{
@@ -311,14 +311,14 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 			t.Fatal(h, err)
 		}
 		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, releasePatch(u, h)))); diff != "" {
-			t.Errorf("%s: given back: -own, +now:\n%s", name, diff)
+			t.Errorf("%s: returned by the release: -own, +now:\n%s", name, diff)
 		}
 		taken := u.DeepCopy()
 		if err := RemoveBackedUpHold(taken); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(asStored(own), asStored(taken)); diff != "" {
-			t.Errorf("%s: taken off: -own, +now:\n%s", name, diff)
+			t.Errorf("%s: returned by RemoveBackedUpHold: -own, +now:\n%s", name, diff)
 		}
 	}
 }
@@ -342,7 +342,7 @@ func TestReleaseLeavesOthersChanges(t *testing.T) {
 	}
 	again := heldFor(heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`)), Hold{})
 	if h, err := HoldOf(again); err != nil || h.Observes {
-		t.Errorf("a later hold has nothing to give back; got %+v, %v", h, err)
+		t.Errorf("a later hold must have no policies to return; got %+v, %v", h, err)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestForgedMarksOfMRs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plan := Next(snapshot(observes), xp.RefTo(observes)); plan.Patch != nil || len(plan.Waiting) != 1 {
-		t.Errorf("The policies that it claims for its own let it create; got %+v", plan)
+		t.Errorf("Forged policies must not let the MR create; got %+v", plan)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestLeftovers(t *testing.T) {
 			}
 			for _, remark := range slices.Concat(slices.Collect(maps.Values(got))...) {
 				if !strings.HasPrefix(remark, left) {
-					t.Errorf("a remark begins with what it is about: %q", remark)
+					t.Errorf("a remark must begin with its object: %q", remark)
 				}
 			}
 		})

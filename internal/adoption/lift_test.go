@@ -261,7 +261,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				took := 0
 				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
 					if h, err = HoldOf(s.live); err != nil || took > steps {
-						t.Fatalf("%s\n%d patches and still held: %v", tc.reason, took, err)
+						t.Fatalf("%s\nstill held after %d patches: %v", tc.reason, took, err)
 					}
 					s.execute(Unverified.lift(s.live, h, "step"))
 				}

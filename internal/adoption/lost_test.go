@@ -115,7 +115,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 			reason: "The XR must not stay pinned.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(replacement), pinned, back), xr),
 			want: outcome{Failed: lostWhy, Step: stepPolicy, Target: "XOrder x"},
 		},
-		"NobodyAsks": {reason: "Only an operation requests this check.", ref: xp.RefTo(xr), want: done, snapshot: withRestored(snapshot(replacement), xr, back)},
+		"NotRequested": {reason: "Only an operation requests this check.", ref: xp.RefTo(xr), want: done, snapshot: withRestored(snapshot(replacement), xr, back)},
 		"NotRestored": {
 			reason: "The plugin does not judge an XR that was live before the restore.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement, xr), back), xr),
 		},
@@ -242,15 +242,15 @@ func TestNextListsWhatIsRequested(t *testing.T) {
 			t.Errorf("%s: needs -want, +got:\n%s", reason, diff)
 		}
 	}
-	want("Nobody asks, and nobody looks", true, false, xr)
+	want("Without a request no composed resource is needed", true, false, xr)
 	asked = true
-	want("Who asks needs what it composes", false, false, xr, replacement)
+	want("A request needs the composed resources", false, false, xr, replacement)
 	asked, listed["restored"] = false, true
 	withRestored(w, back)
-	want("What restores have brought back does not say whether the other was made anew", true, false, xr)
+	want("A list of restored resources does not show whether another one is a replacement", true, false, xr)
 	listed["all"] = true
 	w.Add(replacement)
-	want("What was looked for in any case is judged", false, true, xr)
+	want("A complete list of resources is judged", false, true, xr)
 }
 
 // The claim of a held XR must be held as long as the XR is.
@@ -326,7 +326,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 			reason: "Crossplane is about to create another XR.", ref: xp.RefTo(claim), snapshot: investigated(withRestored(snapshot(), fresh), claim),
 			want: outcome{Step: stepAgain, Target: "OrderClaim team-a/o", Moving: true},
 		},
-		"Anew": {
+		"NewXR": {
 			reason: "Crossplane has created another XR.", ref: xp.RefTo(claim),
 			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
 			want: outcome{Failed: "OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
@@ -381,6 +381,6 @@ func TestLosses(t *testing.T) {
 	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: "for another reason"}}
 	got := Losses(w, plans)
 	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Warning || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
-		t.Errorf("who has lost something has no mark to say so; got %+v", got)
+		t.Errorf("an XR without a mark must get a warning about its loss; got %+v", got)
 	}
 }

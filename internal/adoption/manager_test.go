@@ -52,7 +52,7 @@ func TestManageHold(t *testing.T) {
 			want: status + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}}}`),
 		},
 		"Reset": {
-			reason: "Empty managedFields reset all managers, and the hold stays out of that.", object: xptest.MR("b", managed("{}")),
+			reason: "Empty managedFields reset all managers but the entry of the hold.", object: xptest.MR("b", managed("{}")),
 			want: own(`{"f:metadata":{"f:annotations":{` + marked + `,"f:crossplane.io/paused":{}}}}`),
 		},
 		"None":    {reason: "Velero manages every field that it created.", object: xptest.MR("b")},
@@ -110,7 +110,7 @@ func FuzzManagers(f *testing.F) {
 			}
 		}
 		if list, ok := managers.([]any); ok && len(list) > 0 && own != 1 {
-			t.Errorf("the hold has %d entries, not one", own)
+			t.Errorf("got %d entries of the hold, want one", own)
 		}
 		h, err := HoldOf(u)
 		if err != nil {
@@ -119,7 +119,7 @@ func FuzzManagers(f *testing.F) {
 		for c := Unverified.lift(u, h, "step"); !c.Lifts(); c = Unverified.lift(u, h, "step") {
 			u = xptest.Merge(u, c.Patch)
 			if h, err = HoldOf(u); err != nil || !h.Freed {
-				t.Fatalf("a second step is for what is freed: %v", err)
+				t.Fatalf("a second step must follow only the first: %v", err)
 			}
 		}
 		forged := xptest.With(backup, xptest.Annotated(AnnotationHold, mark))
@@ -137,7 +137,7 @@ func FuzzManagers(f *testing.F) {
 			xptest.Merge(forged, p)
 		}
 		if diff := cmp.Diff(before, backup); diff != "" {
-			t.Errorf("what is in the backup was changed: -before, +after:\n%s", diff)
+			t.Errorf("ManageHold must not change the backup: -before, +after:\n%s", diff)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func TestKeyHoldOf(t *testing.T) {
 				t.Errorf("%s\nerror %v; held, forged: -want, +got:\n%s", tc.reason, err, diff)
 			}
 			if p := Next(withKey(tc.object), xp.RefTo(tc.object)); tc.forged && (!strings.Contains(p.Failed, ErrForged.Error()) || p.Patch != nil || len(p.Also) > 0) {
-				t.Errorf("%s\nThe Plan must say why, and change nothing: %+v", tc.reason, p)
+				t.Errorf("%s\nThe Plan must name the cause and change nothing: %+v", tc.reason, p)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func withKey(objects ...*unstructured.Unstructured) *Snapshot {
 
 func TestNewKey(t *testing.T) {
 	if _, err := NewKey(make([]byte, KeySize-1)); err == nil {
-		t.Error("A key that can be guessed is none.")
+		t.Error("a short key must be refused")
 	}
 	if k, err := NewKey(make([]byte, KeySize)); err != nil || k == nil {
 		t.Errorf("got %v, %v", k, err)
@@ -110,23 +110,23 @@ func TestNewKey(t *testing.T) {
 func TestForgedMarksAreNotSigned(t *testing.T) {
 	forged := held(xptest.ModernXR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
 	if p, ok := key.Consent(forged); ok {
-		t.Errorf("to consent writes %v", p)
+		t.Errorf("Consent must not sign a forged mark: %v", p)
 	}
 	if p, err := key.Explain(forged, "why", "told"); err == nil {
-		t.Errorf("to explain writes %v", p)
+		t.Errorf("Explain must not sign a forged mark: %v", p)
 	}
 	if n, err := key.Stopped(forged, "why"); err == nil {
-		t.Errorf("to stop writes %v", n.Patch)
+		t.Errorf("Stopped must not sign a forged mark: %v", n.Patch)
 	}
 	w := withKey(forged)
 	if notices := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(notices) > 0 {
-		t.Errorf("to tell where it is writes %v", notices)
+		t.Errorf("a notice must not sign a forged mark: %v", notices)
 	}
 	if n, ok := w.LaterNotice(xp.RefTo(forged)); ok {
-		t.Errorf("to tell it later writes %v", n)
+		t.Errorf("a later notice must not sign a forged mark: %v", n)
 	}
 	if err := w.Forged(); len(err) != 1 || !errors.Is(err[0], ErrForged) {
-		t.Errorf("it is not named: %v", err)
+		t.Errorf("Forged must name the object: %v", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestForgedOwnPause(t *testing.T) {
 			withRestored(w, xr, tc.target)
 			for _, r := range append(w.Subjects(), xp.RefTo(xr)) {
 				if p := Next(w, r); p.Patch != nil || len(p.Also) > 0 {
-					t.Fatalf("%s, key %t: the plan changes %v %v", name, k != nil, p.Change, p.Also)
+					t.Fatalf("%s, key %t: the plan must change nothing: %v %v", name, k != nil, p.Change, p.Also)
 				}
 			}
 		}
@@ -215,7 +215,7 @@ func TestPanicsAreContained(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	if p := Next(w, xp.RefTo(xptest.XR("y"))); !strings.Contains(p.Failed, "does not exist") {
-		t.Errorf("the next object has %+v", p)
+		t.Errorf("the plan of the next object must not fail the same way: %+v", p)
 	}
 }
 
@@ -246,9 +246,9 @@ func TestMarkWithBadValues(t *testing.T) {
 		h, err := HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, string(b))))
 		switch {
 		case possible && (err != nil || h == nil || h.Restore != restore):
-			t.Errorf("%q is one that Velero can have: %v, %v", restore, h, err)
+			t.Errorf("%q is a possible name of a Restore: %v, %v", restore, h, err)
 		case !possible && (err == nil || !strings.Contains(err.Error(), "this plugin has not written it")):
-			t.Errorf("%q is none that Velero can have: %v, %v", restore, h, err)
+			t.Errorf("%q is no possible name of a Restore: %v, %v", restore, h, err)
 		}
 	}
 }

@@ -57,11 +57,11 @@ func TestHoldAgain(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
-				t.Errorf("%s\nit is not held: %v", tc.reason, after.Object)
+				t.Errorf("%s\nthe object must be held: %v", tc.reason, after.Object)
 			}
 			w.AddRestored(after)
 			if next := Next(w, xp.RefTo(u)); next.Done || next.Lost || len(next.Waiting) == 0 {
-				t.Errorf("From then on it waits as any other; got %+v", next)
+				t.Errorf("the object must then wait like any other; got %+v", next)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestNextOfHeldAgain(t *testing.T) {
 		"Made": {
 			reason: "Crossplane has created the replacement.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
 		},
-		"NobodyAsks": {
+		"NotRequested": {
 			reason: "The release command must not release the XR either.", ref: xp.RefTo(xr), snapshot: withRestored(snapshot(revision, replacement), again(replacement), back),
 			want: outcome{Total: 1, Failed: failed},
 		},
@@ -179,7 +179,7 @@ func TestNextOfHeldAgain(t *testing.T) {
 	})
 	w := investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr)
 	if notices := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(notices) > 0 {
-		t.Errorf("its mark says so; got %+v", notices)
+		t.Errorf("the mark reports the loss already; got %+v", notices)
 	}
 }
 
@@ -189,8 +189,8 @@ func TestLastWriter(t *testing.T) {
 		of     []xptest.Option
 		want   string
 	}{
-		"Nobody":  {reason: "An unknown writer gets no name.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
-		"Earlier": {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"NoWriter": {reason: "An unknown writer gets no name.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"Earlier":  {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
 		"Last": {
 			reason: "Only the last writer that is not a controller counts.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
 			of: []xptest.Option{

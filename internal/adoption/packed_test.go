@@ -85,7 +85,7 @@ func TestPackRefs(t *testing.T) {
 				t.Fatal(err)
 			}
 			mark := xp.Annotation(xr, AnnotationHold)
-			t.Logf("%d references make a mark of %d bytes", tc.refs, len(mark))
+			t.Logf("%d references need a mark of %d bytes", tc.refs, len(mark))
 			if got := strings.Contains(mark, `"composed":`); got != tc.packed {
 				t.Errorf("%s packed: %t", tc.reason, got)
 			}
@@ -129,12 +129,12 @@ func TestForgetsManagers(t *testing.T) {
 	theirs := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{}}}]}}`)
 	known := heldFor(xptest.XR("x", theirs), Hold{}, veleros)
 	if ForgetsManagers(known) {
-		t.Error("the mark has them")
+		t.Error("the mark has the managers")
 	}
 	if !ForgetsManagers(heldFor(xptest.XR("x"), Hold{}, veleros)) {
-		t.Error("the mark has none")
+		t.Error("the mark must lack the managers")
 	}
 	if ForgetsManagers(heldFor(xptest.XR("x", theirs), Hold{})) {
-		t.Error("they were written back")
+		t.Error("the cluster has the managers")
 	}
 }

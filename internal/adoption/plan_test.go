@@ -62,11 +62,11 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 			}
 			for _, change := range append(plan.Also, plan.Change) {
 				if (change.Patch == nil) != (change.Target == nil) || (change.Patch == nil) != (change.Step == "") {
-					t.Errorf("a step has a target, a patch and a word for it: %+v", plan)
+					t.Errorf("a step needs a target, a patch and a name: %+v", plan)
 				}
 			}
 			if plan.Done && (plan.Failed != "" || plan.Patch != nil || plan.Also != nil) {
-				t.Errorf("done is done: %+v", plan)
+				t.Errorf("a plan that is done must have no other outcome: %+v", plan)
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
-		"SomebodyElses": {
+		"OfAnother": {
 			reason:   "Crossplane would ignore another controller's resource and create a new one.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"),

@@ -35,7 +35,7 @@ func TestIsPlanCurrent(t *testing.T) {
 		"Unserved": {reason: "A Plan includes the reason why a resource is missing.", change: func(w *Snapshot) { w.AddUnserved(kind.GroupKind()) }},
 		"Unread":   {reason: "A Plan depends on whether a resource could be read.", change: func(w *Snapshot) { w.AddUnreadable(kind, "forbidden") }},
 		"Secrets":  {reason: "A Plan depends on whether Secrets were listed.", change: (*Snapshot).WithoutSecrets},
-		"Brief":    {reason: "A Plan depends on whether Crossplane runs.", change: func(w *Snapshot) { w.SkipComposed(func() bool { return true }) }},
+		"Skipped":  {reason: "A Plan depends on whether Crossplane runs.", change: func(w *Snapshot) { w.SkipComposed(func() bool { return true }) }},
 		"Consent":  {reason: "The user's consent changes a Plan.", change: func(w *Snapshot) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
 	}
 	for name, tc := range cases {
@@ -54,12 +54,12 @@ func TestIsPlanCurrent(t *testing.T) {
 				}
 				r := xp.RefTo(subject)
 				if w.IsPlanCurrent(r) {
-					t.Errorf("%s: nothing was planned yet", tc.reason)
+					t.Errorf("%s: a Plan can't be current before Next", tc.reason)
 				}
 				Next(w, r)
 				tc.change(w)
 				if got := w.IsPlanCurrent(r); got != tc.want {
-					t.Errorf("%s: WouldPlanTheSame is %t", tc.reason, got)
+					t.Errorf("%s: IsPlanCurrent is %t", tc.reason, got)
 				}
 			}
 		})
@@ -121,7 +121,7 @@ func TestCachedPlansAreCurrent(t *testing.T) {
 				if planned && plan.Patch == nil && len(plan.Also) == 0 && w.IsPlanCurrent(r) {
 					kept++
 					if diff := cmp.Diff(Next(fresh, r), plan); diff != "" {
-						t.Fatalf("seed %d, step %d: the Plan for %s that is kept, -anew, +kept:\n%s", seed, step, r, diff)
+						t.Fatalf("seed %d, step %d: the cached Plan for %s: -new, +cached:\n%s", seed, step, r, diff)
 					}
 
 					continue
@@ -132,6 +132,6 @@ func TestCachedPlansAreCurrent(t *testing.T) {
 		}
 	}
 	if kept == 0 || made == 0 || kept < made {
-		t.Errorf("%d Plans were kept and %d made, which proves little", kept, made)
+		t.Errorf("too few cached Plans: %d cached, %d new", kept, made)
 	}
 }

@@ -172,7 +172,7 @@ func TestNextNamesTerminatingXRDs(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
 	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
 	if len(plan.Waiting) != 2 || plan.Waiting[0][:len("Order.example.org, which it composes: its XRD")] != "Order.example.org, which it composes: its XRD" {
-		t.Errorf("why the composed XR can't be there comes first: %q", plan.Waiting)
+		t.Errorf("the terminating XRD must come first: %q", plan.Waiting)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestPlatformNeeds(t *testing.T) {
 		"MR":       {snapshot: snapshot(held(xptest.MR("b")), pipeline)},
 	} {
 		if diff := cmp.Diff(tc.want, tc.snapshot.PlatformNeeds()); diff != "" {
-			t.Errorf("%s: only what is about to be unpaused needs the platform: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: only an object before its unpause needs the platform: -want, +got:\n%s", name, diff)
 		}
 	}
 }

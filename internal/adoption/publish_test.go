@@ -124,7 +124,7 @@ func TestNextForManaged(t *testing.T) {
 			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOut": {
-			reason: "The provider would overwrite a Secret that the restore's filters leave out.", snapshot: snapshot(leftOut(mr)), ref: xp.RefTo(mr),
+			reason: "A Secret that the filters leave out is lost too if the provider publishes another one.", snapshot: snapshot(leftOut(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretLeftOut}},
 		},
 		"SecretLeftOutBack": {
@@ -284,7 +284,7 @@ func TestReleaseReturnsSettings(t *testing.T) {
 			want.Paused = ptr.To(paused)
 		}
 		if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(Hold{}, "Of")); err != nil || diff != "" || !xp.IsPaused(mr) || !IsMarked(mr) {
-			t.Errorf("%s: an MR is held, and pinned to nothing: error %v, -want, +got:\n%s", name, err, diff)
+			t.Errorf("%s: an MR must be held without a pin: error %v, -want, +got:\n%s", name, err, diff)
 		}
 		composed := Next(snapshot(held(xptest.XR("x", xptest.Refs(own))), mr), xp.RefTo(x))
 		if len(composed.Also) != 1 {
@@ -292,7 +292,7 @@ func TestReleaseReturnsSettings(t *testing.T) {
 		}
 		for by, change := range map[string]Change{"itself": Next(snapshot(mr), xp.RefTo(mr)).Change, "its XR": composed.Also[0]} {
 			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(change.Target, change.Patch))); diff != "" {
-				t.Errorf("%s: let go by %s: -own, +now:\n%s", name, by, diff)
+				t.Errorf("%s: released by %s: -own, +now:\n%s", name, by, diff)
 			}
 			if v, _, _ := unstructured.NestedString(change.Patch, "metadata", "resourceVersion"); v != "7" {
 				t.Errorf("%s: the API server must refuse it if the MR has changed since; got %v", name, change.Patch)
@@ -306,7 +306,7 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	claim := copied(xptest.Claim("o"))
 	claim.SetFinalizers(nil)
 	if xp.IsClaim(claim) {
-		t.Fatal("The test is about something else.")
+		t.Fatal("the copy must not look like a claim")
 	}
 	runPlans(t, map[string]planCase{"Copy": {
 		reason: "An empty copy must not count as adopted.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
@@ -317,6 +317,6 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	}
 	h, err := HoldOf(xptest.Merge(claim, patch))
 	if err != nil || h == nil || h.Reason != "why" {
-		t.Errorf("What is held can be explained; got %+v, %v", h, err)
+		t.Errorf("Explain must work for a held copy; got %+v, %v", h, err)
 	}
 }

@@ -89,7 +89,7 @@ func TestNextInQuarantine(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
 			}
 			if notices := Changes(tc.snapshot, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(notices) > 0 {
-				t.Errorf("what is in quarantine has no news: %+v", notices)
+				t.Errorf("an object in quarantine must get no notice: %+v", notices)
 			}
 		})
 	}
@@ -110,14 +110,14 @@ func TestConsent(t *testing.T) {
 	u := quarantinedObject(own)
 	p, ok := Unverified.Consent(u)
 	if !ok {
-		t.Fatal("it is in none")
+		t.Fatal("the object must be in quarantine")
 	}
 	ended := xptest.Merge(u, p)
 	if diff := cmp.Diff(without(held(own)), without(ended)); diff != "" {
 		t.Errorf("-ordinary, +ended:\n%s", diff)
 	}
 	if !xp.IsPaused(ended) {
-		t.Error("it is not paused any more")
+		t.Error("the object must stay paused")
 	}
 	if h, _ := HoldOf(ended); !strings.HasSuffix(h.Reason, "release x") {
 		t.Errorf("the reason must have the next step; got %q", h.Reason)
@@ -131,7 +131,7 @@ func TestConsent(t *testing.T) {
 		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 	} {
 		if p, ok := Unverified.Consent(u); ok || p != nil {
-			t.Errorf("%s: there is none to end; got %v", name, p)
+			t.Errorf("%s: there is no quarantine to end; got %v", name, p)
 		}
 	}
 }

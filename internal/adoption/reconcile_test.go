@@ -159,7 +159,7 @@ func TestPendingReconciles(t *testing.T) {
 			for _, s := range plan.Pending {
 				got[s.String()] = s.Since.Format(time.RFC3339)
 				if !strings.Contains(strings.Join(plan.Waiting, "\n"), s.Waiting) {
-					t.Errorf("%q is not among what is waited for: %q", s.Waiting, plan.Waiting)
+					t.Errorf("%q is missing in the causes: %q", s.Waiting, plan.Waiting)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -193,18 +193,18 @@ func TestRequestReconcile(t *testing.T) {
 			}
 			again := xptest.Merge(asked, RequestReconcile(asked, noon.Add(time.Minute)))
 			if again.GetAnnotations()[tc.key] == tc.want {
-				t.Errorf("%s\nwhat is not changed is no event", tc.reason)
+				t.Errorf("%s\na second request must change the annotation", tc.reason)
 			}
 			patch, left := ClearReconcileRequest(again)
 			if !left {
-				t.Fatalf("%s\na request is not seen: %v", tc.reason, again.GetAnnotations())
+				t.Fatalf("%s\nClearReconcileRequest must find the request: %v", tc.reason, again.GetAnnotations())
 			}
 			after := xptest.Merge(again, patch)
 			if diff := cmp.Diff(asStored(tc.own), asStored(after)); diff != "" {
-				t.Errorf("%s\n-own, +taken back:\n%s", tc.reason, diff)
+				t.Errorf("%s\n-own, +cleared:\n%s", tc.reason, diff)
 			}
 			if _, left := ClearReconcileRequest(after); left {
-				t.Errorf("%s\nit is taken back twice", tc.reason)
+				t.Errorf("%s\na second clear must find no request", tc.reason)
 			}
 			// A backup can be taken in between.
 			h, err := Put(again, Hold{Restore: restoreName, Since: restoredAt})
@@ -212,10 +212,10 @@ func TestRequestReconcile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
-				t.Errorf("%s\nWho takes the hold off by hand would keep the request: -own, +restored:\n%s", tc.reason, diff)
+				t.Errorf("%s\nthe request must not survive a manual removal of the hold: -own, +restored:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, releasePatch(again, h)))); diff != "" {
-				t.Errorf("%s\n-own, +restored and given back:\n%s", tc.reason, diff)
+				t.Errorf("%s\n-own, +restored and released:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -253,10 +253,10 @@ func TestPendingReconcilesOfProviders(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
 	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: unseen}}
 	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
-		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
+		t.Errorf("the plan must wait for the provider's reconcile since the restore: -want, +got:\n%s", diff)
 	}
 	h := Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
 	if silent := Next(snapshot(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
-		t.Errorf("What waits for a person waits for nobody's word: %v", silent)
+		t.Errorf("an MR that waits for the user must not wait for its provider: %v", silent)
 	}
 }

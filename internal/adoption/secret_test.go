@@ -32,7 +32,7 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 		"Controlled": {
 			reason: "The XR controls the Secret.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xr))), ref: xp.RefTo(xr), want: unpause,
 		},
-		"SomebodyElses": {
+		"OfAnother": {
 			reason: "Another controller keeps its Secret, and Crossplane reports the conflict itself.", ref: xp.RefTo(xr), want: unpause,
 			snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xptest.XR("y")))),
 		},
@@ -75,7 +75,7 @@ func TestControlKeepsOtherOwners(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if v := got.GetResourceVersion(); v != "7" || patch["metadata"].(map[string]any)["resourceVersion"] != "7" { //nolint:forcetypeassert // The test fails.
-		t.Errorf("The API server must refuse it if the Secret has changed since; got %v", patch)
+		t.Errorf("the API server must refuse the patch of a changed Secret; got %v", patch)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestNeedsConnectionSecrets(t *testing.T) {
 		"MR":    {snapshot: snapshot(held(xptest.MR("b", xptest.PublishesTo("infra", "s")))), from: refs(xptest.MR("b")), want: refs(xptest.MR("b"))},
 	} {
 		if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
-			t.Errorf("%s: the Secret of what is held matters: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: only a held object needs its Secret: -want, +got:\n%s", name, diff)
 		}
 	}
 }

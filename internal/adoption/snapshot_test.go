@@ -63,8 +63,8 @@ func TestSubjects(t *testing.T) {
 	w := snapshot(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
 		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(AnnotationHold, "{}")))
 	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
-		t.Errorf("XRs are told in a stable order, held or not, with the MRs that publish or are on hold, and without claims, which their XRs stand for, and what a "+
-			"person releases.\n-want, +got:\n%s", diff)
+		t.Errorf("Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a "+
+			"user releases.\n-want, +got:\n%s", diff)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestIsMarked(t *testing.T) {
 		"Other":      {xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.Annotated(AnnotationHold, "{}")), false},
 	} {
 		if got := IsMarked(tc.object); got != tc.want {
-			t.Errorf("%s: only MRs are held for their connection secret: got %v, want %v", name, got, tc.want)
+			t.Errorf("%s: only an MR with a hold counts as marked: got %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -176,16 +176,16 @@ func TestPack(t *testing.T) {
 			t.Errorf("%s: -want, +got:\n%s", r, diff)
 		}
 		if same := packed.Get(r) == u; same != kept[u.GetName()] {
-			t.Errorf("%s is kept as it is: %t", r, same)
+			t.Errorf("%s is kept unpacked: %t", r, same)
 		}
 		if all := packed.All(u.GroupVersionKind().GroupKind()); len(all) != len(w.All(u.GroupVersionKind().GroupKind())) {
-			t.Errorf("%s: all of its kind are %v", r, all)
+			t.Errorf("%s: All returns %v for its kind", r, all)
 		}
 	}
 	for _, u := range objects {
 		packed.Remove(u)
 		if r := xp.RefTo(u); packed.Has(r) || packed.Get(r) != nil || packed.restored[u.GetUID()] {
-			t.Errorf("%s was removed and is there", r)
+			t.Errorf("%s was removed and still exists", r)
 		}
 	}
 }

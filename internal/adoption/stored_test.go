@@ -81,12 +81,12 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	})
 	plan := Next(snapshot(with(xr, stored), revision, xptest.With(old, xptest.Version("7"))), xp.RefTo(xr))
 	if got := xptest.Merge(old, plan.Patch); !xp.OwnsStored(xr, got) || got.GetResourceVersion() != "7" {
-		t.Errorf("The Secret is the XR's then, and is refused if it has changed; got %v", plan.Patch)
+		t.Errorf("the patch must write the XR's UID and the Secret's resourceVersion; got %v", plan.Patch)
 	}
 	if diff := cmp.Diff(refs(old), snapshot(with(mr, stored)).Inputs()); diff != "" {
-		t.Errorf("It can be of any type: -want, +got:\n%s", diff)
+		t.Errorf("the inputs must name the Secret: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(refs(claim, old, xr), snapshot(with(claim, stored)).Needs(refs(claim))); diff != "" {
-		t.Errorf("It must be looked for: -want, +got:\n%s", diff)
+		t.Errorf("the needs must name the Secret: -want, +got:\n%s", diff)
 	}
 }

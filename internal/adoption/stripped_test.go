@@ -53,7 +53,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 			reason: "The provider created the resource first, and a new hold can't undo that.",
 			xr:     xr(Hold{}), mr: xptest.With(bucket, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)), held: &Hold{Identity: xp.Unknown}, asksFor: x, want: want{Failed: true},
 		},
-		"NotHeld":   {reason: "The MR needs no hold.", xr: xr(Hold{}), mr: bucket, asksFor: x},
+		"NotHeld":   {reason: "The MR was to have no hold.", xr: xr(Hold{}), mr: bucket, asksFor: x},
 		"Before":    {reason: "The MR is older than the restore, which skipped it.", xr: xr(quarantine), mr: bucket, held: &quarantine, began: laterAt, asksFor: x, want: want{Quarantine: true}},
 		"Elsewhere": {reason: "Another restore created the MR.", xr: xr(quarantine), mr: xptest.With(bucket, xptest.Labelled(xp.LabelRestore, "sunday")), held: &quarantine, asksFor: x, want: want{Quarantine: true}},
 	}
@@ -88,7 +88,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 				}
 				got.Marked, got.Mark = true, *h
 				if !p.Moving || !strings.Contains(c.Warning, "without the hold") {
-					t.Errorf("%s\nit must be told, and looked at again: %+v", tc.reason, p)
+					t.Errorf("%s\nthe plan must move and carry a warning: %+v", tc.reason, p)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {

@@ -59,6 +59,6 @@ func TestStuck(t *testing.T) {
 
 func TestStuckProvider(t *testing.T) {
 	if got := Stuck(xptest.MR("b"), Installation{Name: "crossplane"}); !strings.Contains(got, "its provider") || strings.Contains(got, "restart") {
-		t.Errorf("Crossplane has no say in MRs: %q", got)
+		t.Errorf("the message must name the provider, not Crossplane: %q", got)
 	}
 }

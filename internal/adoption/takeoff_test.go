@@ -65,7 +65,7 @@ func TestTakeOff(t *testing.T) {
 func TestTakeOffErrors(t *testing.T) {
 	odd := xptest.XR("x", xptest.Field("x", "spec"), xptest.Annotated(AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Automatic"}`))
 	if err := RemoveBackedUpHold(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
-		t.Errorf("What can't have its own policy back must not be restored as if it had; got error %v", err)
+		t.Errorf("an object that can't get its own policy back must be refused; got error %v", err)
 	}
 }
 
@@ -88,11 +88,11 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 		"Claim": {
 			reason: "A claim has its own plan.", snapshot: snapshot(composing(claim), held(claim), revision), ref: xp.RefTo(x), want: unpause,
 		},
-		"Anothers": {
+		"OfAnother": {
 			reason: "A mark can hold forged references.", snapshot: snapshot(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
 		},
-		"Nobodys": {
+		"Uncontrolled": {
 			reason: "A resource without a controller has its own operation, and the XR waits for it.", ref: xp.RefTo(x),
 			snapshot: snapshot(composing(mr), forSecret(xptest.With(mr, xptest.Without("metadata", "ownerReferences"))), revision), want: waits,
 		},
@@ -128,9 +128,9 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 		"Earlier": {
 			reason: "An earlier XR of the same name is another controller.", snapshot: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x),
 		},
-		"Nobodys":   {reason: "A resource without a controller belongs to no XR.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
-		"NestedXR":  {reason: "A nested XR has its own plan.", snapshot: snapshot(held(x), held(child)), want: refs(child, x)},
-		"HeldClaim": {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
+		"Uncontrolled": {reason: "A resource without a controller belongs to no XR.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
+		"NestedXR":     {reason: "A nested XR has its own plan.", snapshot: snapshot(held(x), held(child)), want: refs(child, x)},
+		"HeldClaim":    {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.snapshot.Subjects()); diff != "" {

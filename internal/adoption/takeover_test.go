@@ -83,11 +83,11 @@ func TestTakeOver(t *testing.T) {
 	}
 	composed := xptest.With(after, xptest.Refs(xptest.NamespacedMR("anew")))
 	if _, whole := key.IsBeingTakenOver(composed, backup); whole {
-		t.Error("Crossplane has composed something else, and it is said to list what it was given")
+		t.Error("an XR with other composed resources must not count as whole")
 	}
 	back := xptest.Merge(composed, key.GiveUp(composed).Patch)
 	if xp.IsPaused(back) || xp.HasAnnotation(back, AnnotationHold) || xp.Label(back, xp.LabelRestore) != "" {
-		t.Errorf("something is left of what was given up: %v %v", back.GetAnnotations(), back.GetLabels())
+		t.Errorf("GiveUp must remove every mark of the takeover: %v %v", back.GetAnnotations(), back.GetLabels())
 	}
 }
 
@@ -102,11 +102,11 @@ func TestTakeOverClaim(t *testing.T) {
 	after := xptest.Merge(live, change.Patch)
 	r, _ := xp.ClaimFrom(after).CompositeRef()
 	if being, whole := Unverified.IsBeingTakenOver(after, backup); r.Name != "x" || !being || !whole {
-		t.Errorf("it has the XR %q, is taken over: %t, as in the backup: %t", r.Name, being, whole)
+		t.Errorf("got XR %q, being taken over: %t, as in the backup: %t", r.Name, being, whole)
 	}
 	other := xptest.With(after, xptest.OfXR(xptest.XR("another")))
 	if _, whole := Unverified.IsBeingTakenOver(other, backup); whole {
-		t.Error("it has another XR, and is said to have that of the backup")
+		t.Error("a claim with another XR must not count as whole")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestTakeOverPaused(t *testing.T) {
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPausedByGuard, "true")},
 		},
 		"Exchange": {
-			reason: "This pause was to last only until the restore takes over too.",
+			reason: "The pause of an exchange was also to last only until then.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "2026-01-02T03:04:05Z")},
 		},
 	} {
@@ -150,7 +150,7 @@ func TestTakeOverPaused(t *testing.T) {
 func TestTakeOverRefuses(t *testing.T) {
 	live := xptest.Object("example.org/v1", "XOrder", "", "x")
 	if _, err := Unverified.TakeOver(live, xptest.XR("x"), Hold{}, nil); err == nil {
-		t.Error("there is nothing to give, and it was taken over")
+		t.Error("a takeover without backed-up fields must be refused")
 	}
 }
 
@@ -208,7 +208,7 @@ func TestReturnInherited(t *testing.T) {
 			"f:finalizers":{".":{},"v:\"a\"":{}}},"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}}]`))
 	p, ok := ReturnInherited(taken, item)
 	if !ok {
-		t.Fatal("nothing is to be given back")
+		t.Fatal("there must be managers to return")
 	}
 	got := entriesOf(xptest.Merge(taken, p))
 	want := entriesOf(xptest.ModernXR("x", managers(`[
@@ -220,6 +220,6 @@ func TestReturnInherited(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if _, again := ReturnInherited(xptest.Merge(taken, p), item); again {
-		t.Error("there is something left to give back")
+		t.Error("a second return must change nothing")
 	}
 }

@@ -39,7 +39,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 			others: []*unstructured.Unstructured{secret}, warns: reconciled,
 		},
 		"ReconciledAtOnce": {
-			reason: "A provider can reconcile within the second that the API server counts in.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
+			reason: "The API server counts in seconds, and a provider can reconcile within one.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
 			others: []*unstructured.Unstructured{secret}, warns: "the provider of cloud.example.org has reconciled it at " + restoredAt,
 		},
 		"ReconciledInTwoSteps": {
@@ -56,7 +56,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, synced("ReconcileSuccess", later)),
 		},
 		"ReconciledObserving": {
-			reason: "An MR that was allowed to observe has observed.", waits: reconciled,
+			reason: "The provider was to observe the MR only after the unpause.", waits: reconciled,
 			mr: heldFor(xptest.MR("b", created), Hold{Restore: restoreName, Since: restoredAt, Observes: true}, synced("ReconcileSuccess", later)),
 		},
 		"Creating": {
@@ -94,7 +94,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 				}
 			}
 			if lifts := p.Patch != nil; lifts != (tc.failed == "" && tc.waits == "") {
-				t.Errorf("%s\nthe hold is lifted: %v", tc.reason, lifts)
+				t.Errorf("%s\nhold lifted: %v", tc.reason, lifts)
 			}
 			if tc.failed == "" {
 				return
@@ -102,7 +102,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
 			of := Next(snapshot(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
-				t.Errorf("%s\nits XR stays held: got %+v", tc.reason, of)
+				t.Errorf("%s\nthe XR must stay held too: got %+v", tc.reason, of)
 			}
 		})
 	}
