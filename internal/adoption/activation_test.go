@@ -47,24 +47,24 @@ func TestNextWaitsForActivation(t *testing.T) {
 		moving   bool
 	}{
 		"NotServed": {
-			reason: "The MR was left out, so it has to be restored again.", snapshot: on(false),
+			reason: "A restore left the MR out and must restore it again.", snapshot: on(false),
 			want: "Bucket b: its kind is not served, since its " + cure + ". Then restore it again",
 		},
 		"NotServedOtherwise": {
-			reason: "Else its provider is missing.", snapshot: on(false), active: true,
+			reason: "The MR was not left out, so its provider is missing.", snapshot: on(false), active: true,
 			want: "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org",
 		},
 		"NotObserved": {
-			reason: "The CRD is from the backup, and nothing runs the provider.", snapshot: on(true, bucket()), want: "Bucket b: its provider says nothing of it, since its " + cure,
+			reason: "The CRD comes from the backup, and no provider runs for it.", snapshot: on(true, bucket()), want: "Bucket b: its provider says nothing of it, since its " + cure,
 		},
-		"NotObservedOtherwise": {reason: "An active kind has a provider that is late.", snapshot: on(true, bucket()), active: true, want: unseen, moving: true},
-		"JustCreated":          {reason: "A provider needs a moment.", snapshot: on(true, bucket(created(time.Second))), want: unseen, moving: true},
+		"NotObservedOtherwise": {reason: "The kind is active, so its provider is only late.", snapshot: on(true, bucket()), active: true, want: unseen, moving: true},
+		"JustCreated":          {reason: "A provider needs a moment for a new MR.", snapshot: on(true, bucket(created(time.Second))), want: unseen, moving: true},
 		"Alone": {
-			reason: "The same for an MR that nothing composes.", snapshot: snapshot(observed(xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(bucket()),
+			reason: "An MR without an XR waits in the same way.", snapshot: snapshot(observed(xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(bucket()),
 			want: "Bucket b: its provider says nothing of it, since its " + cure,
 		},
 		"ObservedFirst": {
-			reason: "And for one that an XR composes.", snapshot: on(true, observed()),
+			reason: "An observed MR of an XR waits in the same way.", snapshot: on(true, observed()),
 			want: "Bucket b: its provider says nothing of it, since its " + cure,
 		},
 	}

@@ -41,49 +41,49 @@ func TestApplied(t *testing.T) {
 		want string
 	}{
 		"Unpause": {
-			reason: "What goes is not applied any more, and what stays is.", target: xr(ours(held)), patch: unpause,
+			reason: "Server-side apply drops the removed fields and keeps the others.", target: xr(ours(held)), patch: unpause,
 			want: `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"i"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
 		},
 		"Release": {
-			reason: "The API server sets its default itself.", target: xr(ours(held)), patch: release, defaults: policy, want: `{` + identity + `}}`,
+			reason: "The API server sets its default again, so apply only drops the field.", target: xr(ours(held)), patch: release, defaults: policy, want: `{` + identity + `}}`,
 		},
 		"ReleaseToAnother": {
-			reason: "What is no default is written.", target: xr(ours(held)), patch: release, want: `{` + identity + `},"spec":{"compositionUpdatePolicy":"Automatic"}}`,
+			reason: "Apply must write a value that is not the default.", target: xr(ours(held)), patch: release, want: `{` + identity + `},"spec":{"compositionUpdatePolicy":"Automatic"}}`,
 		},
 		"Same": {
-			reason: "What is as it is to be, and was not the hold's, stays whose it is.", target: xr(ours(`{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{},"f:crossplane.io/paused":{}}}}`)),
+			reason: "A field that has its value already and never belonged to the hold keeps its manager.", target: xr(ours(`{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{},"f:crossplane.io/paused":{}}}}`)),
 			patch: `{"metadata":{"resourceVersion":"7","annotations":{"velero.crossplane.x-k8s.io/hold":null,"crossplane.io/paused":null}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
 			want:  `{` + identity + `}}`,
 		},
 		"Request": {
-			reason: "What is added is added to what is there.", target: xr(ours(pinned)), patch: `{"metadata":{"resourceVersion":"7","annotations":{"crossplane.io/reconcile-requested-at":"now"}}}`,
+			reason: "Apply adds the new field to the fields that are applied already.", target: xr(ours(pinned)), patch: `{"metadata":{"resourceVersion":"7","annotations":{"crossplane.io/reconcile-requested-at":"now"}}}`,
 			want: `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"h","crossplane.io/reconcile-requested-at":"now"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
 		},
-		"NotHisPause": {reason: "What somebody else has put there does not go when this plugin applies it no more.", target: xr(ours(pinned)), patch: unpause},
+		"PauseOfAnother": {reason: "A field of another manager stays when this plugin stops applying it.", target: xr(ours(pinned)), patch: unpause},
 		"Shared": {
-			reason: "Nor does what somebody else applies, too.", patch: release, defaults: policy,
+			reason: "A field that another manager applies too stays.", patch: release, defaults: policy,
 			target: xr(ours(held) + "," + entry("argocd-controller", "Apply", `{"f:spec":{"f:compositionUpdatePolicy":{}}}`)),
 		},
 		"Patched": {
-			reason: "What was patched is this plugin's as it is applied, if it is another value then.", patch: unpause,
+			reason: "A patched field with a new value becomes an applied field.", patch: unpause,
 			target: xr(ours(held) + "," + entry(FieldManager, "Update", `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}}}`)),
 			want:   `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"i"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
 		},
 		"ReleasePatched": {
-			reason: "What was patched would stay.", patch: release, defaults: policy,
+			reason: "The patched field would stay after an apply.", patch: release, defaults: policy,
 			target: xr(ours(held) + "," + entry(FieldManager, "Update", `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}}}`)),
 		},
-		"NotApplied":  {reason: "It was not applied.", target: xr(entry(FieldManager, "Update", held)), patch: unpause},
-		"OfAnother":   {reason: "It is to be somebody else's.", target: xr(ours(held)), patch: unpause, manager: "kubectl-create"},
-		"NoManagers":  {reason: "Nobody knows what was applied.", target: xr(""), patch: unpause},
-		"MoreChanges": {reason: "What no hold changes is not applied.", target: xr(ours(held)), patch: `{"spec":{"region":"eu"}}`},
-		"Fields":      {reason: "Who manages what is not applied.", target: xr(ours(held)), patch: `{"metadata":{"managedFields":[{}]}}`},
+		"NotApplied":  {reason: "This plugin updated the object and never applied it.", target: xr(entry(FieldManager, "Update", held)), patch: unpause},
+		"OfAnother":   {reason: "Another manager must get the field.", target: xr(ours(held)), patch: unpause, manager: "kubectl-create"},
+		"NoManagers":  {reason: "Without managedFields the applied fields are unknown.", target: xr(""), patch: unpause},
+		"MoreChanges": {reason: "Apply is only for fields that a hold changes.", target: xr(ours(held)), patch: `{"spec":{"region":"eu"}}`},
+		"Fields":      {reason: "Apply can't change managedFields.", target: xr(ours(held)), patch: `{"metadata":{"managedFields":[{}]}}`},
 		"MoreFields": {
-			reason: "Whoever has written something else under this name would lose it.", target: xr(ours(`{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:region":{}}}`)),
+			reason: "Apply would remove a field that another writer applied under this manager name.", target: xr(ours(`{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:region":{}}}`)),
 			patch: `{"metadata":{"resourceVersion":"7","annotations":{"velero.crossplane.x-k8s.io/hold":"i"}}}`,
 		},
 		"WholeMap": {
-			reason: "With a map that is not applied any more goes what nobody manages in it.", patch: release, defaults: policy,
+			reason: "Removing an applied map also removes its fields without a manager.", patch: release, defaults: policy,
 			target: xr(ours(`{"f:metadata":{"f:annotations":{".":{},"f:velero.crossplane.x-k8s.io/hold":{},"f:crossplane.io/paused":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}`)),
 		},
 	}
@@ -105,7 +105,7 @@ func TestApplied(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(before, tc.target); diff != "" {
-				t.Errorf("the object was changed: -before, +after:\n%s", diff)
+				t.Errorf("applied must not change the object: -before, +after:\n%s", diff)
 			}
 		})
 	}

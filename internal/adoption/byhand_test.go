@@ -51,49 +51,49 @@ func TestNextOfManualRelease(t *testing.T) {
 		of       *unstructured.Unstructured
 		want     want
 	}{
-		"XR": {reason: "All is there.", snapshot: snapshot(heldForManual(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
+		"XR": {reason: "All composed resources exist.", snapshot: snapshot(heldForManual(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
 		"Missing": {
-			reason: "What is not there is waited for, and it is not ready.", snapshot: snapshot(heldForManual(composes(bucket)), revision), of: x,
+			reason: "The XR waits for the missing resource and is not ready.", snapshot: snapshot(heldForManual(composes(bucket)), revision), of: x,
 			want: want{Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
 		},
 		"Unseen": {
-			reason: "Crossplane must have seen it.", of: x, snapshot: snapshot(heldFor(composes(), Hold{ByHand: true}), revision),
+			reason: "Crossplane must have seen the resource.", of: x, snapshot: snapshot(heldFor(composes(), Hold{ByHand: true}), revision),
 			want: want{Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"HeldBucket": {
-			reason: "An MR that is held and ready keeps its XR waiting for the person only.", snapshot: snapshot(heldForManual(composes(bucket)), heldForManual(bucket), revision), of: x,
+			reason: "The XR of a held and ready MR waits only for the user.", snapshot: snapshot(heldForManual(composes(bucket)), heldForManual(bucket), revision), of: x,
 			want: waits(ready("Bucket b")),
 		},
 		"HeldXR": {
-			reason: "So does a composed XR, which says itself whether it is ready.", snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision), of: x,
+			reason: "A composed XR reports its own readiness.", snapshot: snapshot(heldForManual(composes(child)), heldForManual(child), revision), of: x,
 			want: waits("XOrder child: this composed XR stays held until a person lets it go" + run),
 		},
 		"HeldAndMissing": {
-			reason: "One that waits for something else besides is not ready.", snapshot: snapshot(heldForManual(composes(bucket, child)), heldForManual(bucket), revision), of: x,
+			reason: "A composed resource that waits for something else is not ready.", snapshot: snapshot(heldForManual(composes(bucket, child)), heldForManual(bucket), revision), of: x,
 			want: want{Waiting: []string{
 				ready("Bucket b"), "XOrder child: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
 			}},
 		},
-		"MR":    {reason: "One that nothing composes is ready by itself.", snapshot: snapshot(heldForManual(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},
-		"Fresh": {reason: "Its provider would make it.", snapshot: snapshot(heldForManual(fresh)), of: fresh, want: waits(ready("Bucket new"))},
-		"Claim": {reason: "The plan of a claim is that of its XR.", snapshot: snapshot(heldForManual(claim), heldForManual(claimed), revision), of: claim, want: waits(ready("XOrder x"))},
+		"MR":    {reason: "An MR that no XR composes waits only for the user.", snapshot: snapshot(heldForManual(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},
+		"Fresh": {reason: "The provider would create the external resource.", snapshot: snapshot(heldForManual(fresh)), of: fresh, want: waits(ready("Bucket new"))},
+		"Claim": {reason: "A claim has the plan of its XR.", snapshot: snapshot(heldForManual(claim), heldForManual(claimed), revision), of: claim, want: waits(ready("XOrder x"))},
 		"ClaimWithoutXR": {
-			reason: "Crossplane would make one.", snapshot: snapshot(heldForManual(xptest.Claim("o"))), of: claim, want: waits(ready("OrderClaim team-a/o")),
+			reason: "Crossplane would create an XR.", snapshot: snapshot(heldForManual(xptest.Claim("o"))), of: claim, want: waits(ready("OrderClaim team-a/o")),
 		},
 		"ClaimOfLiveXR": {
-			reason: "An XR that was there before does not let its claim go.", snapshot: snapshot(heldForManual(claim), claimed), of: x, want: waits(ready("OrderClaim team-a/o")),
+			reason: "An XR from before the restore does not release its claim.", snapshot: snapshot(heldForManual(claim), claimed), of: x, want: waits(ready("OrderClaim team-a/o")),
 		},
 		"Observing": {
-			reason: "To observe is not to be let go.", snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())), of: bucket,
+			reason: "Observing needs no consent of the user.", snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())), of: bucket,
 			want: want{Step: "let its provider observe it", Target: "Bucket b"},
 		},
 		"Observed": {
-			reason: "What may change something is.", of: bucket, want: waits(ready("Bucket b")),
+			reason: "Changes to the external resource need the consent of the user.", of: bucket, want: waits(ready("Bucket b")),
 			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
 		},
-		"LetGo": {reason: "It goes on as without.", snapshot: snapshot(let(heldForManual(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
+		"LetGo": {reason: "After the consent the XR continues as usual.", snapshot: snapshot(let(heldForManual(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
 		"LetGoMR": {
-			reason: "So does an MR.", snapshot: snapshot(let(heldForManual(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b"},
+			reason: "After the consent an MR continues as usual.", snapshot: snapshot(let(heldForManual(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b"},
 		},
 	}
 	for name, tc := range cases {
@@ -120,14 +120,14 @@ func TestPutForManualRelease(t *testing.T) {
 		says   string
 	}{
 		"ByHand": {
-			reason: "Who reads the mark must know that nothing comes by itself.", of: Hold{ByHand: true}, want: Hold{ByHand: true},
+			reason: "The mark must show that only a user releases the object.", of: Hold{ByHand: true}, want: Hold{ByHand: true},
 			says: "release --restore " + restoreName,
 		},
 		"Reason": {
-			reason: "Why an MR is held is told, too.", of: Hold{ByHand: true, Reason: ReasonStatus}, want: Hold{ByHand: true}, says: "until its status is back. A person",
+			reason: "The mark also gives the reason why the MR is held.", of: Hold{ByHand: true, Reason: ReasonStatus}, want: Hold{ByHand: true}, says: "until its status is back. A person",
 		},
 		"Identity": {
-			reason: "A reason that does not say who lifts the hold goes on with that.", of: Hold{ByHand: true, Reason: "it has no name"}, want: Hold{ByHand: true},
+			reason: "A reason without a next step gets the next step for a user.", of: Hold{ByHand: true, Reason: "it has no name"}, want: Hold{ByHand: true},
 			says: "it has no name. A person",
 		},
 		"Quarantine": {reason: "One consent is enough.", of: Hold{ByHand: true, Quarantine: true}, want: Hold{Quarantine: true}, says: reasonQuarantine},
@@ -140,11 +140,11 @@ func TestPutForManualRelease(t *testing.T) {
 				t.Fatalf("%s\ngot %+v, %v", tc.reason, h, err)
 			}
 			if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
-				t.Errorf("The next step is a person's; got %q", next)
+				t.Errorf("The next step must be the release command; got %q", next)
 			}
 			p, ok := Unverified.Consent(u)
 			if !ok {
-				t.Fatal("nothing waits for a person")
+				t.Fatal("the hold must wait for the user's consent")
 			}
 			after, ordinary := xptest.Merge(u, p), heldFor(own, Hold{})
 			for _, u := range []*unstructured.Unstructured{after, ordinary} {
@@ -158,7 +158,7 @@ func TestPutForManualRelease(t *testing.T) {
 				t.Errorf("the reason must have the next step; got %q", h.Reason)
 			}
 			if _, ok := Unverified.Consent(after); ok {
-				t.Error("nothing is left to consent to")
+				t.Error("a second consent must change nothing")
 			}
 		})
 	}
@@ -186,19 +186,19 @@ func TestRestoredAt(t *testing.T) {
 	}{
 		"Nothing": {reason: "Without a hold there is nothing to wait for.", objects: []*unstructured.Unstructured{young}},
 		"Polled": {
-			reason:  "What is made later does not count, and of two polls the first does.",
+			reason:  "Only the first poll counts, and later objects don't count.",
 			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since, Polled: polled})), xptest.XR("b", mark(Hold{Since: since, Polled: later}))},
 			want:    polled,
 		},
 		"FirstPoll": {
-			reason: "As long as no mark says so it is the first poll.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since}))},
+			reason: "Without a mark from an earlier poll this is the first one.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since}))},
 			want: noon.UTC().Format(time.RFC3339),
 		},
 		"MRs": {
-			reason: "Nothing is told of MRs, so their marks never say it.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(Hold{Since: since}))}, want: since,
+			reason: "MRs get no reports, so their marks never record a poll.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(Hold{Since: since}))}, want: since,
 		},
 		"Forged": {
-			reason: "A mark that the plugin did not write says nothing.",
+			reason: "A mark without the plugin's signature proves nothing.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("b", mark(Hold{Since: since})), xptest.MR("c", xptest.Annotated(AnnotationHold, `{"since":"2026-01-02T05:00:00Z","polled":"2026-01-02T05:00:00Z"}`)),
 			},

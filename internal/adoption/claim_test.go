@@ -17,7 +17,7 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 	stranger := xptest.Claim("o", xptest.OfXR(xptest.XR("theirs")))
 	runPlans(t, map[string]planCase{
 		"Release": {
-			reason:   "The claim goes first, while its XR is still marked.",
+			reason:   "The claim is released first, while its XR is still marked.",
 			snapshot: snapshot(xr, ready), ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"NotBeforeTheXR": {
@@ -29,38 +29,38 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 			snapshot: snapshot(xr, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
 		},
 		"PauseTakenOff": {
-			reason:   "Crossplane says of no claim that it is paused which is not. That it has reconciled it with its XR is proof enough.",
+			reason:   "Crossplane reports no unpaused claim as paused, so a reconcile with its XR is enough proof.",
 			snapshot: snapshot(xr, xptest.With(ready, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())), ref: xp.RefTo(xr),
 			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"PauseTakenOffNotReconciled": {
-			reason: "It is about to be.", snapshot: snapshot(xr, xptest.With(ready, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(xr),
+			reason: "Crossplane is about to reconcile the claim.", snapshot: snapshot(xr, xptest.With(ready, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(xr),
 			want: wait("Crossplane to reconcile OrderClaim team-a/o"),
 		},
 		"NotReconciled": {
-			reason:   "The claim must be proven to be reconciled before its XR loses its mark.",
+			reason:   "Crossplane must have reconciled the claim before its XR loses its mark.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile OrderClaim team-a/o"),
 		},
 		"Failing": {
-			reason:   "Crossplane's own words say why.",
+			reason:   "The report quotes Crossplane's own message.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Synced("False", "ReconcileError", "no XRD"))), ref: xp.RefTo(xr),
 			want: wait("OrderClaim team-a/o: Crossplane can't reconcile it: no XRD"),
 		},
 		"Reconciled": {
-			reason:   "Then the XR.",
+			reason:   "The XR is released after its claim.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"PausedByThePerson": {
-			reason:   "A claim that the person has paused is never reconciled.",
+			reason:   "Crossplane never reconciles a claim that the user has paused.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(xr),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"Missing": {
-			reason:   "A claim that is not there is not waited for.",
+			reason:   "An XR does not wait for a missing claim.",
 			snapshot: snapshot(xr), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"NotRead": {
-			reason: "One that could not be read may be there, and held.",
+			reason: "An unreadable claim may exist and be held.",
 			snapshot: func() *Snapshot {
 				w := snapshot(xr)
 				w.AddUnreadable(claim.GroupVersionKind(), "down")
@@ -71,30 +71,30 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 				"kind, and run this with the right to list and patch OrderClaim.example.org"}},
 		},
 		"Unreadable": {
-			reason:   "A claim whose marker can't be read is for a person.",
+			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{
 				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value",
 			}},
 		},
 		"XRReleased": {
-			reason:   "An XR that is not held any more, or never was, lets its claim go.",
+			reason:   "An XR without a hold lets its claim be released.",
 			snapshot: snapshot(plain, ready), ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"XRReleasedClaimNotSeen": {
-			reason:   "Done is when neither is held.",
+			reason:   "The adoption is done only when neither is held.",
 			snapshot: snapshot(plain, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
 		},
 		"BothReleased": {
-			reason:   "A claim that was never held is not ours to judge.",
+			reason:   "The plugin does not judge a claim that it never held.",
 			snapshot: snapshot(plain, claim), ref: xp.RefTo(xr), want: outcome{Done: true},
 		},
-		"SomebodyElsesClaim": {
-			reason:   "Any XR can name any claim. One that belongs to another XR is held for that one, which may not be there yet.",
+		"ClaimOfAnother": {
+			reason:   "Any XR can name any claim, so another XR's claim stays held for that XR, which may come later.",
 			snapshot: snapshot(plain, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Done: true},
 		},
-		"SomebodyElsesClaimOfHeldXR": {
-			reason:   "The same for an XR that is held.",
+		"ClaimOfAnotherAndHeldXR": {
+			reason:   "A held XR does not release the claim of another XR either.",
 			snapshot: snapshot(xr, held(stranger, xptest.SeenPaused())), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 	})
@@ -109,19 +109,19 @@ func TestNextForAClaim(t *testing.T) {
 			snapshot: snapshot(), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o does not exist: it was not restored, or was deleted since; see the errors of the restore"},
 		},
-		"NotHeld": {reason: "There is nothing to do.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Done: true}},
+		"NotHeld": {reason: "A claim without a hold needs nothing.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Done: true}},
 		"XRMissing": {
-			reason:   "Crossplane would build a second tree for it.",
+			reason:   "Crossplane would build a second tree for the claim.",
 			snapshot: snapshot(held(claim)), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane doesn't build a second tree for it: its XR x was not restored; " +
 				"restore again from a backup that has the XR, without --include-cluster-resources=false"},
 		},
 		"XRCameLater": {
-			reason:   "Then it is as for its XR.",
+			reason:   "Once the XR is back, the claim follows the XR's plan.",
 			snapshot: snapshot(held(claim, xptest.SeenPaused()), xr), ref: xp.RefTo(claim), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"XROfAnotherClaim": {
-			reason:   "The plan for somebody else's XR must not pass for this claim's: it would be done while the claim is held.",
+			reason:   "The plan of another claim's XR would end while this claim is held.",
 			snapshot: snapshot(held(claim, xptest.SeenPaused()), xptest.XR("x", xptest.ClaimedBy(xptest.Claim("p")))), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane doesn't build a second tree for it: its XR x is not bound to it; " +
 				"correct the claimRef of XOrder x or the resourceRef of the claim, then restore again"},
@@ -132,7 +132,7 @@ func TestNextForAClaim(t *testing.T) {
 			want: outcome{Step: "it had no XR in the backup; give its own settings back", Target: "OrderClaim team-a/o"},
 		},
 		"Unreadable": {
-			reason:   "A marker that can't be read is for a person to correct.",
+			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr), ref: xp.RefTo(claim),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: " +
 				"invalid character '?' looking for beginning of value; " +

@@ -32,11 +32,11 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, map[string]planCase{
 		"XR": {
-			reason: "Though nothing is missing.", snapshot: snapshot(copied(xr), bucket, revision), ref: xp.RefTo(x),
+			reason: "A copied XR stays held even if nothing is missing.", snapshot: snapshot(copied(xr), bucket, revision), ref: xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: it is a copy"},
 		},
 		"Claim": {
-			reason: "The same for a claim, whatever its XR is.", snapshot: snapshot(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
+			reason: "A copied claim stays held in any state of its XR.", snapshot: snapshot(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
 			want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 		},
 		"Composed": {
@@ -45,14 +45,14 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 			want: outcome{Failed: "Order team-a/x stays held: Bucket team-a/b: it is a copy", Total: 1},
 		},
 		"ComposedXR": {
-			reason: "The same for a nested XR.",
+			reason: "An XR with a nested copy waits for nothing that could come either.",
 			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
 				copied(xptest.ModernXR("child", xptest.ControlledBy(x))), revision),
 			ref:  xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: Order team-a/child: it is a copy", Total: 1},
 		},
 		"OtherHold": {
-			reason:   "An MR that is on hold for another reason is not taken for a copy, but released.",
+			reason:   "An MR with another reason for its hold is released, not treated as a copy.",
 			snapshot: snapshot(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
 			want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it is being given its own settings back"},
@@ -68,17 +68,17 @@ func TestPutOfACopy(t *testing.T) {
 		want   Hold
 	}{
 		"MR": {
-			reason: "An MR has no revision to be pinned to.", object: xptest.NamespacedMR("b"),
+			reason: "An MR has no revision to pin.", object: xptest.NamespacedMR("b"),
 			want: Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"},
 		},
 		"XR": {
-			reason: "An XR is held as for adoption, which a person may choose later.", object: xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))),
+			reason: "A copied XR is held as for adoption, which a user may choose later.", object: xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))),
 			want: Hold{
 				Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy", Pinned: true, Refs: refs(xptest.NamespacedMR("b")),
 			},
 		},
 		"Again": {
-			reason: "A copy that was backed up and comes back as another's has the person's own settings still.",
+			reason: "A copy that is backed up and restored again keeps the user's own settings.",
 			object: copied(xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationPaused, "false"))),
 			want:   Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy", Paused: new("false")},
 		},
@@ -96,6 +96,6 @@ func TestPutOfACopy(t *testing.T) {
 	// An original that is restored in place of its copy is not a copy.
 	original := copied(xptest.ModernXR("x"))
 	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
-		t.Errorf("a hold of another restore says what that one says; got %+v, %v", h, err)
+		t.Errorf("a new restore must replace the copy's hold; got %+v, %v", h, err)
 	}
 }

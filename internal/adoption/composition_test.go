@@ -28,30 +28,30 @@ func TestNextOfAChangedComposition(t *testing.T) {
 		want     string
 	}{
 		"Same": {
-			reason:   "Nobody has changed anything.",
+			reason:   "The Composition did not change.",
 			snapshot: snapshot(follows(x, same.Composition(), same.Revision()), xptest.Revision(same.Revision(), x)),
 		},
 		"Composition": {
-			reason: "It acts when the pin goes.", snapshot: snapshot(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)),
+			reason: "The other Composition takes effect when the pin is removed.", snapshot: snapshot(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)),
 			want: "its compositionRef from orders to other while it was held",
 		},
 		"Revision": {
-			reason: "It acts at once.", snapshot: snapshot(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)),
+			reason: "The other revision takes effect at once.", snapshot: snapshot(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)),
 			want: "its compositionRevisionRef from " + same.Revision() + " to other-1 while",
 		},
 		"Both": {
-			reason: "Both are named.", snapshot: snapshot(follows(x, "other", "other-1"), xptest.Revision("other-1", x)),
+			reason: "The warning names both changes.", snapshot: snapshot(follows(x, "other", "other-1"), xptest.Revision("other-1", x)),
 			want: "to other and its compositionRevisionRef from",
 		},
 		"NoName": {
-			reason: "What a tenant writes is not told if it can't be a name.", snapshot: snapshot(follows(x, "a\nb", same.Revision()), xptest.Revision(same.Revision(), x)),
+			reason: "The warning leaves out a value that can't be a name.", snapshot: snapshot(follows(x, "a\nb", same.Revision()), xptest.Revision(same.Revision(), x)),
 			want: "its compositionRef from orders to what can't be the name of one",
 		},
 		"Removed": {
-			reason: "Crossplane selects one then.", snapshot: snapshot(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none",
+			reason: "Crossplane then selects a Composition.", snapshot: snapshot(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none",
 		},
 		"Claim": {
-			reason: "Crossplane carries it over to the XR.", snapshot: snapshot(adopted, follows(claim, "other", same.Revision())),
+			reason: "Crossplane copies the reference of the claim to the XR.", snapshot: snapshot(adopted, follows(claim, "other", same.Revision())),
 			want: "OrderClaim team-a/o follows something else",
 		},
 	} {
@@ -64,7 +64,7 @@ func TestNextOfAChangedComposition(t *testing.T) {
 	}
 	waits := snapshot(held(xptest.XR("x", xptest.ClaimedBy(claim))), follows(claim, "other", same.Revision()), xptest.Revision(same.Revision(), x))
 	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0], "OrderClaim team-a/o follows") {
-		t.Errorf("That is also told while it waits for something; got %+v", plan)
+		t.Errorf("A waiting plan must carry the remark too; got %+v", plan)
 	}
 }
 
@@ -90,44 +90,44 @@ func TestNextOfPinnedInGit(t *testing.T) {
 		snapshot *Snapshot
 		want     string
 	}{
-		"Nobody": {reason: "The pin was the hold's.", snapshot: snapshot(adopted()), want: xp.UpdateAutomatic},
-		"Somebody": {
-			reason: "Flux has written it since.", snapshot: snapshot(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual,
+		"NoWriter": {reason: "Only the hold set the pin.", snapshot: snapshot(adopted()), want: xp.UpdateAutomatic},
+		"Flux": {
+			reason: "Flux has written the pin since the hold.", snapshot: snapshot(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual,
 		},
 		"Before": {
-			reason: "Who managed it in the backup had its own value.", snapshot: snapshot(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic,
+			reason: "The manager in the backup had another value.", snapshot: snapshot(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic,
 		},
 		"Velero": {
-			reason: "Velero writes all.", snapshot: snapshot(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic,
+			reason: "Velero writes every field.", snapshot: snapshot(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic,
 		},
 		"Server": {
-			reason: "The API server has a name for whoever it does not know.", snapshot: snapshot(adopted(managed("before-first-apply", "Update", laterAt, path))),
+			reason: "The API server uses this name for unknown managers.", snapshot: snapshot(adopted(managed("before-first-apply", "Update", laterAt, path))),
 			want: xp.UpdateAutomatic,
 		},
 		"Forged": {
-			reason: "Somebody has written a time of later into the backup.", want: xp.UpdateAutomatic,
+			reason: "A writer put a later time into the managedFields of the backup.", want: xp.UpdateAutomatic,
 			snapshot: snapshot(xptest.With(held(xptest.XR("x", automatic, ofRestore(), managed("argocd", "Update", laterAt, path))), unpaused(), xptest.Reconciled(),
 				managed("argocd", "Update", laterAt, path))),
 		},
 		"Defaulted": {
-			reason: "Who has made it manages the default too, and has updated something else since.", want: xp.UpdateAutomatic, snapshot: snapshot(updated()),
+			reason: "The creator also manages the default and has updated another field since.", want: xp.UpdateAutomatic, snapshot: snapshot(updated()),
 		},
 		"AppliedClientSide": {
-			reason: "What they have applied since has it.", want: xp.UpdateManual,
+			reason: "The manifest that was applied since has the pin.", want: xp.UpdateManual,
 			snapshot: snapshot(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"compositionUpdatePolicy":"Manual"}}`))),
 		},
 		"AppliedOther": {
-			reason: "What they have applied since has it not.", want: xp.UpdateAutomatic,
+			reason: "The manifest that was applied since has no pin.", want: xp.UpdateAutomatic,
 			snapshot: snapshot(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"region":"here"}}`))),
 		},
-		"UpdatedAnew": {
-			reason: "Who did not manage it in the backup has written it.", want: xp.UpdateManual,
+		"NewManager": {
+			reason: "A manager that is new since the backup has written the pin.", want: xp.UpdateManual,
 			snapshot: snapshot(adopted(managed("kubectl-edit", "Update", laterAt, path))),
 		},
-		"Claim":     {reason: "Crossplane carries it over.", snapshot: snapshot(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
-		"ClaimSame": {reason: "That of the backup.", snapshot: snapshot(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},
+		"Claim":     {reason: "Crossplane copies the policy of the claim to the XR.", snapshot: snapshot(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
+		"ClaimSame": {reason: "The claim still has the policy of the backup.", snapshot: snapshot(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},
 		"ClaimPaused": {
-			reason: "Nothing carries it over.", want: xp.UpdateAutomatic,
+			reason: "Crossplane copies nothing from a paused claim.", want: xp.UpdateAutomatic,
 			snapshot: snapshot(ofClaim, claim(xptest.Policy(xp.UpdateManual), xptest.Annotated(xp.AnnotationPaused, "true"))),
 		},
 	} {

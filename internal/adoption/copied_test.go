@@ -26,15 +26,15 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 		want   *string
 		pinned bool
 	}{
-		"MR":            {reason: "It had no pause.", object: copiedOnto(xptest.MR("b"))},
-		"PausedMR":      {reason: "Its own pause must come back.", object: copiedOnto(xptest.MR("b"), xptest.Annotated(xp.AnnotationPaused, "true")), want: ptr.To("true")},
-		"XR":            {reason: "It is pinned for itself.", object: copiedOnto(xptest.XR("y")), pinned: true},
-		"OfTheSameName": {reason: "The kind tells them apart.", object: copiedOnto(xptest.MR("x"))},
+		"MR":            {reason: "The backed-up MR had no pause.", object: copiedOnto(xptest.MR("b"))},
+		"PausedMR":      {reason: "The MR's own pause must come back.", object: copiedOnto(xptest.MR("b"), xptest.Annotated(xp.AnnotationPaused, "true")), want: ptr.To("true")},
+		"XR":            {reason: "The XR gets a pin of its own.", object: copiedOnto(xptest.XR("y")), pinned: true},
+		"OfTheSameName": {reason: "The kind distinguishes two objects of the same name.", object: copiedOnto(xptest.MR("x"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if _, err := HoldOf(tc.object); !errors.Is(err, ErrForged) {
-				t.Errorf("%s\nthe mark of another is none; got %v", tc.reason, err)
+				t.Errorf("%s\na copied mark must count as forged; got %v", tc.reason, err)
 			}
 			u := tc.object.DeepCopy()
 			h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: "why"})
@@ -45,11 +45,11 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 				t.Errorf("%s\ngot %+v", tc.reason, h)
 			}
 			if _, pinned := (xp.Instance{Unstructured: u}).UpdatePolicy(); pinned != tc.pinned {
-				t.Errorf("%s\nit has an update policy: %v", tc.reason, pinned)
+				t.Errorf("%s\nhas an update policy: %v", tc.reason, pinned)
 			}
 			off := tc.object.DeepCopy()
 			if err := RemoveBackedUpHold(off); err != nil || xp.Annotation(off, xp.AnnotationPaused) != xp.Annotation(tc.object, xp.AnnotationPaused) {
-				t.Errorf("%s\nits own pause is gone: %v", tc.reason, err)
+				t.Errorf("%s\nthe own pause must stay: %v", tc.reason, err)
 			}
 		})
 	}
@@ -65,12 +65,12 @@ func TestNextOfCopiedMarks(t *testing.T) {
 	copied := []xptest.Option{of, markOf(parent), xptest.Reconciled()}
 	runPlans(t, map[string]planCase{
 		"Composed": {
-			reason: "What nothing pauses is at work, whatever is written on it.", ref: xp.RefTo(x),
+			reason: "An unpaused object is reconciled in spite of its copied mark.", ref: xp.RefTo(x),
 			snapshot: snapshot(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
 			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
 		},
 		"Paused": {
-			reason: "What is paused is named, with what to do.", ref: xp.RefTo(x),
+			reason: "The message names the paused object and the next step.", ref: xp.RefTo(x),
 			snapshot: snapshot(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
 			want: outcome{Adopted: 1, Total: 2, Waiting: []string{
 				"XOrder child: cannot use the annotation velero.crossplane.x-k8s.io/hold of XOrder child: it is that of another object: this plugin did not write " +

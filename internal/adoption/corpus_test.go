@@ -55,28 +55,28 @@ func specimens() map[string]specimen {
 		put    Hold
 		then   func(h *Hold)
 	}{
-		"xr":         {reason: "An XR with settings of its own.", object: xptest.With(x, xptest.Refs(bucket), fields), put: of},
-		"xr-v2":      {reason: "An XR of v2.", object: xptest.ModernXR("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
-		"xr-many":    {reason: "What an XR composes is packed where it is much.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
-		"claim":      {reason: "A claim that its person had paused.", object: claim, put: of},
-		"quarantine": {reason: "Nothing is done until a person ends that.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},
-		"by-hand":    {reason: "A person lets it go.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
-		"clone":      {reason: "A copy of what is alive.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
+		"xr":         {reason: "An XR can have settings of its own.", object: xptest.With(x, xptest.Refs(bucket), fields), put: of},
+		"xr-v2":      {reason: "A v2 XR keeps its fields in another place.", object: xptest.ModernXR("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
+		"xr-many":    {reason: "A mark packs the references of a large XR.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
+		"claim":      {reason: "A claim can have a pause of its own.", object: claim, put: of},
+		"quarantine": {reason: "Only a user ends a quarantine.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},
+		"by-hand":    {reason: "Only a user releases a manual hold.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
+		"clone":      {reason: "A copy of a live object stays held.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
 		"create": {
-			reason: "An MR that must not create.", object: bucket,
+			reason: "An MR without external-name must not create anything.", object: bucket,
 			put: with(func(h *Hold) { h.Identity, h.Reason = xp.CreatePending, "a create was in flight" }),
 		},
 		"observes": {
-			reason: "An MR that only observes.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
+			reason: "An observing MR changes nothing.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
 			put: with(func(h *Hold) { h.Observes, h.Status, h.Reason = true, []string{"atProvider"}, "observed first" }),
 		},
 		"settles": {
-			reason: "An MR whose external resource was found.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
+			reason: "A provider found the external resource of the MR.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
 			put:  with(func(h *Hold) { h.Observes, h.Reason = true, "observed first" }),
 			then: func(h *Hold) { h.Settling, h.Lost = laterAt, true },
 		},
 		"reads": {
-			reason: "An MR that waits for a password, and for its XR.",
+			reason: "An MR waits for a password Secret and for its XR.",
 			object: xptest.With(bucket, xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
 			put: with(func(h *Hold) {
 				h.Inputs = []Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create"}}
@@ -84,23 +84,23 @@ func specimens() map[string]specimen {
 			}),
 		},
 		"publishes": {
-			reason: "An XR whose connection secret is in the backup, and in a store.", object: x,
+			reason: "The XR's connection Secret is in the backup and in a secret store.", object: x,
 			put: with(func(h *Hold) {
 				h.Secret, h.SecretBy, h.Failing = true, "velero restore create", "ReconcileError"
 				h.Stored = &Stored{Namespace: "team-a", Name: "s", UID: "uid", By: "velero restore create"}
 			}),
 		},
 		"let-go": {
-			reason: "Crossplane was let reconcile it.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
+			reason: "Crossplane may reconcile the object already.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
 			then: func(h *Hold) {
 				h.Unpaused, h.Polled, h.LastReported, h.ComposedConditions, h.Environments = laterAt, laterAt, "Bucket", []xp.TrueConditions{"Ready"}, []string{"e"}
 				h.Required = []string{"requiredResources of the step gate"}
 			},
 		},
-		"again":      {reason: "Its hold was put on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},
-		"taken-over": {reason: "Somebody else had made it.", object: x, put: of, then: func(h *Hold) { h.TakenOver = true }},
+		"again":      {reason: "The plugin put the hold on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},
+		"taken-over": {reason: "Another writer had created the object.", object: x, put: of, then: func(h *Hold) { h.TakenOver = true }},
 		"freed": {
-			reason: "Only the mark is left to take off.", object: x, put: of,
+			reason: "Only the mark is left to remove.", object: x, put: of,
 			then: func(h *Hold) { h.Freed, h.Managers = true, []any{map[string]any{"manager": "argocd-controller"}} },
 		},
 	} {
@@ -131,7 +131,7 @@ func TestReleasedMarks(t *testing.T) {
 	}
 	versions, err := filepath.Glob("testdata/released/v*.json")
 	if err != nil || len(versions) == 0 {
-		t.Fatalf("there are no released versions: %v", err)
+		t.Fatalf("no recorded marks of released versions: %v", err)
 	}
 	for _, version := range versions {
 		for name, s := range readSpecimens(t, version) {
@@ -139,20 +139,20 @@ func TestReleasedMarks(t *testing.T) {
 				u := &unstructured.Unstructured{Object: s.Object}
 				h, err := key.HoldOf(u)
 				if err != nil || h == nil {
-					t.Fatalf("%s It must be read: %v, %v", s.Reason, h, err)
+					t.Fatalf("%s Cannot read the mark: %v, %v", s.Reason, h, err)
 				}
 				if diff := cmp.Diff(s.GivesBack, viaJSON(t, releasePatch(u, h))); diff != "" {
-					t.Errorf("%s It must get back what it had. -want, +got:\n%s", s.Reason, diff)
+					t.Errorf("%s The own settings must return: -want, +got:\n%s", s.Reason, diff)
 				}
 				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {
-					t.Errorf("%s What it composes must be known: %d of %d, %v", s.Reason, len(h.Refs), len(refs), err)
+					t.Errorf("%s Found %d of %d references: %v", s.Reason, len(h.Refs), len(refs), err)
 				}
 				again, err := h.encode(xp.RefTo(u))
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(markIn(t, xp.Annotation(u, AnnotationHold)), markIn(t, string(again))); diff != "" {
-					t.Errorf("%s Whatever it says must be known. -want, +got:\n%s", s.Reason, diff)
+					t.Errorf("%s Every field of the mark must be read: -want, +got:\n%s", s.Reason, diff)
 				}
 			})
 		}
@@ -185,7 +185,7 @@ func TestHoldOfNewer(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if _, err := Put(u.DeepCopy(), Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
-			t.Errorf("%s: what it had before nobody knows; got %v", name, err)
+			t.Errorf("%s: a new hold must refuse an unreadable mark; got %v", name, err)
 		}
 		p := Next(snapshot(u), xp.RefTo(u))
 		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
@@ -198,7 +198,7 @@ func TestHoldOfNewer(t *testing.T) {
 	x := xptest.XR("x", xptest.Refs(child))
 	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if said := strings.Join(p.Waiting, "; "); !strings.Contains(said, HowToRead) || p.Done {
-		t.Errorf("what composes it must wait, and say for what; got %+v", p)
+		t.Errorf("the parent XR must wait and name the newer mark; got %+v", p)
 	}
 }
 
@@ -206,7 +206,7 @@ func keepSpecimens(t *testing.T, version string) {
 	t.Helper()
 	path := filepath.Join("testdata", "released", version+".json")
 	if _, err := os.Stat(path); err == nil {
-		t.Fatalf("%s is there already: what was released does not change", path)
+		t.Fatalf("%s exists already, and recorded marks never change", path)
 	}
 	b, err := json.MarshalIndent(specimens(), "", " ")
 	if err != nil {

@@ -14,19 +14,19 @@ func TestDefects(t *testing.T) {
 		reason, version string
 		want            []string
 	}{
-		"WatchCollector": {reason: "The watch garbage collector.", version: "1.19.2", want: []string{"#5400"}},
-		"V120":           {reason: "It is mended.", version: "1.20.0"},
-		"Realtime":       {reason: "Namespaced XRs are not looked at.", version: "2.0.2", want: []string{"#6780"}},
-		"RealtimeMended": {reason: "It is mended.", version: "2.0.3"},
-		"V23":            {reason: "Nothing is known of it.", version: "2.3.4"},
-		"V240":           {reason: "Packages can't be upgraded.", version: "2.4.0", want: []string{"#7838"}},
-		"V241":           {reason: "The same.", version: "2.4.1", want: []string{"#7838"}},
-		"V241Build":      {reason: "Some build their own.", version: "2.4.1-up.1", want: []string{"#7838"}},
-		"V242":           {reason: "It is mended.", version: "2.4.2"},
-		"V243":           {reason: "It stays so.", version: "2.4.3"},
-		"V25":            {reason: "And in later minors.", version: "2.5.0"},
-		"Unknown":        {reason: "Its image has no version, so nothing is said.", version: ""},
-		"NoVersion":      {reason: "Nor if it can't be compared.", version: "1.x"},
+		"WatchCollector": {reason: "This version has the watch garbage collector.", version: "1.19.2", want: []string{"#5400"}},
+		"V120":           {reason: "This version fixes the defect.", version: "1.20.0"},
+		"Realtime":       {reason: "The defect does not affect namespaced XRs.", version: "2.0.2", want: []string{"#6780"}},
+		"RealtimeMended": {reason: "This version fixes the defect.", version: "2.0.3"},
+		"V23":            {reason: "No defect of this version is known.", version: "2.3.4"},
+		"V240":           {reason: "Packages can't be upgraded in this version.", version: "2.4.0", want: []string{"#7838"}},
+		"V241":           {reason: "This version has the same defect.", version: "2.4.1", want: []string{"#7838"}},
+		"V241Build":      {reason: "Users can run builds of their own.", version: "2.4.1-up.1", want: []string{"#7838"}},
+		"V242":           {reason: "This version fixes the defect.", version: "2.4.2"},
+		"V243":           {reason: "Later patch versions keep the fix.", version: "2.4.3"},
+		"V25":            {reason: "Later minor versions keep the fix.", version: "2.5.0"},
+		"Unknown":        {reason: "The image has no version, so there is no warning.", version: ""},
+		"NoVersion":      {reason: "A version that can't be compared gives no warning.", version: "1.x"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -42,10 +42,10 @@ func TestDefects(t *testing.T) {
 	}
 	for _, d := range defects {
 		if d.Before == "" || !strings.Contains(d.What, "crossplane #") {
-			t.Errorf("it must say where it is known from and where it is mended: %+v", d)
+			t.Errorf("a defect must name its issue and its first fixed version: %+v", d)
 		}
 	}
 	if !slices.ContainsFunc(defects, func(d Defect) bool { return d == stopsWatching }) {
-		t.Error("what Stuck tells is in the same table")
+		t.Error("the table must have the defect that Stuck reports")
 	}
 }

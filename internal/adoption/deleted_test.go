@@ -34,32 +34,32 @@ func TestNextOfDeleted(t *testing.T) {
 	)
 	runPlans(t, map[string]planCase{
 		"XR": {
-			reason: "Crossplane would carry on with it, and delete all that it composes.", ref: xp.RefTo(x),
+			reason: "Crossplane would resume the deletion and delete all composed resources.", ref: xp.RefTo(x),
 			snapshot: snapshot(paused, bucket, revision), want: outcome{Failed: ofXR},
 		},
 		"Foreground": {
-			reason: "What goes before it can't be kept any more, and is named.", ref: xp.RefTo(x),
+			reason: "Foreground deletion removes composed resources first, and the message names the lost ones.", ref: xp.RefTo(x),
 			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision),
 			want:     outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
 		},
 		"ForegroundOver": {
-			reason: "What is gone before anybody has looked can't be kept either.", ref: xp.RefTo(x), snapshot: snapshot(paused, revision),
+			reason: "Composed resources that are gone before the first check can't be kept either.", ref: xp.RefTo(x), snapshot: snapshot(paused, revision),
 			want: outcome{Failed: ofXR + "; these are not there, deleted before it with their external resources or never restored: Bucket b"},
 		},
 		"Claim": {
-			reason: "Crossplane deletes its XR when the claim is released.", ref: xp.RefTo(x),
+			reason: "Crossplane deletes the XR when the claim is released.", ref: xp.RefTo(x),
 			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
 		},
 		"ClaimOfAdopted": {
-			reason: "Also one that was adopted before.", ref: xp.RefTo(x), snapshot: snapshot(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
+			reason: "The risk also exists for an XR that was adopted before.", ref: xp.RefTo(x), snapshot: snapshot(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
 			want: outcome{Failed: ofClaim, Adopted: 1, Total: 1},
 		},
 		"ByTheClaim": {
-			reason: "The claim has an operation of its own if its XR was not restored with it.", ref: xp.RefTo(claim),
+			reason: "Without a restored XR the claim has its own operation.", ref: xp.RefTo(claim),
 			snapshot: snapshot(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
 		},
 		"ClaimLetGo": {
-			reason: "Its person has chosen.", ref: xp.RefTo(x), snapshot: snapshot(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
+			reason: "The user has released the claim.", ref: xp.RefTo(x), snapshot: snapshot(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
 			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and nothing keeps Crossplane from deleting XOrder x" + restoreAgainNext},
 		},
 		"ClaimOfAnother": {
@@ -68,10 +68,10 @@ func TestNextOfDeleted(t *testing.T) {
 			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"MR": {
-			reason: "Its provider would delete its external resource when it is let go.", ref: xp.RefTo(mr()), snapshot: snapshot(mr()), want: outcome{Failed: ofMR},
+			reason: "The provider would delete the external resource after the release.", ref: xp.RefTo(mr()), snapshot: snapshot(mr()), want: outcome{Failed: ofMR},
 		},
 		"ObservingMR": {
-			reason: "Its own policies would come back.", ref: xp.RefTo(mr()), snapshot: snapshot(xptest.With(mr(), unpaused())),
+			reason: "The release would restore the MR's own policies.", ref: xp.RefTo(mr()), snapshot: snapshot(xptest.With(mr(), unpaused())),
 			want: outcome{Failed: "Bucket b is being deleted" + restoreAgainNext},
 		},
 	})

@@ -29,39 +29,39 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 	wait := func(why string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: []string{lost + why}} }
 	runPlans(t, map[string]planCase{
 		"Converted": {
-			reason: "It names all that the XR composes.", snapshot: snapshot(xr, bucket, converted), ref: xp.RefTo(x),
+			reason: "The converted revision names every composed resource.", snapshot: snapshot(xr, bucket, converted), ref: xp.RefTo(x),
 			want: outcome{Step: "its revision is gone; have it follow the newest one, which names all that it composes", Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"Invalid": {
-			reason: "What Crossplane can't run is not followed.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
+			reason: "The XR must not follow a revision that Crossplane can't run.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
 				`{"status":{"conditions":[{"type":"ValidPipeline","status":"False","reason":"MissingCapabilities","message":"f can't"}]}}`))),
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{
 				"CompositionRevision orders-2: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs",
 			}},
 		},
 		"OtherKind": {
-			reason: "It would be made anew as that.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
+			reason: "Crossplane would replace the resource by one of the other kind.", ref: xp.RefTo(x), snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.JSON(
 				`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket","base":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Store"}}]}}]}}`))),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
-		"None": {reason: "A person is told how to have one.", snapshot: snapshot(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
+		"None": {reason: "The message explains how to convert the Composition.", snapshot: snapshot(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
 		"Other": {
-			reason: "What is not named there Crossplane would delete.", snapshot: snapshot(xr, bucket, other), ref: xp.RefTo(x),
+			reason: "Crossplane would delete a resource that the revision does not name.", snapshot: snapshot(xr, bucket, other), ref: xp.RefTo(x),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
 		"Nameless": {
-			reason:   "A converted Composition gives a name to what had none, and Crossplane would make that anew.",
+			reason:   "Conversion names unnamed templates, and Crossplane would then create those resources again.",
 			snapshot: snapshot(xr, nameless, converted), ref: xp.RefTo(x),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
 		"Stray": {
-			reason:   "A revision without its Composition is followed by nobody.",
+			reason:   "No XR follows a revision without its Composition.",
 			snapshot: snapshot(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))),
 			ref:      xp.RefTo(x),
 			want:     wait(", and it goes on"),
 		},
 		"Manual": {
-			reason: "Which revision it is to run on is said by a person.", snapshot: snapshot(manual, bucket, converted), ref: xp.RefTo(x),
+			reason: "With policy Manual the user selects the revision.", snapshot: snapshot(manual, bucket, converted), ref: xp.RefTo(x),
 			want: wait(", and set its revision there"),
 		},
 	})
@@ -76,10 +76,10 @@ func TestFollowLetsCrossplaneWriteTheRevision(t *testing.T) {
 	p := Next(snapshot(xr, bucket, converted), xp.RefTo(x))
 	got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "spec", "compositionRevisionRef")
 	if got != nil || !there || err != nil {
-		t.Fatalf("the revision that is gone must be taken off: %v", p.Patch)
+		t.Fatalf("the reference to the deleted revision must be removed: %v", p.Patch)
 	}
 	after := xptest.Merge(xr, p.Patch)
 	if p = Next(snapshot(after, bucket, converted), xp.RefTo(x)); p.Step != stepUnpause || p.Warning != "" || len(p.Remarks) > 0 {
-		t.Errorf("then it goes on, and nobody else has changed what it follows: %+v", p)
+		t.Errorf("the XR must be unpaused next, without a warning: %+v", p)
 	}
 }

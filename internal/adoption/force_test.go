@@ -32,13 +32,13 @@ func TestForce(t *testing.T) {
 		want    []string
 		refused string
 	}{
-		"Nothing": {reason: "All is there.", snapshot: snapshot(xr(), bucket, pinned), of: x},
+		"Nothing": {reason: "All composed resources exist.", snapshot: snapshot(xr(), bucket, pinned), of: x},
 		"Missing": {
-			reason: "Crossplane makes what is missing anew, and with it an external resource.", snapshot: snapshot(xr(), pinned), of: x,
+			reason: "Crossplane creates the missing resource again, with a second external resource.", snapshot: snapshot(xr(), pinned), of: x,
 			want: []string{"Bucket b is missing: Crossplane makes it anew"},
 		},
 		"Unserved": {
-			reason: "It can't yet.", of: x, want: []string{"Bucket b is missing and its kind is not served"},
+			reason: "Crossplane can't create the resource while its kind is not served.", of: x, want: []string{"Bucket b is missing and its kind is not served"},
 			snapshot: func() *Snapshot {
 				w := snapshot(xr(), pinned)
 				w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
@@ -46,77 +46,77 @@ func TestForce(t *testing.T) {
 				return w
 			}(),
 		},
-		"OffTheList": {reason: "A person has said that it is to go.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), pinned), of: x},
+		"OffTheList": {reason: "A user removed the reference, so the resource need not exist.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), pinned), of: x},
 		"Unlisted": {
-			reason: "What the XR does not list any more is made a second time.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), bucket, pinned), of: x,
+			reason: "Crossplane creates a second resource for one that the XR does not list.", snapshot: snapshot(xptest.With(xr(), xptest.Refs()), bucket, pinned), of: x,
 			want: []string{"Bucket b is not in the resourceRefs"},
 		},
-		"SomebodyElses": {
-			reason: "Crossplane takes it for missing.", snapshot: snapshot(xr(), xptest.MR("b", xptest.ControlledBy(xptest.XR("y"))), pinned), of: x,
+		"OfAnother": {
+			reason: "Crossplane treats the resource of another controller as missing.", snapshot: snapshot(xr(), xptest.MR("b", xptest.ControlledBy(xptest.XR("y"))), pinned), of: x,
 			want: []string{"Bucket b is controlled by XOrder y: Crossplane drops it from the resourceRefs"},
 		},
 		"Going": {
-			reason: "It is about to be missing.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
+			reason: "The resource is about to be deleted.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
 			want: []string{"Bucket b is being deleted"},
 		},
 		"FollowsAnother": {
-			reason: "Somebody has changed that while it was held.", of: x,
+			reason: "Another writer changed the Composition during the hold.", of: x,
 			snapshot: snapshot(xptest.With(xr(), xptest.Field("other", "spec", "compositionRef", "name")), bucket, pinned),
 			want:     []string{"XOrder x follows something else than in the backup", "its Composition other has no revision here"},
 		},
 		"HeldBelow": {
-			reason: "The MR's own hold stays on.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
+			reason: "The MR keeps its own hold.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
 			want: []string{"Bucket b " + RiskHeld},
 		},
 		"NotObserved": {
-			reason: "What else was waited for is named.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
+			reason: "The risks name everything else that the XR waited for.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
 			want: []string{"this is not waited for any more: Bucket b: its provider has not observed it yet"},
 		},
 		"NewComposition": {
-			reason: "A change of the Composition acts at once, and revisions that nobody follows don't.", snapshot: snapshot(xr(), bucket, pinned, newer, loose), of: x,
+			reason: "A newer revision takes effect at once, and a revision without a Composition has no effect.", snapshot: snapshot(xr(), bucket, pinned, newer, loose), of: x,
 			want: []string{"its update policy is Automatic: it follows CompositionRevision newer at once"},
 		},
-		"Manual": {reason: "Whoever is on Manual stays there.", snapshot: snapshot(xr(xptest.Policy("Manual")), bucket, pinned, newer), of: x},
+		"Manual": {reason: "An XR with policy Manual keeps its revision.", snapshot: snapshot(xr(xptest.Policy("Manual")), bucket, pinned, newer), of: x},
 		"NoRevision": {
-			reason: "There is nothing to follow.", snapshot: snapshot(xr(), bucket), of: x, want: []string{"its Composition orders has no revision here"},
+			reason: "Crossplane has no revision to follow.", snapshot: snapshot(xr(), bucket), of: x, want: []string{"its Composition orders has no revision here"},
 		},
 		"Deleted": {
-			reason: "The hold is all that kept Crossplane from it.", snapshot: snapshot(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
+			reason: "Only the hold keeps Crossplane from deleting the XR.", snapshot: snapshot(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
 			want: []string{"it is being deleted: Crossplane carries on with that, and deletes all that it composes: Bucket b"},
 		},
 		"OwnPause": {
-			reason: "Nothing happens before a person does something.", snapshot: snapshot(xr(xptest.Annotated(xp.AnnotationPaused, "true")), pinned), of: x,
+			reason: "Nothing happens while the user's own pause stays.", snapshot: snapshot(xr(xptest.Annotated(xp.AnnotationPaused, "true")), pinned), of: x,
 			want: []string{"it stays paused", "Bucket b is missing"},
 		},
 		"Nameless": {
-			reason: "Nothing says which its external resource is.", snapshot: snapshot(heldFor(nameless, Hold{Identity: xp.Unknown})), of: nameless,
+			reason: "Without an external-name the external resource is unknown.", snapshot: snapshot(heldFor(nameless, Hold{Identity: xp.Unknown})), of: nameless,
 			want: []string{"it has no external-name: its provider makes another external resource"},
 		},
 		"InFlight": {
-			reason: "Nobody knows whether there is one.", of: nameless,
+			reason: "The external resource may exist.", of: nameless,
 			snapshot: snapshot(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.CreatePending})),
 			want:     []string{"it was being created when it was backed up"},
 		},
 		"Observes": {
-			reason: "Whether it is there was not seen yet.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
+			reason: "The provider has not yet observed the external resource.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
 			want: []string{"its provider has not found its external resource yet", "this is not waited for any more: Bucket b: its provider has not noticed"},
 		},
 		"ClaimWithoutXR": {
-			reason: "Crossplane makes another XR.", snapshot: snapshot(held(claim)), of: claim, want: []string{"XOrder x is missing: Crossplane makes another XR"},
+			reason: "Crossplane creates another XR.", snapshot: snapshot(held(claim)), of: claim, want: []string{"XOrder x is missing: Crossplane makes another XR"},
 		},
 		"ClaimOfAnother": {
-			reason: "Crossplane refuses it.", snapshot: snapshot(held(claim), x), of: claim, want: []string{"XOrder x does not name it as its claim"},
+			reason: "Crossplane refuses an XR that does not name the claim.", snapshot: snapshot(held(claim), x), of: claim, want: []string{"XOrder x does not name it as its claim"},
 		},
-		"Claim": {reason: "The two belong together.", snapshot: snapshot(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
+		"Claim": {reason: "The claim and its XR belong together.", snapshot: snapshot(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
 		"Copy": {
-			reason: "Two would manage one external resource.", snapshot: snapshot(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
+			reason: "Two MRs would manage one external resource.", snapshot: snapshot(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
 			want: []string{"it is a copy of Bucket other: if that is alive, both manage the same external resources"},
 		},
 		"Unreadable": {
-			reason: "What the own settings are can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,
+			reason: "The settings to return can't be read.", snapshot: snapshot(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,
 			refused: "cannot read the annotation",
 		},
-		"Gone": {reason: "There is nothing to lift.", snapshot: snapshot(), of: x, refused: "XOrder x does not exist any more"},
+		"Gone": {reason: "There is no hold to lift.", snapshot: snapshot(), of: x, refused: "XOrder x does not exist any more"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestForceReturnsSettings(t *testing.T) {
 			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
 		}
 		if again := AssessForce(snapshot(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
-			t.Errorf("%s: what is not held needs nothing: %+v", xp.String(own), again)
+			t.Errorf("%s: without a hold there is nothing to lift: %+v", xp.String(own), again)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func FuzzNext(f *testing.F) {
 		}
 		for _, o := range victims() {
 			if now := objects[xp.RefTo(o).ID()]; xp.IsClaim(o) && cmp.Diff(o, now) != "" {
-				t.Errorf("the claim of somebody else was changed: %s", cmp.Diff(o, now))
+				t.Errorf("the claim of another tenant was changed: %s", cmp.Diff(o, now))
 			}
 		}
 		checkTakeOff(t, u)
@@ -114,14 +114,14 @@ func renderAll(t *testing.T, w *Snapshot, r xp.Ref) {
 	plans := map[xp.ID]Plan{r.ID(): plan}
 	for _, n := range append(HeldNotices(w, []xp.Ref{r}), Changes(w, plans, nil)...) {
 		if n.Message == "" {
-			t.Errorf("nothing is told of %s", r)
+			t.Errorf("the notice about %s is empty", r)
 		}
 	}
 	if h, err := HoldOf(w.Get(r)); (h != nil || err != nil) && plan.Done {
-		t.Errorf("%s is held and adopted: %+v", r, plan)
+		t.Errorf("%s is held and counts as adopted: %+v", r, plan)
 	}
 	if f := AssessForce(w, r); f.Patch != nil && f.Target != w.Get(r) {
-		t.Errorf("to lift the hold of %s by force changes %s", r, xp.String(f.Target))
+		t.Errorf("lifting the hold of %s by force changes %s", r, xp.String(f.Target))
 	}
 	_ = w.PlatformNeeds()
 	_ = Leftovers([]*unstructured.Unstructured{w.Get(r)}, slices.Collect(maps.Values(w.objects)))
@@ -136,7 +136,7 @@ func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstr
 	t.Helper()
 	subject := w.Get(r)
 	if r.ID() == xp.RefTo(tenants).ID() && r.Namespace != "" && c.Target.GetNamespace() != r.Namespace && !xp.IsClaim(subject) {
-		t.Errorf("what is written on %s has %s changed: %v", r, xp.String(c.Target), c.Patch)
+		t.Errorf("the fields of %s make the plugin change %s: %v", r, xp.String(c.Target), c.Patch)
 	}
 	own := xp.Controls(subject, c.Target) || isComposed(subject, c.Target)
 	if c.Target != subject && !own && !xp.IsClaim(subject) && !xp.IsClaim(c.Target) && !xp.IsConnectionSecret(c.Target) {
@@ -163,7 +163,7 @@ func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstr
 		}
 	}
 	if metadata["resourceVersion"] != c.Target.GetResourceVersion() {
-		t.Errorf("a plan for %s changes %s as it may not be any more", r, xp.String(c.Target))
+		t.Errorf("the patch of the plan for %s lacks the resourceVersion of %s", r, xp.String(c.Target))
 	}
 }
 
@@ -189,17 +189,17 @@ func checkTakeOff(t *testing.T, u *unstructured.Unstructured) {
 		return
 	}
 	if err := RemoveBackedUpHold(on); err != nil {
-		t.Errorf("the hold of %s can't be taken off: %v", xp.String(u), err)
+		t.Errorf("cannot remove the hold of %s: %v", xp.String(u), err)
 	}
 	again := on.DeepCopy()
 	if _, err := Put(again, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
-		t.Errorf("a hold can be put on %s once and not twice: %v", xp.String(u), err)
+		t.Errorf("cannot put a second hold on %s: %v", xp.String(u), err)
 	}
 	for _, path := range [][]string{{"spec"}, {"status"}, {"metadata", "labels"}, {"metadata", "finalizers"}} {
 		want, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 		got, _, _ := unstructured.NestedFieldNoCopy(on.Object, path...)
 		if diff := cmp.Diff(want, got); diff != "" && u.GetAnnotations()[AnnotationHold] == "" {
-			t.Errorf("with its hold taken off %s has not the %v that it had\n-want, +got:\n%s", xp.String(u), path, diff)
+			t.Errorf("%s has another %v after its hold was removed\n-want, +got:\n%s", xp.String(u), path, diff)
 		}
 	}
 }

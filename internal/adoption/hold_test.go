@@ -47,22 +47,22 @@ func TestPut(t *testing.T) {
 		want   want
 	}{
 		"V1XR": {
-			reason: "It is paused and pinned, with what it composed in the marker.",
+			reason: "A v1 XR is paused and pinned, with its references in the mark.",
 			object: xptest.XR("x", xptest.Refs(bucket)),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"V2XR": {
-			reason: "The same where Crossplane v2 keeps its fields.",
+			reason: "Crossplane v2 has these fields in another place.",
 			object: xptest.ModernXR("x", xptest.Without("metadata", "namespace"), xptest.Refs(bucket)),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"Claim": {
-			reason: "A claim composes nothing itself.",
+			reason: "A claim composes nothing.",
 			object: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))),
 			want:   want{Hold: hold(func(*Hold) {}), Paused: "true", Policy: "Manual"},
 		},
 		"OwnSettings": {
-			reason: "The person's own settings are kept in the marker.",
+			reason: "The mark keeps the user's own settings.",
 			object: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic")),
 			want: want{
 				Hold:   hold(func(h *Hold) { h.Paused, h.UpdatePolicy, h.Refs = ptr.To("false"), ptr.To("Automatic"), nil }),
@@ -70,22 +70,22 @@ func TestPut(t *testing.T) {
 			},
 		},
 		"OwnPause": {
-			reason: "The person's own pause is kept too.",
+			reason: "The mark also keeps the user's own pause.",
 			object: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual")),
 			want:   want{Hold: hold(func(h *Hold) { h.Paused, h.UpdatePolicy = ptr.To("true"), ptr.To("Manual") }), Paused: "true", Policy: "Manual"},
 		},
 		"NeverComposed": {
-			reason: "Without a revision there is none to pin it to, so the policy is left alone.",
+			reason: "Without a revision there is nothing to pin, so the policy does not change.",
 			object: xptest.XR("x", xptest.NeverComposed(), xptest.Policy("Automatic")),
 			want:   want{Hold: hold(func(h *Hold) { h.Pinned, h.UpdatePolicy = false, ptr.To("Automatic") }), Paused: "true", Policy: "Automatic"},
 		},
 		"WithoutDangling": {
-			reason: "What was not there any more when the backup was taken is not waited for.",
+			reason: "Adoption does not wait for a reference that was dangling in the backup.",
 			object: xptest.XR("x", xptest.Refs(gone, bucket), func(u *unstructured.Unstructured) { xp.SetUnresolvedRefs(u, []xp.Ref{xp.RefTo(gone)}) }),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"BackedUpWhileHeld": {
-			reason: "The marker that it brings along has the person's own settings; what it composed is what it lists now.",
+			reason: "The mark keeps the user's settings, and the XR's current list replaces the references in it.",
 			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(AnnotationHold, Hold{
 				Restore: "velero/sunday", Pinned: true, Paused: ptr.To("false"), UpdatePolicy: ptr.To("Automatic"), Refs: []xp.Ref{xp.RefTo(gone)},
 			})),
@@ -95,27 +95,27 @@ func TestPut(t *testing.T) {
 			},
 		},
 		"ClaimBackedUpWhileHeld": {
-			reason: "The same for a claim.",
+			reason: "A claim that was backed up while held keeps its settings too.",
 			object: xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(AnnotationHold, Hold{Pinned: true})),
 			want:   want{Hold: hold(func(*Hold) {}), Paused: "true", Policy: "Manual"},
 		},
 		"ComposedWhileHeld": {
-			reason: "An XR that had no revision when it was held, and got one before it was backed up, must be pinned like any other.",
+			reason: "An XR that got its first revision while held must be pinned like any other.",
 			object: xptest.XR("x", xptest.Refs(bucket), xptest.Policy("Automatic"), marker(AnnotationHold, Hold{UpdatePolicy: ptr.To("Automatic")})),
 			want:   want{Hold: hold(func(h *Hold) { h.UpdatePolicy, h.Refs = ptr.To("Automatic"), refs }), Paused: "true", Policy: "Manual"},
 		},
 		"ForgedMarker": {
-			reason: "A tenant's marker decides on the tenant's own settings, and on nothing that keeps the restore safe.",
+			reason: "A tenant's mark affects only the tenant's own settings, never the safety of the restore.",
 			object: xptest.XR("x", xptest.Refs(bucket), marker(AnnotationHold, Hold{Restore: "velero/theirs", Since: "never", Reason: "none", Refs: []xp.Ref{}})),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"NullMarker": {
-			reason: "null is an empty marker.",
+			reason: "A null mark is an empty mark.",
 			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "null")),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableMarker": {
-			reason: "What has a marker that can't be read must come back all the same, held, and say so.",
+			reason: "An object with an unreadable mark must come back held, with a message.",
 			object: xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 			want: want{Hold: hold(func(h *Hold) {
 				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: " +
@@ -123,7 +123,7 @@ func TestPut(t *testing.T) {
 			}), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableClaimMarker": {
-			reason: "The reason names the key of a claim.",
+			reason: "The message names the annotation of a claim.",
 			object: xptest.Claim("o", xptest.Annotated(AnnotationHold, "")),
 			want: want{Hold: hold(func(h *Hold) {
 				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.x-k8s.io/hold of " +
@@ -131,12 +131,12 @@ func TestPut(t *testing.T) {
 			}), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableRefs": {
-			reason: "Refs that can't be read can't be checked later.",
+			reason: "Unreadable references can't be checked later.",
 			object: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":{}}}`)),
 			want:   want{Err: "cannot read the resourceRefs of XOrder x: they are a map[string]interface {}, not a list"},
 		},
 		"UnreadableDangling": {
-			reason: "A list of dangling refs that can't be read makes adoption wait for all.",
+			reason: "Without a readable list of dangling references adoption waits for all of them.",
 			object: xptest.XR("x", xptest.Refs(bucket), xptest.Field(map[string]any{}, "metadata", xp.FieldUnresolvedRefs)),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
@@ -157,7 +157,7 @@ func TestPut(t *testing.T) {
 			}
 			read, err := HoldOf(tc.object)
 			if diff := cmp.Diff(h, read); err != nil || diff != "" {
-				t.Errorf("The marker must say what was put: error %v, -put, +read:\n%s", err, diff)
+				t.Errorf("The mark must hold the fields of the hold: error %v, -put, +read:\n%s", err, diff)
 			}
 		})
 	}
@@ -233,7 +233,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.unpause(held, h, noon))} {
 		got := xptest.Merge(from, releasePatch(from, h))
 		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
-			t.Errorf("given back when %s: -own, +got:\n%s", name, diff)
+			t.Errorf("returned while %s: -own, +got:\n%s", name, diff)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	}
 	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": releasePatch(u, h), "Explain": explain} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
-			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; "+
+			t.Errorf("%s must carry the observed resourceVersion, so that the API server refuses it after another change; "+
 				"got %q", name, got)
 		}
 	}
@@ -282,7 +282,7 @@ func TestExplain(t *testing.T) {
 	got, err := HoldOf(xptest.Merge(u, patch))
 	h.Reason, h.LastReported = `it waits for "b" <&>`, "told"
 	if diff := cmp.Diff(h, got); err != nil || diff != "" {
-		t.Errorf("Only the reason and what was told change: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("Only the reason and the last report may change: error %v, -want, +got:\n%s", err, diff)
 	}
 
 	for name, tc := range map[string]struct {
@@ -318,13 +318,13 @@ func FuzzHoldOf(f *testing.F) {
 		} {
 			h, err := HoldOf(u)
 			if (h == nil) == (err == nil) {
-				t.Errorf("hold %v with error %v", h, err)
+				t.Errorf("got hold %v and error %v", h, err)
 			}
 			if h != nil {
 				b, _ := json.Marshal(h)
 				again := &Hold{}
 				if err := json.Unmarshal(b, again); err != nil {
-					t.Errorf("%s can't be read again: %v", b, err)
+					t.Errorf("cannot read %s again: %v", b, err)
 				}
 			}
 			w := NewSnapshot(Unverified)
@@ -332,7 +332,7 @@ func FuzzHoldOf(f *testing.F) {
 			_ = w.Subjects()
 			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
 			if plan := Next(w, xp.RefTo(u)); plan.Done {
-				t.Errorf("a marked object is adopted: %+v", plan)
+				t.Errorf("a marked object must not count as adopted: %+v", plan)
 			}
 			if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err == nil && !xp.IsPaused(u) {
 				t.Error("a held object is not paused")
@@ -351,10 +351,10 @@ func TestUnpauseIsPinned(t *testing.T) {
 		during *string
 		want   string
 	}{
-		"Modern":  {reason: "The manifest says Automatic.", xr: xptest.ModernXR("x"), during: &automatic, want: manual},
-		"Legacy":  {reason: "It is elsewhere in an XR with a claim.", xr: xptest.XR("x"), during: &automatic, want: manual},
-		"Removed": {reason: "None means Automatic.", xr: xptest.ModernXR("x"), want: manual},
-		"Kept":    {reason: "Nobody has touched it.", xr: xptest.ModernXR("x"), during: &manual, want: manual},
+		"Modern":  {reason: "The applied manifest sets Automatic.", xr: xptest.ModernXR("x"), during: &automatic, want: manual},
+		"Legacy":  {reason: "An XR with a claim has the field in another place.", xr: xptest.XR("x"), during: &automatic, want: manual},
+		"Removed": {reason: "No policy means Automatic.", xr: xptest.ModernXR("x"), want: manual},
+		"Kept":    {reason: "No other writer has changed the policy.", xr: xptest.ModernXR("x"), during: &manual, want: manual},
 		"Without": {reason: "Without a revision there was nothing to pin.", xr: xptest.ModernXR("x", xptest.NeverComposed()), during: &automatic, want: automatic},
 	}
 	for name, tc := range cases {

@@ -29,6 +29,6 @@ func TestPutRefusesLargeMarks(t *testing.T) {
 		}
 	}
 	if _, err := Put(xptest.XR("x", xptest.Refs(composed[:10_000]...)), Hold{Restore: restoreName, Since: restoredAt}); err != nil {
-		t.Errorf("Ten thousand are no hindrance: %v", err)
+		t.Errorf("a mark must fit 10,000 references: %v", err)
 	}
 }

@@ -57,49 +57,49 @@ func TestNextForUnsafe(t *testing.T) {
 	ref := xp.RefTo(xptest.MR("b"))
 	ownPause := xptest.Annotated(xp.AnnotationPaused, "true")
 	runPlans(t, map[string]planCase{
-		"Unknown":      {reason: "Reconciled, it would be made a second time.", snapshot: snapshot(heldFor(unnamed(), unknown)), ref: ref, want: wait(xp.Unknown, "")},
-		"UnknownNamed": {reason: "A person has found it in the cloud.", snapshot: snapshot(heldFor(unnamed(), unknown, named)), ref: ref, want: letGo},
+		"Unknown":      {reason: "Reconciling this MR would create a second external resource.", snapshot: snapshot(heldFor(unnamed(), unknown)), ref: ref, want: wait(xp.Unknown, "")},
+		"UnknownNamed": {reason: "The user has set the external-name found in the cloud.", snapshot: snapshot(heldFor(unnamed(), unknown, named)), ref: ref, want: letGo},
 		"UnknownEmpty": {
-			reason: "An empty name is none.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))), ref: ref,
+			reason: "An empty external-name counts as none.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))), ref: ref,
 			want: wait(xp.Unknown, ""),
 		},
 		"UnknownObserves": {
-			reason: "What only observes makes nothing.", snapshot: snapshot(heldFor(unnamed(), unknown, policies(`["Observe"]`))), ref: ref, want: letGo,
+			reason: "An MR that only observes creates nothing.", snapshot: snapshot(heldFor(unnamed(), unknown, policies(`["Observe"]`))), ref: ref, want: letGo,
 		},
 		"UnknownNoFinalizer": {
-			reason: "That nothing is left of it does not make it unborn.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.JSON(
+			reason: "A missing finalizer does not prove that the external resource was never created.", snapshot: snapshot(heldFor(unnamed(), unknown, xptest.JSON(
 				`{"metadata":{"annotations":{"crossplane.io/external-create-failed":"`+restoredAt+`"}}}`))), ref: ref, want: wait(xp.Unknown, ""),
 		},
-		"InFlight": {reason: "It may have been created.", snapshot: snapshot(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.CreatePending, "")},
+		"InFlight": {reason: "The external resource may have been created.", snapshot: snapshot(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.CreatePending, "")},
 		"InFlightNamed": {
-			reason: "A name alone doesn't end the create, neither for its provider.", snapshot: snapshot(heldFor(unnamed(pending), inFlight, named)), ref: ref,
+			reason: "An external-name alone does not end the pending create for the provider.", snapshot: snapshot(heldFor(unnamed(pending), inFlight, named)), ref: ref,
 			want: wait(xp.CreatePending, ""),
 		},
 		"InFlightNamedAndOver": {
-			reason: "A person has found it in the cloud.", snapshot: snapshot(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
+			reason: "The user has set the external-name and ended the pending create.", snapshot: snapshot(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
 		},
 		"InFlightOver": {
-			reason: "A person has found nothing, and said it in Crossplane's own way.", snapshot: snapshot(heldFor(unnamed(), inFlight)), ref: ref, want: letGo,
+			reason: "The user found no external resource and removed the pending create in Crossplane's own way.", snapshot: snapshot(heldFor(unnamed(), inFlight)), ref: ref, want: letGo,
 		},
 		"Recoverable": {
-			reason: "What its provider called it may not be its external-name.", snapshot: snapshot(heldFor(unnamed(), recoverable, status)), ref: ref,
+			reason: "The ID in the status may differ from the external-name.", snapshot: snapshot(heldFor(unnamed(), recoverable, status)), ref: ref,
 			want: wait(xp.Recoverable, "vpc-1"),
 		},
 		"RecoverableNamedUnseen": {
-			reason: "What it says may be as old as the backup.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status)), ref: ref,
+			reason: "The status may be as old as the backup.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status)), ref: ref,
 			want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
 		},
 		"RecoverableNamed": {
-			reason: "Its provider's next word is a new one.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
+			reason: "The provider has written a new condition since the restore.", snapshot: snapshot(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
 		},
 		"OwnPause": {
-			reason: "Its own pause comes back; nobody waits for its provider.", snapshot: snapshot(heldFor(unnamed(ownPause), recoverable, named, status)), ref: ref, want: letGo,
+			reason: "The user's own pause comes back, so the plan does not wait for the provider.", snapshot: snapshot(heldFor(unnamed(ownPause), recoverable, named, status)), ref: ref, want: letGo,
 		},
 		"Forged": {
-			reason: "What is no identity is not known.", snapshot: snapshot(heldFor(unnamed(), Hold{Identity: "theirs"})), ref: ref, want: wait("theirs", ""),
+			reason: "An unknown identity value counts as unknown.", snapshot: snapshot(heldFor(unnamed(), Hold{Identity: "theirs"})), ref: ref, want: wait("theirs", ""),
 		},
 		"Copy": {
-			reason: "A copy of something alive stays one.", ref: ref, snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Identity: xp.Unknown, Clone: "Bucket z", Reason: "it is a copy"})),
+			reason: "A copy of a live object stays a copy.", ref: ref, snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Identity: xp.Unknown, Clone: "Bucket z", Reason: "it is a copy"})),
 			want: outcome{Failed: "Bucket b stays held: it is a copy"},
 		},
 	})
@@ -115,7 +115,7 @@ func TestWhyHeld(t *testing.T) {
 		got := WhyHeld(i, "vpc-1")
 		for _, part := range want {
 			if !strings.Contains(got, part) {
-				t.Errorf("%s: got %q, want it to say %q", i, got, part)
+				t.Errorf("%s: got %q, want it to contain %q", i, got, part)
 			}
 		}
 	}
@@ -133,20 +133,20 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 	waiting := outcome{Total: 1, Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}}
 	letGo := outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}}
 	runPlans(t, map[string]planCase{
-		"Held":     {reason: "Crossplane could make others by what it finds of this one.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x), want: waiting},
-		"Named":    {reason: "Its plan lets it go.", snapshot: snapshot(xr, xptest.With(on, named), revision), ref: xp.RefTo(x), want: letGo},
-		"OwnPause": {reason: "An XR that stays paused waits for it too, and says so.", snapshot: snapshot(ownPause, on), ref: xp.RefTo(x), want: waiting},
+		"Held":     {reason: "Crossplane could create other resources from the state of this one.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x), want: waiting},
+		"Named":    {reason: "The XR's plan releases the MR.", snapshot: snapshot(xr, xptest.With(on, named), revision), ref: xp.RefTo(x), want: letGo},
+		"OwnPause": {reason: "An XR that stays paused waits for the MR too, and the message names the MR.", snapshot: snapshot(ownPause, on), ref: xp.RefTo(x), want: waiting},
 		"Removed": {
-			reason: "A person has decided to have it made: then it is as any other.", snapshot: snapshot(xr, mr, revision), ref: xp.RefTo(x),
+			reason: "The user allowed a create, so the MR is like any other.", snapshot: snapshot(xr, mr, revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Waiting: []string{unobserved}},
 		},
-		"Anothers": {
-			reason: "Nobody else's hold is lifted.", ref: xp.RefTo(x),
+		"OfAnother": {
+			reason: "A plan never lifts the hold of another controller's MR.", ref: xp.RefTo(x),
 			snapshot: snapshot(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
 			want:     outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
 		},
-		"Nobodys": {
-			reason: "What nobody controls has an operation of its own.", ref: xp.RefTo(x),
+		"Uncontrolled": {
+			reason: "An MR without a controller has its own operation.", ref: xp.RefTo(x),
 			snapshot: snapshot(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision), want: outcome{Total: 1, Moving: true, Waiting: []string{given}},
 		},
 	})
@@ -166,100 +166,100 @@ func TestNextObservesFirst(t *testing.T) {
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
 	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	runPlans(t, map[string]planCase{
-		"New":     {reason: "Its provider must see the pause first, or what it says next proves nothing.", snapshot: snapshot(on), ref: ref, want: moving(unseen)},
-		"OldWord": {reason: "Status can be as old as the backup.", snapshot: snapshot(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"New":       {reason: "The provider must see the pause first, or its next condition proves nothing.", snapshot: snapshot(on), ref: ref, want: moving(unseen)},
+		"OldStatus": {reason: "A status can be as old as the backup.", snapshot: snapshot(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
 		"WrittenOver": {
-			reason: "Velero may have written the status of the backup over that.", ref: ref, want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
+			reason: "Velero may have overwritten the provider's condition with the status of the backup.", ref: ref, want: outcome{Step: stepReportPaused, Target: "Bucket b", Moving: true},
 			snapshot: snapshot(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
 		},
-		"Seen":     {reason: "Now it may look.", snapshot: snapshot(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
-		"Looking":  {reason: "It has not looked yet.", snapshot: snapshot(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
-		"NoStatus": {reason: "Nor has it without a word.", snapshot: snapshot(off), ref: ref, want: moving(unobserved)},
+		"Seen":     {reason: "The provider has seen the pause, so it may observe now.", snapshot: snapshot(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
+		"Looking":  {reason: "The provider has not observed yet.", snapshot: snapshot(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
+		"NoStatus": {reason: "Without a status the provider has not observed either.", snapshot: snapshot(off), ref: ref, want: moving(unobserved)},
 		"Found": {
-			reason: "Its external resource was there once.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
+			reason: "The provider has observed the external resource once.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Settling": {
-			reason: "A cloud may say something else a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled),
+			reason: "The cloud may answer differently a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled),
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), false))),
 		},
 		"Lost": {
-			reason: "It did, and that must not be forgotten.", ref: ref, want: outcome{Step: stepUnfound, Target: "Bucket b", Moving: true},
+			reason: "The external resource went missing, and the mark must record that.", ref: ref, want: outcome{Step: stepUnfound, Target: "Bucket b", Moving: true},
 			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), false))),
 		},
 		"StillLost": {
-			reason: "Once is enough.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+			reason: "The mark records this only once.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
 			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
 		},
 		"Back": {
-			reason: "A cloud that says one thing and another is not asked all the time.", ref: ref, want: moving("Bucket b: " + waitSettled),
+			reason: "The plan does not poll a cloud that changes its answer.", ref: ref, want: moving("Bucket b: " + waitSettled),
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), true))),
 		},
 		"BackForAWhile": {
-			reason: "It begins again.", ref: ref, want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
+			reason: "The external resource is back, so the settle time starts again.", ref: ref, want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), true))),
 		},
 		"Observed": {
-			reason: "Its external resource is there.", snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
+			reason: "The provider has observed the external resource.", snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
 			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
 		},
 		"Missing": {
-			reason: "It would be made anew, which is for a person to decide.", snapshot: snapshot(xptest.With(off, broken)), ref: ref,
+			reason: "The provider would create the external resource again, so the user must decide.", snapshot: snapshot(xptest.With(off, broken)), ref: ref,
 			want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
 		},
 		"MissingDefault": {
-			reason: "Without policies of its own it has all.", ref: ref, want: outcome{Waiting: []string{gone + `["*"]`}},
+			reason: "Without its own policies an MR has all of them.", ref: ref, want: outcome{Waiting: []string{gone + `["*"]`}},
 			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Observes: true}, unpaused(), broken)),
 		},
 		"Decided": {
-			reason: "The person has decided.", snapshot: snapshot(xptest.With(off, broken, policies(`["*"]`))), ref: ref,
+			reason: "The user has decided.", snapshot: snapshot(xptest.With(off, broken, policies(`["*"]`))), ref: ref,
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"NoPolicies": {
-			reason: "A kind without managementPolicies can't, as the API server has dropped them. Its provider would do what was not wanted before a look.", ref: ref,
+			reason: "The API server drops managementPolicies from such a kind, so its provider would do more than observe.", ref: ref,
 			snapshot: snapshot(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Waiting: []string{
 				"Bucket b: it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would create " +
 					"what it does not find, and change what it finds. Look for its external resource, then let it go: velero-plugin-for-crossplane release --force b",
 			}},
 		},
 		"NoPoliciesUnpaused": {
-			reason: "Somebody has let it go by hand.", ref: ref, snapshot: snapshot(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
+			reason: "A user has released the MR already.", ref: ref, snapshot: snapshot(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"OwnPause": {
-			reason: "What its person has paused is not looked at.", ref: ref, want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+			reason: "A paused MR of the user is not observed.", ref: ref, want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 			snapshot: snapshot(heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Observes: true})),
 		},
 		"UnpausedByHand": {
-			reason: "Whoever took the pause off, its provider's word is one.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
+			reason: "The provider's condition counts, even if another writer removed the pause.", snapshot: snapshot(xptest.With(off, xptest.Reconciled())), ref: ref,
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Unsafe": {
-			reason: "A name must be there first.", ref: ref, want: outcome{Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}},
+			reason: "The MR needs an external-name first.", ref: ref, want: outcome{Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}},
 			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused())),
 		},
 		"UnsafeNamed": {
-			reason: "The name that a person has set may be wrong; if so nothing is made.", ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true},
+			reason: "A wrong external-name creates nothing while the MR only observes.", ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true},
 			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))),
 		},
 		"XRWaits": {
-			reason: "Crossplane would write what the Composition says of policies.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x),
+			reason: "Crossplane would write the policies of the Composition.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Waiting: []string{unseen}},
 		},
 		"XRSteps": {
-			reason: "Its plan has the MR looked at.", snapshot: snapshot(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
+			reason: "The XR's plan lets the provider observe the MR.", snapshot: snapshot(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{unobserved}},
 		},
 		"XRSettles": {
-			reason: "And looked at again.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "The XR's plan lets the provider observe the MR again.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled}},
 		},
 		"XRLetsGo": {
-			reason: "And let go.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
+			reason: "The XR's plan releases the MR.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}},
 		},
 		"XRWaitsForGood": {
-			reason: "It says what a person must do.", snapshot: snapshot(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
+			reason: "The message names the next step for the user.", snapshot: snapshot(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
 		},
 	})
@@ -296,10 +296,10 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 	t.Helper()
 	on := heldFor(own, of)
 	if of.Observes && !xp.OnlyObserves(on) || len(of.Status) > 0 && on.GetAnnotations()[xp.AnnotationRestoreStatus] != "true" || !xp.IsPaused(on) {
-		t.Fatalf("it is not held: %v", on.Object)
+		t.Fatalf("the MR must be held: %v", on.Object)
 	}
 	if h, err := HoldOf(on); err != nil || h.Observes && xp.OnlyObserves(own) {
-		t.Errorf("what only observes anyway is not made to: %+v, error %v", h, err)
+		t.Errorf("an observing MR needs no policies of the hold: %+v, error %v", h, err)
 	}
 	plain := Hold{}
 	for name, u := range map[string]*unstructured.Unstructured{
@@ -311,14 +311,14 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 			t.Fatal(h, err)
 		}
 		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, releasePatch(u, h)))); diff != "" {
-			t.Errorf("%s: given back: -own, +now:\n%s", name, diff)
+			t.Errorf("%s: returned by the release: -own, +now:\n%s", name, diff)
 		}
 		taken := u.DeepCopy()
 		if err := RemoveBackedUpHold(taken); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(asStored(own), asStored(taken)); diff != "" {
-			t.Errorf("%s: taken off: -own, +now:\n%s", name, diff)
+			t.Errorf("%s: returned by RemoveBackedUpHold: -own, +now:\n%s", name, diff)
 		}
 	}
 }
@@ -342,7 +342,7 @@ func TestReleaseLeavesOthersChanges(t *testing.T) {
 	}
 	again := heldFor(heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`)), Hold{})
 	if h, err := HoldOf(again); err != nil || h.Observes {
-		t.Errorf("a later hold has nothing to give back; got %+v, %v", h, err)
+		t.Errorf("a later hold must have no policies to return; got %+v, %v", h, err)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestForgedMarksOfMRs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plan := Next(snapshot(observes), xp.RefTo(observes)); plan.Patch != nil || len(plan.Waiting) != 1 {
-		t.Errorf("The policies that it claims for its own let it create; got %+v", plan)
+		t.Errorf("Forged policies must not let the MR create; got %+v", plan)
 	}
 }
 

@@ -49,28 +49,28 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	paused := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	waits := func(why string) outcome { return outcome{Waiting: []string{"Bucket db: " + why}} }
 	runPlans(t, map[string]planCase{
-		"Missing": {reason: "It is nowhere.", snapshot: snapshot(reading(mr, input)), ref: xp.RefTo(mr), want: waits(inputNowhere)},
+		"Missing": {reason: "The Secret does not exist.", snapshot: snapshot(reading(mr, input)), ref: xp.RefTo(mr), want: waits(inputNowhere)},
 		"Failed": {
-			reason: "The restore has failed to bring it.", snapshot: snapshot(reading(mr, stored)), ref: xp.RefTo(mr),
+			reason: "The restore failed to restore the Secret.", snapshot: snapshot(reading(mr, stored)), ref: xp.RefTo(mr),
 			want: waits(inputMissing + "it is in the backup, and was not restored; restore again"),
 		},
 		"LeftOut": {
-			reason: "The filters of the restore leave it out.", snapshot: snapshot(reading(mr, left)), ref: xp.RefTo(mr),
+			reason: "The filters of the restore leave the Secret out.", snapshot: snapshot(reading(mr, left)), ref: xp.RefTo(mr),
 			want: waits(inputMissing + "it is in the backup, and the restore has left it out; bring it back: " + bringSecret),
 		},
-		"There": {reason: "Whoever has brought it.", snapshot: snapshot(reading(mr, left), password), ref: xp.RefTo(mr), want: letGo("Bucket db")},
+		"There": {reason: "The Secret exists, whatever restored it.", snapshot: snapshot(reading(mr, left), password), ref: xp.RefTo(mr), want: letGo("Bucket db")},
 		"Elsewhere": {
-			reason: "One of the name in another namespace is another.", snapshot: snapshot(reading(mr, input), xptest.Object("v1", "Secret", "team-a", "password")),
+			reason: "A Secret of the same name in another namespace does not count.", snapshot: snapshot(reading(mr, input), xptest.Object("v1", "Secret", "team-a", "password")),
 			ref: xp.RefTo(mr), want: waits(inputNowhere),
 		},
 		"Unreadable": {
-			reason: "Nobody is let go because somebody may not look.", snapshot: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
+			reason: "Missing rights to read Secrets must not release the MR.", snapshot: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
 			want: waits("whether Secret infra/password is there, which its provider needs, can't be read: forbidden. If not, without it the provider fails, or makes " +
 				"another password than the one that is in use; it is not in the backup; make it, with what the external resource has, and run this with the right to " +
 				"list Secrets"),
 		},
 		"NotLookedFor": {
-			reason: "Who does not look can't say.", snapshot: func() *Snapshot {
+			reason: "Without a lookup the state of the Secret is unknown.", snapshot: func() *Snapshot {
 				w := snapshot(reading(mr, input))
 				w.WithoutSecrets()
 
@@ -78,7 +78,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 			}(), ref: xp.RefTo(mr), want: letGo("Bucket db"),
 		},
 		"NotLookedForByTheXR": {
-			reason: "And does not say that it is there.", snapshot: func() *Snapshot {
+			reason: "Without a lookup the XR's plan must not claim that the Secret exists.", snapshot: func() *Snapshot {
 				w := snapshot(paused, reading(composed, input), revision)
 				w.WithoutSecrets()
 
@@ -86,23 +86,23 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: " + waitInput}},
 		},
 		"Composed": {
-			reason: "Its XR waits with it, and says so.", snapshot: snapshot(paused, reading(composed, input), revision), ref: xp.RefTo(x),
+			reason: "The XR waits too, and its message gives the reason.", snapshot: snapshot(paused, reading(composed, input), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket db: " + inputNowhere}},
 		},
 		"LetGo": {
-			reason: "A person has taken its pause off.", snapshot: snapshot(reading(mr, input, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
+			reason: "A user has removed the pause.", snapshot: snapshot(reading(mr, input, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
 			want: letGo("Bucket db"),
 		},
 		"Release": {
-			reason: "Helm keeps its release in it, and without that it would be installed a second time.", snapshot: snapshot(reading(mr, releaseInput)), ref: xp.RefTo(mr),
+			reason: "Helm keeps its release in the Secret, and the provider would install it a second time.", snapshot: snapshot(reading(mr, releaseInput)), ref: xp.RefTo(mr),
 			want: waits(releaseNowhere),
 		},
 		"ReleaseElsewhere": {
-			reason: "A release can be in another namespace than its Release.", snapshot: snapshot(reading(local, releaseInput)), ref: xp.RefTo(local),
+			reason: "A Helm release can be in another namespace than its Release.", snapshot: snapshot(reading(local, releaseInput)), ref: xp.RefTo(local),
 			want: outcome{Waiting: []string{"Bucket team-a/db: " + releaseNowhere}},
 		},
 		"Namespaced": {
-			reason: "A mark on what is in a namespace reaches for nothing outside of that.", ref: xp.RefTo(local),
+			reason: "The mark of a namespaced object reaches nothing outside its namespace.", ref: xp.RefTo(local),
 			snapshot: snapshot(reading(local, input), xptest.Object("v1", "Secret", "team-a", "password")), want: letGo("Bucket team-a/db"),
 		},
 	})

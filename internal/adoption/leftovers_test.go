@@ -34,38 +34,38 @@ func TestLeftovers(t *testing.T) {
 		xrs    []*unstructured.Unstructured
 		want   found
 	}{
-		"Listed":      {reason: "What its XR lists is its own.", usage: mine, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(mine))}},
-		"ToBeAdopted": {reason: "Without a controller it is taken over by the XR that lists it.", usage: lost, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(lost))}},
+		"Listed":      {reason: "A Usage that its XR lists is no leftover.", usage: mine, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(mine))}},
+		"ToBeAdopted": {reason: "The XR that lists a Usage without a controller takes it over.", usage: lost, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(lost))}},
 		"Dropped": {
-			reason: "The XR lists something else now.", usage: mine, xrs: []*unstructured.Unstructured{x},
+			reason: "The XR no longer lists the Usage.", usage: mine, xrs: []*unstructured.Unstructured{x},
 			want: found{"x": {left + "Order team-a/x composed it and does not list it in its resourceRefs" + next}},
 		},
 		"Nested": {
-			reason: "It is its own XR's, of a tree.", usage: usage(xptest.ControlledBy(child)), xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(child)), child},
+			reason: "The Usage belongs to a nested XR of the tree.", usage: usage(xptest.ControlledBy(child)), xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(child)), child},
 			want: found{"c": {left + "Order team-a/c composed it and does not list it in its resourceRefs" + next}},
 		},
 		"Uncontrolled": {
-			reason: "Its label names the tree.", usage: lost, xrs: []*unstructured.Unstructured{x, child},
+			reason: "The label of the Usage names the tree.", usage: lost, xrs: []*unstructured.Unstructured{x, child},
 			want: found{"x": {left + "no XR lists it in its resourceRefs" + next}},
 		},
-		"ListedBelow": {reason: "Another XR of the tree has it.", usage: lost, xrs: []*unstructured.Unstructured{x, xptest.With(child, xptest.Refs(lost))}},
+		"ListedBelow": {reason: "Another XR of the tree lists the Usage.", usage: lost, xrs: []*unstructured.Unstructured{x, xptest.With(child, xptest.Refs(lost))}},
 		"Recreated": {
-			reason: "An XR of the same name is another one.", usage: usage(xptest.ControlledBy(gone)), xrs: []*unstructured.Unstructured{x},
+			reason: "A new XR of the same name is another object.", usage: usage(xptest.ControlledBy(gone)), xrs: []*unstructured.Unstructured{x},
 			want: found{"x": {left + "Order x, which composed it, is gone" + next}},
 		},
 		"XRGone": {
-			reason: "What it protects tells whom it concerns.", usage: usage(xptest.ControlledBy(xptest.ModernXR("other"))),
+			reason: "The protected resource connects the Usage with this XR.", usage: usage(xptest.ControlledBy(xptest.ModernXR("other"))),
 			xrs:  []*unstructured.Unstructured{xptest.With(x, xptest.Refs(xptest.NamespacedMR("b")))},
 			want: found{"x": {left + "Order other, which composed it, is gone" + next}},
 		},
 		"Theirs": {
-			reason: "What an XR of another kind composed can't be told without that.", usage: usage(xptest.ControlledBy(xptest.XR("x"))),
+			reason: "A Usage of an XR of another kind has no connection with this XR.", usage: usage(xptest.ControlledBy(xptest.XR("x"))),
 			xrs: []*unstructured.Unstructured{x},
 		},
 		"Elsewhere": {
-			reason: "A label names no tree of another namespace.", usage: xptest.With(lost, xptest.In("team-b")), xrs: []*unstructured.Unstructured{x},
+			reason: "A label does not name a tree of another namespace.", usage: xptest.With(lost, xptest.In("team-b")), xrs: []*unstructured.Unstructured{x},
 		},
-		"Stranger": {reason: "One of a tree that is not there.", usage: usage(xptest.Labelled(xp.LabelComposite, "y")), xrs: []*unstructured.Unstructured{x}},
+		"Stranger": {reason: "The tree of this Usage is not among the XRs.", usage: usage(xptest.Labelled(xp.LabelComposite, "y")), xrs: []*unstructured.Unstructured{x}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestLeftovers(t *testing.T) {
 			}
 			for _, remark := range slices.Concat(slices.Collect(maps.Values(got))...) {
 				if !strings.HasPrefix(remark, left) {
-					t.Errorf("a remark begins with what it is about: %q", remark)
+					t.Errorf("a remark must begin with its object: %q", remark)
 				}
 			}
 		})

@@ -158,11 +158,11 @@ func TestLiftLeavesNoManager(t *testing.T) {
 		steps int
 	}{
 		"ClientSide": {
-			object: xr, reason: "Who has created it client-side manages what the API server sets by itself.", steps: 1,
+			object: xr, reason: "A client-side creator also manages the defaults of the API server.", steps: 1,
 			make: func(s *server) { s.write(xr, "kubectl-client-side-apply") },
 		},
 		"ServerSide": {
-			object: xr, reason: "Nobody manages what the API server sets by itself, and it does again.", steps: 1,
+			object: xr, reason: "The default has no manager, and the API server sets it again.", steps: 1,
 			make: func(s *server) {
 				s.write(xr, "crossplane")
 				s.live = xr.DeepCopy()
@@ -170,50 +170,50 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			},
 		},
 		"Explicit": {
-			object: xr, reason: "It is applied server-side.", steps: 2,
+			object: xr, reason: "Server-side apply needs a second patch for its own manager.", steps: 2,
 			make: func(s *server) {
 				s.apply(applied(xr, automatic), "kustomize-controller")
 				s.write(xptest.With(xr, automatic, fieldsOf(s.live)), "crossplane")
 			},
 		},
 		"Two": {
-			object: xr, reason: "Two want the same.", steps: 2,
+			object: xr, reason: "Two managers set the same value.", steps: 2,
 			make: func(s *server) {
 				s.write(xptest.With(xr, automatic), "kubectl-create")
 				s.apply(applied(xr, automatic), "argocd-controller")
 			},
 		},
 		"Manual": {
-			object: xr, reason: "Nothing is given back of what was as the hold has it.", steps: 1,
+			object: xr, reason: "The user's policy equals that of the hold, so no field has to return.", steps: 1,
 			make: func(s *server) {
 				s.apply(applied(xr, xptest.Policy("Manual")), "argocd-controller")
 				s.write(xptest.With(xr, xptest.Policy("Manual"), fieldsOf(s.live)), "crossplane")
 			},
 		},
 		"OwnPause": {
-			object: xr, reason: "Two fields of two managers come back.", steps: 2,
+			object: xr, reason: "Two fields return to two managers.", steps: 2,
 			make: func(s *server) {
 				s.write(xptest.With(xr, automatic), "kubectl-create")
 				s.apply(applied(xr, xptest.Annotated(xp.AnnotationPaused, "false")), "argocd-controller")
 			},
 		},
 		"MR": {
-			object: mr, reason: "Nothing but annotations is taken off it.", steps: 1,
+			object: mr, reason: "Only annotations of an MR are removed.", steps: 1,
 			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
 		},
 		"Observes": {
-			object: mr, reason: "A Composition's policies are Crossplane's again.", steps: 2, of: Hold{Observes: true},
+			object: mr, reason: "Crossplane must manage the policies of a Composition again.", steps: 2, of: Hold{Observes: true},
 			make: func(s *server) {
 				s.apply(applied(mr, policies("Observe", "Create")), "apiextensions.crossplane.io/composed/1")
 				s.write(xptest.With(mr, policies("Observe", "Create"), fieldsOf(s.live)), "crossplane-aws-provider")
 			},
 		},
 		"ObservesByHand": {
-			object: mr, reason: "A person's policies are theirs again.", steps: 1, of: Hold{Observes: true},
+			object: mr, reason: "The user must manage their own policies again.", steps: 1, of: Hold{Observes: true},
 			make: func(s *server) { s.write(xptest.With(mr, policies("*")), "kubectl-create") },
 		},
 		"Taken": {
-			object: xr, reason: "What somebody does meanwhile is theirs.", steps: 2,
+			object: xr, reason: "A change by another writer during the hold stays.", steps: 2,
 			make: func(s *server) {
 				s.apply(applied(xr), "argocd-controller")
 				s.write(xptest.With(xr, fieldsOf(s.live)), "crossplane")
@@ -261,7 +261,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				took := 0
 				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
 					if h, err = HoldOf(s.live); err != nil || took > steps {
-						t.Fatalf("%s\n%d patches and still held: %v", tc.reason, took, err)
+						t.Fatalf("%s\nstill held after %d patches: %v", tc.reason, took, err)
 					}
 					s.execute(Unverified.lift(s.live, h, "step"))
 				}

@@ -102,79 +102,79 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	drop := xptest.Without("metadata", "ownerReferences")
 	child := xptest.XR("child", ofRestore(), xptest.ControlledBy(xr), reconciledAt(laterAt))
 	runPlans(t, map[string]planCase{
-		"Lost": {reason: "What was made anew looks adopted, and is not.", ref: xp.RefTo(xr), want: lost, snapshot: investigated(withRestored(snapshot(replacement), xr, back), xr)},
+		"Lost": {reason: "A replacement can look adopted, although the restored resource is lost.", ref: xp.RefTo(xr), want: lost, snapshot: investigated(withRestored(snapshot(replacement), xr, back), xr)},
 		"LostWithoutController": {
-			reason: "It came back when its XR did not list it any more.", ref: xp.RefTo(xr), want: lost, snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop)), xr),
+			reason: "The MR came back after its XR had dropped it.", ref: xp.RefTo(xr), want: lost, snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop)), xr),
 		},
 		"LostByAnEarlierLife": {
-			reason: "Its controller is gone.", ref: xp.RefTo(xr), want: lost,
+			reason: "The controller of the MR is an earlier XR that is gone.", ref: xp.RefTo(xr), want: lost,
 			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop, xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))),
 				xptest.Annotated(xp.AnnotationResourceName, "bucket"))), xr),
 		},
 		"LostAndPinned": {
-			reason: "Nothing stays pinned for that.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(replacement), pinned, back), xr),
+			reason: "The XR must not stay pinned.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(replacement), pinned, back), xr),
 			want: outcome{Failed: lostWhy, Step: stepPolicy, Target: "XOrder x"},
 		},
-		"NobodyAsks": {reason: "Only an operation asks.", ref: xp.RefTo(xr), want: done, snapshot: withRestored(snapshot(replacement), xr, back)},
+		"NotRequested": {reason: "Only an operation requests this check.", ref: xp.RefTo(xr), want: done, snapshot: withRestored(snapshot(replacement), xr, back)},
 		"NotRestored": {
-			reason: "What was live before the restore is not this plugin's to judge.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement, xr), back), xr),
+			reason: "The plugin does not judge an XR that was live before the restore.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement, xr), back), xr),
 		},
 		"Composes": {
-			reason: "A Composition that has one more resource since the release.", ref: xp.RefTo(xr),
+			reason: "The Composition has gained a resource since the release.", ref: xp.RefTo(xr),
 			snapshot: investigated(withRestored(snapshot(replacement), xptest.With(xr, xptest.Refs(back, replacement)), back), xr), want: outcome{Done: true, Adopted: 2, Total: 2},
 		},
 		"Dropped": {
-			reason: "A Composition that has one less: Crossplane deletes it first.", ref: xp.RefTo(xr), want: done,
+			reason: "The Composition has lost a resource, and Crossplane is deleting it.", ref: xp.RefTo(xr), want: done,
 			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, xptest.Deleting())), xr),
 		},
-		"Gone": {reason: "And then it is gone.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement), xr), xr)},
+		"Gone": {reason: "Crossplane has deleted the resource that the Composition lost.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(replacement), xr), xr)},
 		"Orphan": {
-			reason: "What was an orphan in the backup has another name in the Composition, and nothing has taken its place.", ref: xp.RefTo(xr), want: done,
+			reason: "An orphan from the backup has another resource name in the Composition, so nothing replaced it.", ref: xp.RefTo(xr), want: done,
 			snapshot: investigated(withRestored(snapshot(replacement), xr, xptest.With(back, drop, xptest.Annotated(xp.AnnotationResourceName, "other"))), xr),
 		},
 		"Adopted": {
-			reason: "What was live before is older.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(xptest.With(replacement, created(saved))), xr, back), xr),
+			reason: "A resource from before the restore is older and not a replacement.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(xptest.With(replacement, created(saved))), xr, back), xr),
 		},
 		"AnothersChild": {
-			reason: "Below in its tree another XR lists it.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 2, Total: 2},
+			reason: "Another XR in the tree lists the resource.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 2, Total: 2},
 			snapshot: investigated(withRestored(snapshot(replacement), xptest.With(xr, xptest.Refs(replacement, child)), xptest.With(child, xptest.Refs(back)), xptest.With(back, drop)), xr),
 		},
 		"AnotherKind": {
-			reason: "What takes its place is of its kind.", ref: xp.RefTo(xr), want: done,
+			reason: "A replacement has the same kind.", ref: xp.RefTo(xr), want: done,
 			snapshot: investigated(withRestored(snapshot(xptest.Secret("s")), xptest.With(xr, xptest.Refs(xptest.Secret("s"))), back), xr),
 		},
-		"Whole": {reason: "All is as the restore brought it back.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(), calm, back), xr)},
+		"Whole": {reason: "The tree is as the restore created it.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(), calm, back), xr)},
 		"Pinned": {
-			reason: "A hold that is gone leaves nothing.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(pinned, xptest.Refs(back)), back), xr),
+			reason: "The pin of a removed hold must be removed too.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(pinned, xptest.Refs(back)), back), xr),
 			want: outcome{Step: stepPolicy, Target: "XOrder x", Adopted: 1, Total: 1, Moving: true},
 		},
 		"PinnedByItsPerson": {
-			reason: "A person's own policy stays.", ref: xp.RefTo(xr), want: done,
+			reason: "The user's own policy stays.", ref: xp.RefTo(xr), want: done,
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Policy(xp.UpdateManual), managed("kubectl", "Update", saved, policyPath)), back), xr),
 		},
 		"NotReconciled": {
-			reason: "Nothing is lost yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Without("status")), back), xr),
+			reason: "Crossplane has not reconciled the XR, so nothing is lost yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Without("status")), back), xr),
 			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
 		},
 		"SeenPaused": {
-			reason: "Nor if Crossplane has only seen its pause.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused()), back), xr),
+			reason: "Crossplane has only seen the pause, so nothing is lost yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused()), back), xr),
 			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
 		},
 		"StatusOfTheBackup": {
-			reason: "Its status came back, and says nothing of now.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, reconciledAt(saved)), back), xr),
+			reason: "The condition comes from the backup and proves nothing about now.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(calm, reconciledAt(saved)), back), xr),
 			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
 		},
 		"NotReconciledNotAsked": {
-			reason: "A copy that makes external resources of its own is not held and has no operation.", ref: xp.RefTo(xr),
+			reason: "A copy with its own external resources has no hold and no operation.", ref: xp.RefTo(xr),
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Without("status")), back)),
 			want:     outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"Crossplane to reconcile XOrder x, which is adopted, with its own settings"}},
 		},
 		"PausedByItsPerson": {
-			reason: "It was released, and its person has paused it.", ref: xp.RefTo(xr), want: done,
+			reason: "The XR was released, and its user has paused it since.", ref: xp.RefTo(xr), want: done,
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")), back), xr),
 		},
 		"PausedByTheHold": {
-			reason: "Only the mark was taken off.", ref: xp.RefTo(xr), want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+			reason: "Another writer removed only the mark.", ref: xp.RefTo(xr), want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
 				managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused})), back), xr),
 		},
@@ -198,25 +198,25 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 	ofRestore()(mine)
 	runPlans(t, map[string]planCase{
 		"Paused": {
-			reason: "Its mark was taken off, and its pause was not.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
+			reason: "Another writer removed the mark and left the pause.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
 			snapshot: investigated(withRestored(snapshot(), left(xptest.With(xr, xptest.Refs(back))), back)),
 		},
 		"Lost": {
-			reason: "The Restore that has created it says so.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
+			reason: "The Restore that created the XR reports the loss.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
 			snapshot: investigated(withRestored(snapshot(replacement), xptest.With(xr, ofAnother), xptest.With(back, ofAnother))),
 		},
 		"WithClaim": {
-			reason: "Nor is its claim let go.", ref: xp.RefTo(x), want: outcome{Done: true}, snapshot: investigated(withRestored(snapshot(), left(x), left(claim))),
+			reason: "The claim of another Restore is not released either.", ref: xp.RefTo(x), want: outcome{Done: true}, snapshot: investigated(withRestored(snapshot(), left(x), left(claim))),
 		},
 		"ClaimOfHeld": {
-			reason: "But held again with its XR.", ref: xp.RefTo(x),
+			reason: "A held XR needs its claim held, whichever Restore created the claim.", ref: xp.RefTo(x),
 			want: outcome{
 				Also: []string{"OrderClaim team-a/o"}, Moving: true, Waiting: []string{"OrderClaim team-a/o: its hold had been taken off, and is put on again"},
 			},
 			snapshot: investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, x)), held(xptest.With(x, ofAnother), xptest.SeenPaused()), xptest.With(claim, ofAnother))),
 		},
 		"OwnAndOver": {
-			reason: "What is still paused stays pinned, and the pause known for that of a hold.", ref: xp.RefTo(x), want: outcome{Done: true},
+			reason: "The pause of a hold can be recognized only while it lasts, so the pin stays.", ref: xp.RefTo(x), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mine, reconciledAt(laterAt)))),
 		},
 	})
@@ -242,15 +242,15 @@ func TestNextListsWhatIsRequested(t *testing.T) {
 			t.Errorf("%s: needs -want, +got:\n%s", reason, diff)
 		}
 	}
-	want("Nobody asks, and nobody looks", true, false, xr)
+	want("Without a request no composed resource is needed", true, false, xr)
 	asked = true
-	want("Who asks needs what it composes", false, false, xr, replacement)
+	want("A request needs the composed resources", false, false, xr, replacement)
 	asked, listed["restored"] = false, true
 	withRestored(w, back)
-	want("What restores have brought back does not say whether the other was made anew", true, false, xr)
+	want("A list of restored resources does not show whether another one is a replacement", true, false, xr)
 	listed["all"] = true
 	w.Add(replacement)
-	want("What was looked for in any case is judged", false, true, xr)
+	want("A complete list of resources is judged", false, true, xr)
 }
 
 // The claim of a held XR must be held as long as the XR is.
@@ -273,67 +273,67 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	again := "OrderClaim team-a/o: its hold had been taken off, and is put on again"
 	runPlans(t, map[string]planCase{
 		"XRHeld": {
-			reason: "Crossplane carries over to the XR what the claim says.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision), heldXR, claim), x),
+			reason: "Crossplane copies the fields of the claim to the XR.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision), heldXR, claim), x),
 			want: outcome{Also: []string{"OrderClaim team-a/o"}, Waiting: []string{again}, Moving: true},
 		},
 		"XRLetGo": {
-			reason: "When the XR was let reconcile its claim may have been released.", ref: xp.RefTo(x),
+			reason: "The claim may be released when the XR has been unpaused.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), claim), x),
 			want:     outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"Live": {
-			reason: "A claim that was there before was never held.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision, claim), heldXR), x),
+			reason: "A claim from before the restore was never held.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision, claim), heldXR), x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Replaced": {
-			reason: "It has lost the reference to its XR too, and Crossplane has made another.", ref: xp.RefTo(x),
+			reason: "The claim has lost its reference, and Crossplane has created another XR.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(revision, xptest.XR("y", xptest.ClaimedBy(c), created(laterAt))), heldXR, toY), x),
 			want: outcome{Failed: "XOrder x has no claim any more: OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, " +
 				"2026-01-02T11:05:00Z). Crossplane has made another XR for it: XOrder y; " + lostNext},
 		},
 		"Another": {
-			reason: "It was bound to another XR in the backup.", ref: xp.RefTo(x),
+			reason: "The claim had another XR in the backup.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(revision), heldXR, xptest.XR("y", xptest.ClaimedBy(c), ofRestore()), toY), x), want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Unbound": {
-			reason: "Crossplane is about to make another XR.", ref: xp.RefTo(x),
+			reason: "Crossplane is about to create another XR.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
 			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: somebody has taken off its hold and which XR it has, and Crossplane is about to make another"}},
 		},
 		"Pinned": {
-			reason: "Nothing stays pinned.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
+			reason: "The claim must not stay pinned.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
 			want: outcome{Step: stepPolicy, Target: "OrderClaim team-a/o"},
 		},
 		"Paused": {
-			reason: "Nor paused: its person has not done that.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), ourPause(claim)), x),
+			reason: "The claim must not stay paused, since its user has not paused it.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), ourPause(claim)), x),
 			want: outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
 		},
 		"OnlyPaused": {
-			reason: "Also if it is not pinned.", ref: xp.RefTo(x),
+			reason: "The pause of the hold must go even without a pin.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), xptest.With(ourPause(claim), xptest.Policy("Automatic"))), x),
 			want:     outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
 		},
 		"PausedAndAsked": {
-			reason: "It is not adopted as long as its XR is not, and with the XR it goes on.", ref: xp.RefTo(claim),
+			reason: "The claim waits for its XR, and both continue together.", ref: xp.RefTo(claim),
 			snapshot: investigated(withRestored(snapshot(revision), heldXR, ourPause(claim)), claim),
 			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: its hold was taken off, and its pause was not; XOrder x goes on with both"}},
 		},
 		"PausedByThePerson": {
-			reason: "That is as it was.", ref: xp.RefTo(claim), want: outcome{Done: true},
+			reason: "The user's own pause was in the backup.", ref: xp.RefTo(claim), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(revision), heldXR, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))), claim),
 		},
 		"Missing": {
-			reason: "Crossplane is about to make another XR.", ref: xp.RefTo(claim), snapshot: investigated(withRestored(snapshot(), fresh), claim),
+			reason: "Crossplane is about to create another XR.", ref: xp.RefTo(claim), snapshot: investigated(withRestored(snapshot(), fresh), claim),
 			want: outcome{Step: stepAgain, Target: "OrderClaim team-a/o", Moving: true},
 		},
-		"Anew": {
-			reason: "Crossplane has made another XR.", ref: xp.RefTo(claim),
+		"NewXR": {
+			reason: "Crossplane has created another XR.", ref: xp.RefTo(claim),
 			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
 			want: outcome{Failed: "OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
 				"has made another XR for it: XOrder x; that of the backup was not restored, and nobody has what it composed; " + lostNext},
 		},
 		"Alive": {
-			reason: "The XR was there before.", ref: xp.RefTo(claim), want: outcome{Done: true},
+			reason: "The XR is older than the restore.", ref: xp.RefTo(claim), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(saved))), claim), claim),
 		},
 	})
@@ -349,27 +349,27 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 		"called, and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again"
 	runPlans(t, map[string]planCase{
 		"Created": {
-			reason: "It has another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			reason: "The provider has created another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr),
 		},
 		"Pending": {
-			reason: "Or is about to.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			reason: "The provider is about to create another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreatePending, laterAt))), mr),
 		},
 		"CreatedBefore": {
-			reason: "What the backup says is of then.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "The annotation comes from the backup.", ref: xp.RefTo(mr), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, saved))), mr),
 		},
 		"NotAsked": {
-			reason: "What has no operation is nobody's question.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "No operation requests this MR.", ref: xp.RefTo(mr), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)))),
 		},
 		"Observes": {
-			reason: "Nothing is left of the hold.", ref: xp.RefTo(mr), want: outcome{Step: step, Target: "Bucket b", Moving: true},
+			reason: "The hold must leave no policies behind.", ref: xp.RefTo(mr), want: outcome{Step: step, Target: "Bucket b", Moving: true},
 			snapshot: investigated(withRestored(snapshot(), observing), mr),
 		},
 		"ObservesWithOthers": {
-			reason: "Which policies it had nobody knows.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			reason: "Another manager set policies before, and their values are unknown.", ref: xp.RefTo(mr), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(observing, managed("kubectl", "Update", saved, path))), mr),
 		},
 	})
@@ -381,6 +381,6 @@ func TestLosses(t *testing.T) {
 	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: "for another reason"}}
 	got := Losses(w, plans)
 	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Warning || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
-		t.Errorf("who has lost something has no mark to say so; got %+v", got)
+		t.Errorf("an XR without a mark must get a warning about its loss; got %+v", got)
 	}
 }

@@ -31,32 +31,32 @@ func TestManageHold(t *testing.T) {
 		want   string
 	}{
 		"XR": {
-			reason: "Mark, pause and pin are the hold's.", object: xptest.XR("x", managed(kubectl)),
+			reason: "Mark, pause and pin belong to the hold.", object: xptest.XR("x", managed(kubectl)),
 			want: kubectl + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}`),
 		},
 		"Modern": {
-			reason: "Crossplane v2 has them elsewhere.", object: xptest.ModernXR("x", managed(kubectl)),
+			reason: "Crossplane v2 has these fields in another place.", object: xptest.ModernXR("x", managed(kubectl)),
 			want: kubectl + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}},"f:spec":{"f:crossplane":{"f:compositionUpdatePolicy":{}}}}`),
 		},
 		"OwnSettings": {
-			reason: "What a person had set like that is theirs.",
+			reason: "A field that the user set to the same value stays with the user.",
 			object: xptest.XR("x", managed(kubectl), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual")),
 			want:   kubectl + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`}}}`),
 		},
 		"Observes": {
-			reason: "So are policies and the request for a status.", object: xptest.MR("b", managed(kubectl)), of: Hold{Observes: true, Status: []string{"atProvider"}},
+			reason: "Policies and the request for a status belong to the hold too.", object: xptest.MR("b", managed(kubectl)), of: Hold{Observes: true, Status: []string{"atProvider"}},
 			want: kubectl + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{},"f:velero.io/restore-status":{}}},"f:spec":{"f:managementPolicies":{}}}`),
 		},
 		"Earlier": {
-			reason: "An earlier hold is over, and anybody can write an entry. That of a status is no hold.", object: xptest.MR("b", managed(earlier+","+status)),
+			reason: "The entry of an earlier hold is over and can be forged, and a status entry is no hold.", object: xptest.MR("b", managed(earlier+","+status)),
 			want: status + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}}}`),
 		},
 		"Reset": {
-			reason: "It means that nobody is to manage anything, which the hold is no part of.", object: xptest.MR("b", managed("{}")),
+			reason: "Empty managedFields reset all managers but the entry of the hold.", object: xptest.MR("b", managed("{}")),
 			want: own(`{"f:metadata":{"f:annotations":{` + marked + `,"f:crossplane.io/paused":{}}}}`),
 		},
-		"None":    {reason: "Velero manages all that it has created.", object: xptest.MR("b")},
-		"Damaged": {reason: "What can't be read is left as it is.", object: xptest.MR("b", xptest.JSON(`{"metadata":{"managedFields":"x"}}`)), want: "x"},
+		"None":    {reason: "Velero manages every field that it created.", object: xptest.MR("b")},
+		"Damaged": {reason: "Unreadable managedFields stay as they are.", object: xptest.MR("b", xptest.JSON(`{"metadata":{"managedFields":"x"}}`)), want: "x"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func FuzzManagers(f *testing.F) {
 			}
 		}
 		if list, ok := managers.([]any); ok && len(list) > 0 && own != 1 {
-			t.Errorf("the hold has %d entries, not one", own)
+			t.Errorf("got %d entries of the hold, want one", own)
 		}
 		h, err := HoldOf(u)
 		if err != nil {
@@ -119,7 +119,7 @@ func FuzzManagers(f *testing.F) {
 		for c := Unverified.lift(u, h, "step"); !c.Lifts(); c = Unverified.lift(u, h, "step") {
 			u = xptest.Merge(u, c.Patch)
 			if h, err = HoldOf(u); err != nil || !h.Freed {
-				t.Fatalf("a second step is for what is freed: %v", err)
+				t.Fatalf("a second step must follow only the first: %v", err)
 			}
 		}
 		forged := xptest.With(backup, xptest.Annotated(AnnotationHold, mark))
@@ -137,7 +137,7 @@ func FuzzManagers(f *testing.F) {
 			xptest.Merge(forged, p)
 		}
 		if diff := cmp.Diff(before, backup); diff != "" {
-			t.Errorf("what is in the backup was changed: -before, +after:\n%s", diff)
+			t.Errorf("ManageHold must not change the backup: -before, +after:\n%s", diff)
 		}
 	})
 }

@@ -50,23 +50,23 @@ func TestKeyHoldOf(t *testing.T) {
 		forged bool
 	}{
 		"None":        {reason: "Without a mark there is no hold.", object: x},
-		"Genuine":     {reason: "What the plugin has written is its word.", object: genuine, held: true},
-		"Unsigned":    {reason: "Anybody can write a mark.", object: held(x), forged: true},
-		"OtherKey":    {reason: "Another cluster's plugin has another key.", object: other, forged: true},
-		"OtherName":   {reason: "A mark is for one object, also if a Composition copies an XR's annotations.", object: xptest.ModernXR("y", markOf(genuine)), forged: true},
-		"OtherKind":   {reason: "A claim may have the name of its XR.", object: xptest.Claim("x", markOf(genuine)), forged: true},
-		"OtherPlace":  {reason: "Names are only unique in a namespace.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(genuine)), forged: true},
-		"Mapped":      {reason: "A mark is for the namespace that is restored to.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(mapped)), held: true},
-		"MappedFrom":  {reason: "It is for no other than that.", object: mapped, forged: true},
-		"Changed":     {reason: "Each byte counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.Replace(mark, "monday", "sunday", 1))), forged: true},
-		"Appended":    {reason: "JSON may have a name twice, and the last counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.TrimSuffix(mark, "}")+`,"paused":"true"}`)), forged: true},
-		"EmptyMAC":    {reason: "No signature is none.", object: xptest.With(x, xptest.Annotated(AnnotationHold, `{"restore":"velero/monday","mac":""}`)), forged: true},
-		"NewVersion":  {reason: "Who serves it in another version does not change it.", object: xptest.With(genuine, xptest.JSON(`{"apiVersion":"example.org/v9"}`)), held: true},
-		"Reconciled":  {reason: "What else becomes of the object does not matter.", object: xptest.With(genuine, xptest.Reconciled()), held: true},
-		"LineFeeds":   {reason: "No two objects are signed alike.", object: xptest.ModernXR("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
-		"Explained":   {reason: "What the plugin writes into it is its word.", object: xptest.Merge(genuine, must(key.Explain(genuine, "why", "told"))), held: true},
-		"Unpaused":    {reason: "So is that it was let go.", object: xptest.Merge(genuine, key.unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
-		"NotReadable": {reason: "What can't be read is not said to be forged.", object: xptest.With(x, xptest.Annotated(AnnotationHold, "?"))},
+		"Genuine":     {reason: "A mark with the plugin's signature is valid.", object: genuine, held: true},
+		"Unsigned":    {reason: "Any user can write a mark.", object: held(x), forged: true},
+		"OtherKey":    {reason: "The plugin of another cluster has another key.", object: other, forged: true},
+		"OtherName":   {reason: "A mark is valid for one object, even if a Composition copies an XR's annotations.", object: xptest.ModernXR("y", markOf(genuine)), forged: true},
+		"OtherKind":   {reason: "A claim can have the name of its XR.", object: xptest.Claim("x", markOf(genuine)), forged: true},
+		"OtherPlace":  {reason: "Names are unique only within a namespace.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(genuine)), forged: true},
+		"Mapped":      {reason: "A mark is valid in the namespace that the restore maps to.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(mapped)), held: true},
+		"MappedFrom":  {reason: "A mark is valid only in the mapped namespace.", object: mapped, forged: true},
+		"Changed":     {reason: "Every byte of a mark is signed.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.Replace(mark, "monday", "sunday", 1))), forged: true},
+		"Appended":    {reason: "JSON can repeat a field, and the last one counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.TrimSuffix(mark, "}")+`,"paused":"true"}`)), forged: true},
+		"EmptyMAC":    {reason: "An empty signature counts as none.", object: xptest.With(x, xptest.Annotated(AnnotationHold, `{"restore":"velero/monday","mac":""}`)), forged: true},
+		"NewVersion":  {reason: "The served version does not change the signature.", object: xptest.With(genuine, xptest.JSON(`{"apiVersion":"example.org/v9"}`)), held: true},
+		"Reconciled":  {reason: "Other changes of the object do not change the signature.", object: xptest.With(genuine, xptest.Reconciled()), held: true},
+		"LineFeeds":   {reason: "Different objects never have the same signed text.", object: xptest.ModernXR("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
+		"Explained":   {reason: "The plugin signs the explanations that it writes.", object: xptest.Merge(genuine, must(key.Explain(genuine, "why", "told"))), held: true},
+		"Unpaused":    {reason: "The plugin also signs that it unpaused the object.", object: xptest.Merge(genuine, key.unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
+		"NotReadable": {reason: "An unreadable mark is not reported as forged.", object: xptest.With(x, xptest.Annotated(AnnotationHold, "?"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestKeyHoldOf(t *testing.T) {
 				t.Errorf("%s\nerror %v; held, forged: -want, +got:\n%s", tc.reason, err, diff)
 			}
 			if p := Next(withKey(tc.object), xp.RefTo(tc.object)); tc.forged && (!strings.Contains(p.Failed, ErrForged.Error()) || p.Patch != nil || len(p.Also) > 0) {
-				t.Errorf("%s\nThe Plan must say why, and change nothing: %+v", tc.reason, p)
+				t.Errorf("%s\nThe Plan must name the cause and change nothing: %+v", tc.reason, p)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func withKey(objects ...*unstructured.Unstructured) *Snapshot {
 
 func TestNewKey(t *testing.T) {
 	if _, err := NewKey(make([]byte, KeySize-1)); err == nil {
-		t.Error("A key that can be guessed is none.")
+		t.Error("a short key must be refused")
 	}
 	if k, err := NewKey(make([]byte, KeySize)); err != nil || k == nil {
 		t.Errorf("got %v, %v", k, err)
@@ -110,23 +110,23 @@ func TestNewKey(t *testing.T) {
 func TestForgedMarksAreNotSigned(t *testing.T) {
 	forged := held(xptest.ModernXR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
 	if p, ok := key.Consent(forged); ok {
-		t.Errorf("to consent writes %v", p)
+		t.Errorf("Consent must not sign a forged mark: %v", p)
 	}
 	if p, err := key.Explain(forged, "why", "told"); err == nil {
-		t.Errorf("to explain writes %v", p)
+		t.Errorf("Explain must not sign a forged mark: %v", p)
 	}
 	if n, err := key.Stopped(forged, "why"); err == nil {
-		t.Errorf("to stop writes %v", n.Patch)
+		t.Errorf("Stopped must not sign a forged mark: %v", n.Patch)
 	}
 	w := withKey(forged)
 	if notices := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(notices) > 0 {
-		t.Errorf("to tell where it is writes %v", notices)
+		t.Errorf("a notice must not sign a forged mark: %v", notices)
 	}
 	if n, ok := w.LaterNotice(xp.RefTo(forged)); ok {
-		t.Errorf("to tell it later writes %v", n)
+		t.Errorf("a later notice must not sign a forged mark: %v", n)
 	}
 	if err := w.Forged(); len(err) != 1 || !errors.Is(err[0], ErrForged) {
-		t.Errorf("it is not named: %v", err)
+		t.Errorf("Forged must name the object: %v", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestForgedOwnPause(t *testing.T) {
 			withRestored(w, xr, tc.target)
 			for _, r := range append(w.Subjects(), xp.RefTo(xr)) {
 				if p := Next(w, r); p.Patch != nil || len(p.Also) > 0 {
-					t.Fatalf("%s, key %t: the plan changes %v %v", name, k != nil, p.Change, p.Also)
+					t.Fatalf("%s, key %t: the plan must change nothing: %v %v", name, k != nil, p.Change, p.Also)
 				}
 			}
 		}
@@ -215,7 +215,7 @@ func TestPanicsAreContained(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	if p := Next(w, xp.RefTo(xptest.XR("y"))); !strings.Contains(p.Failed, "does not exist") {
-		t.Errorf("the next object has %+v", p)
+		t.Errorf("the plan of the next object must not fail the same way: %+v", p)
 	}
 }
 
@@ -246,9 +246,9 @@ func TestMarkWithBadValues(t *testing.T) {
 		h, err := HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, string(b))))
 		switch {
 		case possible && (err != nil || h == nil || h.Restore != restore):
-			t.Errorf("%q is one that Velero can have: %v, %v", restore, h, err)
+			t.Errorf("%q is a possible name of a Restore: %v, %v", restore, h, err)
 		case !possible && (err == nil || !strings.Contains(err.Error(), "this plugin has not written it")):
-			t.Errorf("%q is none that Velero can have: %v, %v", restore, h, err)
+			t.Errorf("%q is no possible name of a Restore: %v, %v", restore, h, err)
 		}
 	}
 }

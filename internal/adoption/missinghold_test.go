@@ -23,16 +23,16 @@ func TestHoldAgain(t *testing.T) {
 		xr     *unstructured.Unstructured
 		want   *string
 	}{
-		"None":      {reason: "Without a policy there was none.", xr: xr},
-		"Ours":      {reason: "The pin is no policy of the person's.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours)},
-		"Theirs":    {reason: "What nobody says is the plugin's is the person's.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual)), want: new(xp.UpdateManual)},
-		"Automatic": {reason: "Somebody has taken the pin off.", xr: xptest.With(xr, xptest.Policy(xp.UpdateAutomatic), ours), want: new(xp.UpdateAutomatic)},
+		"None":      {reason: "Without a policy there was no pin.", xr: xr},
+		"Ours":      {reason: "The pin of the hold is not a policy of the user.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours)},
+		"Theirs":    {reason: "A policy belongs to the user unless managedFields name the plugin.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual)), want: new(xp.UpdateManual)},
+		"Automatic": {reason: "Another writer has removed the pin.", xr: xptest.With(xr, xptest.Policy(xp.UpdateAutomatic), ours), want: new(xp.UpdateAutomatic)},
 		"Shared": {
-			reason: "Who has managed it in the backup had the other value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("kubectl", "Update", saved, path)),
+			reason: "The manager in the backup had the other value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("kubectl", "Update", saved, path)),
 			want: new(xp.UpdateAutomatic),
 		},
 		"SharedSince": {
-			reason: "Who has written the same since wants it.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("flux", "Apply", laterAt, path)),
+			reason: "A manager that wrote the same value since wants that value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("flux", "Apply", laterAt, path)),
 			want: new(xp.UpdateManual),
 		},
 	} {
@@ -57,11 +57,11 @@ func TestHoldAgain(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
-				t.Errorf("%s\nit is not held: %v", tc.reason, after.Object)
+				t.Errorf("%s\nthe object must be held: %v", tc.reason, after.Object)
 			}
 			w.AddRestored(after)
 			if next := Next(w, xp.RefTo(u)); next.Done || next.Lost || len(next.Waiting) == 0 {
-				t.Errorf("From then on it waits as any other; got %+v", next)
+				t.Errorf("the object must then wait like any other; got %+v", next)
 			}
 		})
 	}
@@ -81,22 +81,22 @@ func TestNextWithoutPause(t *testing.T) {
 		"Bucket b; " + lostNext
 	runPlans(t, map[string]planCase{
 		"InTime": {
-			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back), back), xr),
+			reason: "Crossplane has not reconciled the XR yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back), back), xr),
 			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
 		},
 		"PersonsOwn": {
-			reason: "Somebody had paused it, and does not want that any more.", ref: xp.RefTo(xr),
+			reason: "Another writer removed the user's own pause, so the user no longer wants it.", ref: xp.RefTo(xr),
 			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}),
 				xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
 			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
 		},
 		"Late": {
-			reason: "It has composed it anew.", ref: xp.RefTo(xr),
+			reason: "Crossplane has replaced the composed resource.", ref: xp.RefTo(xr),
 			snapshot: investigated(withRestored(snapshot(revision, replacement), unpaused(replacement, reconciledAt(laterAt)), back), xr),
 			want:     outcome{Step: StepLost, Target: "XOrder x", Total: 1, Failed: failed},
 		},
 		"Harmless": {
-			reason: "All was back.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
+			reason: "All composed resources were back, so the reconcile did no harm.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
 			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 	})
@@ -116,13 +116,13 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 		xr, claim *unstructured.Unstructured
 		want      any
 	}{
-		"XR":           {reason: "Git says that it is not paused.", xr: held(x, xptest.Reconciled(), set), claim: free, want: "false"},
-		"XRTakenOff":   {reason: "Its person does not want it paused any more.", xr: held(own(x, "true"), xptest.Reconciled(), off), claim: free},
-		"XRLetGo":      {reason: "This plugin has taken the pause off, and the person's own value with it.", xr: held(own(x, "false"), unpaused(), xptest.Reconciled()), claim: free, want: "false"},
-		"Claim":        {reason: "The same of a claim.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
-		"ClaimOff":     {reason: "The same.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
-		"ClaimsOwn":    {reason: "Nobody has changed it.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
-		"ClaimsPaused": {reason: "Nobody has.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.SeenPaused()), want: "true"},
+		"XR":           {reason: "Git sets the pause to false.", xr: held(x, xptest.Reconciled(), set), claim: free, want: "false"},
+		"XRTakenOff":   {reason: "The user has removed their own pause.", xr: held(own(x, "true"), xptest.Reconciled(), off), claim: free},
+		"XRLetGo":      {reason: "The plugin itself replaced the pause, so the user's own value must return.", xr: held(own(x, "false"), unpaused(), xptest.Reconciled()), claim: free, want: "false"},
+		"Claim":        {reason: "Git sets the pause of the claim to false.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
+		"ClaimOff":     {reason: "The user has removed their own pause of the claim.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
+		"ClaimsOwn":    {reason: "No other writer has changed the pause.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
+		"ClaimsPaused": {reason: "No other writer has changed the user's own pause.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.SeenPaused()), want: "true"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -159,27 +159,27 @@ func TestNextOfHeldAgain(t *testing.T) {
 	synced := xptest.With(back, xptest.Reconciled())
 	runPlans(t, map[string]planCase{
 		"NotMade": {
-			reason: "It was not made yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
+			reason: "Crossplane has not created the replacement yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
 		},
 		"Made": {
-			reason: "It was.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
+			reason: "Crossplane has created the replacement.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr), want: outcome{Total: 1, Failed: failed},
 		},
-		"NobodyAsks": {
-			reason: "The command release must not let it go either.", ref: xp.RefTo(xr), snapshot: withRestored(snapshot(revision, replacement), again(replacement), back),
+		"NotRequested": {
+			reason: "The release command must not release the XR either.", ref: xp.RefTo(xr), snapshot: withRestored(snapshot(revision, replacement), again(replacement), back),
 			want: outcome{Total: 1, Failed: failed},
 		},
 		"PutBack": {
-			reason: "A person has put it back.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), xptest.With(again(replacement), xptest.Refs(back)), synced), xr),
+			reason: "A user has put the reference back.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), xptest.With(again(replacement), xptest.Refs(back)), synced), xr),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Whole": {
-			reason: "Nothing was replaced.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(back), synced), xr),
+			reason: "Crossplane replaced nothing.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), again(back), synced), xr),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 	})
 	w := investigated(withRestored(snapshot(revision, replacement), again(replacement), back), xr)
 	if notices := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(notices) > 0 {
-		t.Errorf("its mark says so; got %+v", notices)
+		t.Errorf("the mark reports the loss already; got %+v", notices)
 	}
 }
 
@@ -189,17 +189,17 @@ func TestLastWriter(t *testing.T) {
 		of     []xptest.Option
 		want   string
 	}{
-		"Nobody":  {reason: "Nobody is named who is not known.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
-		"Earlier": {reason: "Who wrote it before the backup is not meant.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"NoWriter": {reason: "An unknown writer gets no name.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"Earlier":  {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
 		"Last": {
-			reason: "The last of several, but for controllers.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
+			reason: "Only the last writer that is not a controller counts.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
 			of: []xptest.Option{
 				managed("kubectl", "Update", laterAt), managed("flux", "Apply", "2026-01-02T11:06:00Z"), managed("edit", "Update", cameAt),
 				managed("crossplane", "Update", "2026-01-02T11:07:00Z"), managed(FieldManager, "Update", "2026-01-02T11:08:00Z"), managed("velero-server", "Update", "2026-01-02T11:08:00Z"),
 			},
 		},
 		"Damaged": {
-			reason: "Anybody can write anything.", of: []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
+			reason: "Any user can write damaged managedFields.", of: []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
 			want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)",
 		},
 	} {

@@ -31,7 +31,7 @@ func (m *model) checkStep(change Change, after *unstructured.Unstructured) {
 			m.failf("%s is unpaused though %s is controlled by %s", xp.String(after), r, c.UID)
 		}
 		if h, _ := HoldOf(u); h != nil {
-			m.failf("%s is unpaused before its child %s is adopted or let go", xp.String(after), r)
+			m.failf("%s is unpaused before its child %s is adopted or released", xp.String(after), r)
 		}
 	}
 }
@@ -77,10 +77,10 @@ func (m *model) checkEnd() {
 			continue
 		}
 		if diff := cmp.Diff(asStored(own), asStored(xptest.With(u, xptest.Without("status")))); diff != "" {
-			m.failf("%s is not as it was: -own, +now:\n%s", xp.String(u), diff)
+			m.failf("%s lacks its own settings: -own, +now:\n%s", xp.String(u), diff)
 		}
 		if !xp.IsPaused(u) && m.reconciled[id] != u.GetGeneration() && (m.modern || m.reconciled[id] == 0) {
-			m.failf("%s was not reconciled since it was released", xp.String(u))
+			m.failf("%s was not reconciled after its release", xp.String(u))
 		}
 		if refs, _ := xp.CompositeFrom(u).ResourceRefs(); !xp.IsPaused(u) {
 			for _, r := range refs {
@@ -98,7 +98,7 @@ func (m *model) checkManagedEnd() {
 	for id, own := range m.managed {
 		if h, _ := HoldOf(m.objects[id]); m.scenarios[id].hasLost() {
 			if h == nil {
-				m.failf("%s is let go, and nobody has said what it is", xp.String(own))
+				m.failf("%s is released without a known external resource", xp.String(own))
 			}
 
 			continue
@@ -108,7 +108,7 @@ func (m *model) checkManagedEnd() {
 			now = append(now, asStored(xptest.With(u, xptest.Without("status"), xptest.Without("metadata", "ownerReferences"))))
 		}
 		if diff := cmp.Diff(now[0], now[1]); diff != "" {
-			m.failf("%s is not as it was: -own, +now:\n%s", xp.String(own), diff)
+			m.failf("%s lacks its own settings: -own, +now:\n%s", xp.String(own), diff)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestSettlingEnds(t *testing.T) {
 	w := snapshot(xr, first, second, xptest.Revision(xptest.RevisionName, x))
 	for _, of := range []*unstructured.Unstructured{xr, first} {
 		if got, want := Next(w, xp.RefTo(of)).NextAt, noon.Add(3*time.Second); !got.Equal(want) {
-			t.Errorf("What is the first to be settled counts: the plan of %s can be another at %s, not %s", xp.String(of), got, want)
+			t.Errorf("the first MR to settle counts: the plan of %s changes at %s, want %s", xp.String(of), got, want)
 		}
 	}
 }

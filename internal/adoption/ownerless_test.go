@@ -24,17 +24,17 @@ func TestNextOfOwnerless(t *testing.T) {
 		failed   bool
 	}{
 		"Listed": {
-			reason: "Crossplane may be about to take it off the list.", snapshot: withRestored(snapshot(xr), ownerless), ref: xp.RefTo(mr),
+			reason: "Crossplane may be about to drop the MR from its list.", snapshot: withRestored(snapshot(xr), ownerless), ref: xp.RefTo(mr),
 			want: "Bucket b: XOrder x lists it, and Crossplane has not made that its controller again",
 		},
-		"Taken":   {reason: "It is wanted.", snapshot: withRestored(snapshot(xr), taken), ref: xp.RefTo(mr), step: "give its own settings back"},
-		"Dropped": {reason: "It was being deleted.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Refs())), ownerless), ref: xp.RefTo(mr), want: "Bucket b stays held: XOrder x does not list it any more", failed: true},
-		"Gone":    {reason: "Its XR was deleted too.", snapshot: withRestored(snapshot(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, has gone since", failed: true},
+		"Taken":   {reason: "The XR controls the MR, so the Composition still wants it.", snapshot: withRestored(snapshot(xr), taken), ref: xp.RefTo(mr), step: "give its own settings back"},
+		"Dropped": {reason: "The MR was being deleted in the backup.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Refs())), ownerless), ref: xp.RefTo(mr), want: "Bucket b stays held: XOrder x does not list it any more", failed: true},
+		"Gone":    {reason: "The XR of the MR was deleted too.", snapshot: withRestored(snapshot(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, has gone since", failed: true},
 		"Going": {
-			reason: "Its XR is being deleted too.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "has gone since", failed: true,
+			reason: "The XR of the MR is being deleted too.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "has gone since", failed: true,
 		},
 		"HeldSince": {
-			reason: "A hold that was put on its XR again does not wait for Crossplane.", ref: xp.RefTo(xr),
+			reason: "An XR whose hold was put on again does not wait for Crossplane.", ref: xp.RefTo(xr),
 			snapshot: withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), held(xr, xptest.SeenPaused()), ownerless),
 			want:     "Bucket b: it came back without its XR, which is held since, and is being made its own again", step: "make XOrder x its controller again",
 		},
@@ -73,15 +73,15 @@ func TestForceOfOwnerless(t *testing.T) {
 		// want are prefixes of the risks.
 		want []string
 	}{
-		"Listed":     {reason: "Crossplane may be about to take it off the list.", snapshot: snapshot(xr, ownerless), want: []string{uncontrolled}},
-		"Dropped":    {reason: "It was deleted, as somebody wants.", snapshot: snapshot(xptest.With(xr, xptest.Refs()), ownerless), want: []string{unwanted}},
-		"Gone":       {reason: "It was deleted with its XR.", snapshot: snapshot(ownerless), want: []string{unwanted}},
-		"Unreadable": {reason: "Nobody knows whether its XR still composes it.", snapshot: unreadable, want: []string{uncontrolled}},
+		"Listed":     {reason: "Crossplane may be about to drop the MR from its list.", snapshot: snapshot(xr, ownerless), want: []string{uncontrolled}},
+		"Dropped":    {reason: "The MR was deleted on purpose.", snapshot: snapshot(xptest.With(xr, xptest.Refs()), ownerless), want: []string{unwanted}},
+		"Gone":       {reason: "The MR was deleted with its XR.", snapshot: snapshot(ownerless), want: []string{unwanted}},
+		"Unreadable": {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unreadable, want: []string{uncontrolled}},
 		"Publishing": {
-			reason: "What else is missing is said too.", snapshot: snapshot(xr, publishing),
+			reason: "The risks also name everything else that is missing.", snapshot: snapshot(xr, publishing),
 			want: []string{uncontrolled, "this is not waited for any more: Bucket b: its connection Secret store/details is in the backup and was not restored"},
 		},
-		"Taken": {reason: "It is wanted.", snapshot: snapshot(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
+		"Taken": {reason: "The XR controls the MR, so the Composition still wants it.", snapshot: snapshot(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -27,12 +27,12 @@ func TestPackManagers(t *testing.T) {
 	cases := map[string]struct {
 		reason, entries, want string
 	}{
-		"Some":     {reason: "They can be read again.", entries: `[` + kubectl + `]`, want: `[` + kubectl + `]`},
-		"Own":      {reason: "An earlier hold's are over.", entries: `[` + kubectl + `,{"manager":"velero-plugin-for-crossplane","operation":"Apply"}]`, want: `[` + kubectl + `]`},
-		"Reset":    {reason: "Nobody manages anything.", entries: `[{}]`, want: `null`},
-		"Many":     {reason: "A mark is not for thousands; the backup has them.", entries: "[" + many.String() + kubectl + "]", want: `null`},
-		"Damaged":  {reason: "What can't be read is not kept.", entries: `["x",7]`, want: `null`},
-		"NoFields": {reason: "There are none.", entries: `[]`, want: `null`},
+		"Some":     {reason: "Packed managers can be read again.", entries: `[` + kubectl + `]`, want: `[` + kubectl + `]`},
+		"Own":      {reason: "The managers of an earlier hold are gone.", entries: `[` + kubectl + `,{"manager":"velero-plugin-for-crossplane","operation":"Apply"}]`, want: `[` + kubectl + `]`},
+		"Reset":    {reason: "Reset managedFields have no managers.", entries: `[{}]`, want: `null`},
+		"Many":     {reason: "A mark has no room for thousands of managers, and the backup has them.", entries: "[" + many.String() + kubectl + "]", want: `null`},
+		"Damaged":  {reason: "Unreadable managers are not kept.", entries: `["x",7]`, want: `null`},
+		"NoFields": {reason: "The object has no managed fields.", entries: `[]`, want: `null`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,10 +62,10 @@ func TestPackRefs(t *testing.T) {
 		refs      int
 		packed    bool
 	}{
-		"Few":        {reason: "A person can read them.", refs: manyRefs},
-		"Many":       {reason: "They are packed.", refs: manyRefs + 1, packed: true},
-		"Most":       {reason: "Ten thousand fit, with names as Crossplane makes them.", refs: 10_000, packed: true},
-		"Namespaced": {reason: "They are in the namespace of the XR.", namespace: "shop", refs: 10_000, packed: true},
+		"Few":        {reason: "Users can read a short list of references.", refs: manyRefs},
+		"Many":       {reason: "A long list of references is packed.", refs: manyRefs + 1, packed: true},
+		"Most":       {reason: "A mark has room for 10,000 references with Crossplane's generated names.", refs: 10_000, packed: true},
+		"Namespaced": {reason: "The references are in the namespace of the XR.", namespace: "shop", refs: 10_000, packed: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestPackRefs(t *testing.T) {
 				t.Fatal(err)
 			}
 			mark := xp.Annotation(xr, AnnotationHold)
-			t.Logf("%d references make a mark of %d bytes", tc.refs, len(mark))
+			t.Logf("%d references need a mark of %d bytes", tc.refs, len(mark))
 			if got := strings.Contains(mark, `"composed":`); got != tc.packed {
 				t.Errorf("%s packed: %t", tc.reason, got)
 			}
@@ -129,12 +129,12 @@ func TestForgetsManagers(t *testing.T) {
 	theirs := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{}}}]}}`)
 	known := heldFor(xptest.XR("x", theirs), Hold{}, veleros)
 	if ForgetsManagers(known) {
-		t.Error("the mark has them")
+		t.Error("the mark has the managers")
 	}
 	if !ForgetsManagers(heldFor(xptest.XR("x"), Hold{}, veleros)) {
-		t.Error("the mark has none")
+		t.Error("the mark must lack the managers")
 	}
 	if ForgetsManagers(heldFor(xptest.XR("x", theirs), Hold{})) {
-		t.Error("they were written back")
+		t.Error("the cluster has the managers")
 	}
 }

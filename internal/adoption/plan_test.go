@@ -62,11 +62,11 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 			}
 			for _, change := range append(plan.Also, plan.Change) {
 				if (change.Patch == nil) != (change.Target == nil) || (change.Patch == nil) != (change.Step == "") {
-					t.Errorf("a step has a target, a patch and a word for it: %+v", plan)
+					t.Errorf("a step needs a target, a patch and a name: %+v", plan)
 				}
 			}
 			if plan.Done && (plan.Failed != "" || plan.Patch != nil || plan.Also != nil) {
-				t.Errorf("done is done: %+v", plan)
+				t.Errorf("a plan that is done must have no other outcome: %+v", plan)
 			}
 		})
 	}
@@ -98,12 +98,12 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"to list and patch Bucket.cloud.example.org"
 	runPlans(t, map[string]planCase{
 		"Ready": {
-			reason:   "All is there, its own and observed.",
+			reason:   "Every composed resource exists, is controlled by the XR and is observed.",
 			snapshot: snapshot(paused, bucket, revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"ModernReady": {
-			reason: "The same for an XR of Crossplane v2.",
+			reason: "An XR of Crossplane v2 is ready in the same state.",
 			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
 				xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Reconciled()), revision),
 			ref:  xp.RefTo(xptest.ModernXR("x")),
@@ -115,38 +115,38 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			want: outcome{Failed: "XOrder x does not exist: it was not restored, or was deleted since; see the errors of the restore"},
 		},
 		"Unreadable": {
-			reason:   "A marker that can't be read is for a person to correct.",
+			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
 				"remove the annotation, then run release, or restore again"},
 		},
 		"Missing": {
-			reason:   "Crossplane would make it anew.",
+			reason:   "Crossplane would create the missing resource again.",
 			snapshot: snapshot(paused, revision), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"MissingAndRemoved": {
-			reason:   "A person who was told so has removed the ref: nothing is waited for any more.",
+			reason:   "The user has removed the reference, so the plan no longer waits for it.",
 			snapshot: snapshot(xptest.With(paused, xptest.Refs()), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Unserved": {
-			reason:   "The next step is another one if the kind is not there at all.",
+			reason:   "The next step differs if the kind is not served.",
 			snapshot: unserved(snapshot(paused, revision)), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org"),
 		},
 		"Forbidden": {
-			reason:   "What may not be read may be there, so nobody is told to restore it.",
+			reason:   "An unreadable resource may exist, so the message does not ask to restore it.",
 			snapshot: unreadable(snapshot(paused, revision)), ref: xp.RefTo(x),
 			want: wait(0, false, unknown),
 		},
 		"ForbiddenAndRemoved": {
-			reason:   "What may be there is not given up, though the XR lists it no more.",
+			reason:   "An unreadable resource may exist, so the plan still waits although the XR dropped the reference.",
 			snapshot: unreadable(snapshot(xptest.With(paused, xptest.Refs()), revision)), ref: xp.RefTo(x),
 			want: wait(0, false, unknown),
 		},
 		"ForbiddenInAnotherVersion": {
-			reason: "What was observed is known, and what another version of its kind says is nothing to this one.",
+			reason: "An observed resource is known, whatever another version of its kind returns.",
 			snapshot: func() *Snapshot {
 				w := unreadable(snapshot(paused, bucket, revision))
 				w.AddUnreadable(schema.GroupVersionKind{Group: "cloud.example.org", Version: "v9", Kind: "Bucket"}, "down")
@@ -156,75 +156,75 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"ComposedDeleting": {
-			reason:   "It is about to be missing, and Crossplane would make it anew.",
+			reason:   "The resource is about to be missing, and Crossplane would create it again.",
 			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
-		"SomebodyElses": {
-			reason:   "Crossplane would ignore it and make another one.",
+		"OfAnother": {
+			reason:   "Crossplane would ignore another controller's resource and create a new one.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"),
 		},
 		"OldUID": {
-			reason:   "An earlier XR of the same name is somebody else.",
+			reason:   "An earlier XR of the same name is another controller.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder x (UID old), not by this XR"),
 		},
 		"Uncontrolled": {
-			reason:   "Crossplane takes what nobody controls (crossplane composition_functions.go), but it isn't counted yet.",
+			reason:   "Crossplane takes a resource without a controller (composition_functions.go), but the plan does not count it yet.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.Reconciled())), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Total: 1},
 		},
 		"NotObserved": {
-			reason:   "A function that decides by the MR's status would not find any.",
+			reason:   "A function that reads the MR's status would find none.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
 			want: wait(0, true, "Bucket b: its provider has not observed it yet"),
 		},
 		"Failing": {
-			reason:   "The provider's own words say what to do.",
+			reason:   "The provider's own message names the cause.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: its provider can't reconcile it: no credentials"),
 		},
 		"PausedByThePerson": {
-			reason:   "An MR that a person paused is not going to be observed.",
+			reason:   "No provider observes an MR that a user has paused.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"NoMR": {
-			reason: "What no provider reconciles has no condition to wait for.",
+			reason: "A resource without a provider has no condition to wait for.",
 			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(xptest.Secret("s"))), xptest.SeenPaused()), revision,
 				xptest.Secret("s", xptest.ControlledBy(x))),
 			ref:  xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"ChildHeld": {
-			reason:   "A nested XR first: its status is what its parent goes by.",
+			reason:   "The nested XR comes first, since its parent reads its status.",
 			snapshot: snapshot(parent, revision, held(child)), ref: xp.RefTo(x),
 			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
 		},
 		"ChildUnreadable": {
-			reason:   "A nested XR whose marker can't be read is not known to be adopted.",
+			reason:   "A nested XR with an unreadable mark does not count as adopted.",
 			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
 			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
 		},
 		"ChildAdopted": {
-			reason:   "Then its parent.",
+			reason:   "The parent follows its adopted child.",
 			snapshot: snapshot(parent, revision, child), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"NoRevision": {
-			reason:   "Without the revision Crossplane would choose another.",
+			reason:   "Without the revision Crossplane would choose another one.",
 			snapshot: snapshot(paused, bucket), ref: xp.RefTo(x),
 			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; "+
 				"restore it, or set another compositionRevisionRef on XOrder x"+howToConvert),
 		},
 		"NeverComposed": {
-			reason:   "An XR that has no revision yet needs none.",
+			reason:   "An XR without a revision needs none.",
 			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()), xptest.SeenPaused())), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"NotSeen": {
-			reason:   "Crossplane must have seen the pause, or else an old condition would prove the reconcile after it.",
+			reason:   "Crossplane must have seen the pause, or an old condition would prove the later reconcile.",
 			snapshot: snapshot(xptest.With(paused, xptest.Reconciled()), bucket, revision), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
 		},
@@ -234,7 +234,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
 		},
 		"EveryReason": {
-			reason:   "A person is told all that is missing at once; it moves if any of it does.",
+			reason:   "The message lists every cause at once, and the plan moves if any cause moves.",
 			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
 			want: outcome{Total: 2, Moving: true, Waiting: []string{
 				"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
@@ -271,104 +271,104 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	released := outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1}
 	const dropped = "Bucket b: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan"
 	runPlans(t, map[string]planCase{
-		"Adopted": {reason: "It references and controls what it did, and was reconciled.", snapshot: snapshot(free, bucket), ref: xp.RefTo(x), want: released},
+		"Adopted": {reason: "The XR lists and controls the same resources and was reconciled.", snapshot: snapshot(free, bucket), ref: xp.RefTo(x), want: released},
 		"Growing": {
-			reason:   "A Composition that was in the middle of its work composes more next.",
+			reason:   "An incomplete Composition composes more resources later.",
 			snapshot: snapshot(xptest.With(free, xptest.Refs(xptest.MR("more"), bucket)), bucket), ref: xp.RefTo(x), want: released,
 		},
 		"NotReconciled": {
-			reason:   "The last that Crossplane said is that it is paused.",
+			reason:   "The last condition is that of the pause.",
 			snapshot: snapshot(xptest.With(free, xptest.SeenPaused()), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to reconcile XOrder x"),
 		},
 		"NoStatus": {
-			reason:   "Crossplane has said nothing.",
+			reason:   "Crossplane has written no condition.",
 			snapshot: snapshot(xptest.With(free, xptest.Without("status")), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "Crossplane to reconcile XOrder x"),
 		},
 		"CannotReconcile": {
-			reason:   "Crossplane's own words say why.",
+			reason:   "Crossplane's own message names the cause.",
 			snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function"),
 		},
 		"AsBroken": {
-			reason: "What Crossplane could not reconcile then either is not to be held for ever.", snapshot: snapshot(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
+			reason: "A reconcile that failed in the source too must not hold the XR for ever.", snapshot: snapshot(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
 				"reconcile it when it was backed up, and can't now: no function, tried 22 times"}},
 		},
 		"BrokenOtherwise": {
-			reason: "Another failure is none that was there.", snapshot: snapshot(broken("no credentials"), bucket), ref: xp.RefTo(x),
+			reason: "A new failure was not in the backup.", snapshot: snapshot(broken("no credentials"), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials"),
 		},
 		"BrokenAndDropped": {
-			reason: "What it has lost it is still waited for.", snapshot: snapshot(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
+			reason: "The plan still waits for a resource that the XR lost.", snapshot: snapshot(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
 				"reconcile it when it was backed up, and can't now: no function, tried 3 times"}},
 		},
 		"RefDropped": {
-			reason:   "What Crossplane dropped is an orphan.",
+			reason:   "A resource that Crossplane dropped is an orphan.",
 			snapshot: snapshot(xptest.With(free, xptest.Refs()), bucket), ref: xp.RefTo(x), want: wait(1, false, dropped),
 		},
 		"DroppedAndDeleted": {
-			reason:   "A person who was told so has deleted the orphan: nothing is waited for any more, and the step says what is not there.",
+			reason:   "The user has deleted the orphan, so the plan stops waiting, and the step names it.",
 			snapshot: snapshot(xptest.With(free, xptest.Refs())), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease + "; without Bucket b, which it does not reference any more", Target: "XOrder x"},
 		},
 		"DeletedSince": {
-			reason:   "Crossplane makes it anew, but has not yet.",
+			reason:   "Crossplane has yet to create the resource again.",
 			snapshot: snapshot(free), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"Deleting": {
-			reason: "Its hold keeps Crossplane from nothing any more.", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
+			reason: "The hold no longer keeps Crossplane from anything.", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
 			want: outcome{Failed: "XOrder x is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
 				"when it is gone"},
 		},
 		"ComposedDeleting": {
-			reason: "What goes is not adopted.", snapshot: snapshot(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
+			reason: "A resource that is being deleted is not adopted.", snapshot: snapshot(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
 		"RefsUnreadable": {
-			reason:   "Refs that can't be read prove nothing.",
+			reason:   "Unreadable references prove nothing.",
 			snapshot: snapshot(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket), ref: xp.RefTo(x),
 			want: wait(1, false, "cannot read the resourceRefs of XOrder x: they are a int64, not a list"),
 		},
 		"Uncontrolled": {
-			reason:   "Crossplane has yet to take it.",
+			reason:   "Crossplane has yet to take the resource.",
 			snapshot: snapshot(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not taken control of it"),
 		},
 		"Taken": {
-			reason:   "Somebody else has taken it.",
+			reason:   "Another controller has taken the resource.",
 			snapshot: snapshot(free, xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it is controlled by XOrder y (UID uid of XOrder y), not by this XR"),
 		},
 		"MRNotObserved": {
-			reason:   "That was asked before the unpause, and is the provider's business now.",
+			reason:   "The plan checked this before the unpause, so it is now the provider's task.",
 			snapshot: snapshot(free, xptest.With(bucket, xptest.Synced("False", "ReconcileError", "quota"))), ref: xp.RefTo(x), want: released,
 		},
 		"OwnPause": {
-			reason:   "An XR that the person had paused stays so: all that it composed is there and its own, and Crossplane is not asked.",
+			reason:   "A paused XR of the user stays paused, so the plan does not wait for Crossplane.",
 			snapshot: snapshot(ownPause, bucket), ref: xp.RefTo(x), want: released,
 		},
 		"OwnPauseUncontrolled": {
-			reason:   "Crossplane would take it when the person lifts their pause, but a Composition that is changed until then could lose it.",
+			reason:   "Crossplane would take the resource after the pause, but a Composition change could lose it first.",
 			snapshot: withRestored(snapshot(ownPause), loose), ref: xp.RefTo(x), want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket b"},
 				Waiting: []string{"Bucket b: it came back without its XR, which is paused, and is being made its own again"},
 			},
 		},
 		"OwnPauseNotRestored": {
-			reason: "What no restore has brought back is not the plugin's to give an owner.", snapshot: snapshot(ownPause, loose), ref: xp.RefTo(x), want: notItsOwn,
+			reason: "The plugin gives an owner only to restored resources.", snapshot: snapshot(ownPause, loose), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseNotComposed": {
-			reason: "Without the label of the XR's tree it may be anybody's.", snapshot: withRestored(snapshot(ownPause), xptest.MR("b")), ref: xp.RefTo(x), want: notItsOwn,
+			reason: "A resource without the label of the XR's tree may belong to another owner.", snapshot: withRestored(snapshot(ownPause), xptest.MR("b")), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseNotListed": {
-			reason:   "A mark is not enough if the XR itself does not list it.",
+			reason:   "The XR itself must list the resource, not only its mark.",
 			snapshot: withRestored(snapshot(xptest.With(ownPause, xptest.Without("spec", "resourceRefs"))), loose), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseMissing": {
-			reason:   "Even so nothing may be missing.",
+			reason:   "No resource may be missing, even with the user's own pause.",
 			snapshot: snapshot(ownPause), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
@@ -377,7 +377,7 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket)), bucket), ref: xp.RefTo(x), want: outcome{Done: true, Adopted: 1, Total: 1},
 		},
 		"NeverOurs": {
-			reason:   "An XR that was live before the restore is not ours to judge.",
+			reason:   "The plugin does not judge an XR that was live before the restore.",
 			snapshot: snapshot(xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 	})

@@ -24,19 +24,19 @@ func TestIsPlanCurrent(t *testing.T) {
 		change func(w *Snapshot)
 		want   bool
 	}{
-		"Nothing":  {reason: "Nothing has changed.", change: func(*Snapshot) {}, want: true},
-		"Other":    {reason: "It has nothing to do with what changes.", change: func(w *Snapshot) { w.Add(xptest.With(other, xptest.Reconciled())) }, want: true},
-		"Itself":   {reason: "The XR is another.", change: func(w *Snapshot) { w.Add(xptest.With(xr, xptest.SeenPaused())) }},
-		"Composed": {reason: "What it composes is another.", change: func(w *Snapshot) { w.Add(xptest.With(mr, xptest.Reconciled())) }},
-		"Gone":     {reason: "What it composes is gone.", change: func(w *Snapshot) { w.Remove(mr) }},
-		"Come":     {reason: "What it has missed is there.", change: func(w *Snapshot) { w.Add(missing) }},
-		"XRD":      {reason: "XRDs are looked for by what they define.", change: func(w *Snapshot) { w.Add(xptest.XRD("xorders.example.org")) }},
-		"All":      {reason: "That there is no other counts.", change: func(w *Snapshot) { w.AddedAll(xp.KindDefinition.GroupKind()) }},
-		"Unserved": {reason: "Why something is missing is part of a Plan.", change: func(w *Snapshot) { w.AddUnserved(kind.GroupKind()) }},
-		"Unread":   {reason: "So is whether that is known.", change: func(w *Snapshot) { w.AddUnreadable(kind, "forbidden") }},
-		"Secrets":  {reason: "And whether Secrets were looked for.", change: (*Snapshot).WithoutSecrets},
-		"Brief":    {reason: "And whether a Crossplane runs.", change: func(w *Snapshot) { w.SkipComposed(func() bool { return true }) }},
-		"Consent":  {reason: "A person's word is a change.", change: func(w *Snapshot) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
+		"Nothing":  {reason: "The snapshot did not change.", change: func(*Snapshot) {}, want: true},
+		"Other":    {reason: "An unrelated object changed.", change: func(w *Snapshot) { w.Add(xptest.With(other, xptest.Reconciled())) }, want: true},
+		"Itself":   {reason: "The XR changed.", change: func(w *Snapshot) { w.Add(xptest.With(xr, xptest.SeenPaused())) }},
+		"Composed": {reason: "A composed resource changed.", change: func(w *Snapshot) { w.Add(xptest.With(mr, xptest.Reconciled())) }},
+		"Gone":     {reason: "A composed resource is gone.", change: func(w *Snapshot) { w.Remove(mr) }},
+		"Come":     {reason: "A missing resource exists now.", change: func(w *Snapshot) { w.Add(missing) }},
+		"XRD":      {reason: "The snapshot finds an XRD by the kind that it defines.", change: func(w *Snapshot) { w.Add(xptest.XRD("xorders.example.org")) }},
+		"All":      {reason: "A complete list proves that there is no other XRD.", change: func(w *Snapshot) { w.AddedAll(xp.KindDefinition.GroupKind()) }},
+		"Unserved": {reason: "A Plan includes the reason why a resource is missing.", change: func(w *Snapshot) { w.AddUnserved(kind.GroupKind()) }},
+		"Unread":   {reason: "A Plan depends on whether a resource could be read.", change: func(w *Snapshot) { w.AddUnreadable(kind, "forbidden") }},
+		"Secrets":  {reason: "A Plan depends on whether Secrets were listed.", change: (*Snapshot).WithoutSecrets},
+		"Skipped":  {reason: "A Plan depends on whether Crossplane runs.", change: func(w *Snapshot) { w.SkipComposed(func() bool { return true }) }},
+		"Consent":  {reason: "The user's consent changes a Plan.", change: func(w *Snapshot) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,12 +54,12 @@ func TestIsPlanCurrent(t *testing.T) {
 				}
 				r := xp.RefTo(subject)
 				if w.IsPlanCurrent(r) {
-					t.Errorf("%s: nothing was planned yet", tc.reason)
+					t.Errorf("%s: a Plan can't be current before Next", tc.reason)
 				}
 				Next(w, r)
 				tc.change(w)
 				if got := w.IsPlanCurrent(r); got != tc.want {
-					t.Errorf("%s: WouldPlanTheSame is %t", tc.reason, got)
+					t.Errorf("%s: IsPlanCurrent is %t", tc.reason, got)
 				}
 			}
 		})
@@ -121,7 +121,7 @@ func TestCachedPlansAreCurrent(t *testing.T) {
 				if planned && plan.Patch == nil && len(plan.Also) == 0 && w.IsPlanCurrent(r) {
 					kept++
 					if diff := cmp.Diff(Next(fresh, r), plan); diff != "" {
-						t.Fatalf("seed %d, step %d: the Plan for %s that is kept, -anew, +kept:\n%s", seed, step, r, diff)
+						t.Fatalf("seed %d, step %d: the cached Plan for %s: -new, +cached:\n%s", seed, step, r, diff)
 					}
 
 					continue
@@ -132,6 +132,6 @@ func TestCachedPlansAreCurrent(t *testing.T) {
 		}
 	}
 	if kept == 0 || made == 0 || kept < made {
-		t.Errorf("%d Plans were kept and %d made, which proves little", kept, made)
+		t.Errorf("too few cached Plans: %d cached, %d new", kept, made)
 	}
 }

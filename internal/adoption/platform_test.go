@@ -65,13 +65,13 @@ func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 			"revision, upgrade Crossplane and restore again, or write a Composition that does without, and a revision of it into compositionRevisionRef of XOrder x"}}
 	}
 	cases := map[string]planCase{
-		"Whole":   {reason: "It is what it was.", snapshot: observed(requiring, bucket, all, xrd), want: ready},
-		"Dropped": {reason: "An older Crossplane knows one of them.", snapshot: observed(requiring, bucket, some, xrd), want: lost("requiredSchemas of the step a")},
+		"Whole":   {reason: "The revision has all of its fields.", snapshot: observed(requiring, bucket, all, xrd), want: ready},
+		"Dropped": {reason: "An older Crossplane drops one of the fields.", snapshot: observed(requiring, bucket, some, xrd), want: lost("requiredSchemas of the step a")},
 		"Emptied": {
-			reason: "An older one knows none.", snapshot: observed(requiring, bucket, revision(xptest.RevisionName, `null`), xrd),
+			reason: "An older Crossplane drops all of the fields.", snapshot: observed(requiring, bucket, revision(xptest.RevisionName, `null`), xrd),
 			want: lost("requiredResources of the step a, requiredSchemas of the step a"),
 		},
-		"Chosen": {reason: "A person has chosen one that does without.", snapshot: observed(chosen, bucket, revision("chosen", `null`), xrd), want: other},
+		"Chosen": {reason: "The user has chosen a revision without these fields.", snapshot: observed(chosen, bucket, revision("chosen", `null`), xrd), want: other},
 	}
 	for name, tc := range cases {
 		tc.ref = xp.RefTo(x)
@@ -94,32 +94,32 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	reads := held(xptest.XR("x", xptest.Refs(bucket), xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), xptest.SeenPaused())
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
 	cases := map[string]planCase{
-		"Environment": {reason: "What its functions read is there.", snapshot: observed(reads, bucket, native, xrd, environment), want: ready},
+		"Environment": {reason: "The EnvironmentConfig that the functions read exists.", snapshot: observed(reads, bucket, native, xrd, environment), want: ready},
 		"NoEnvironment": {
-			reason: "A function that finds less can leave out what it composed.", snapshot: observed(reads, bucket, native, xrd),
+			reason: "A function without its EnvironmentConfig can leave out composed resources.", snapshot: observed(reads, bucket, native, xrd),
 			want: wait("EnvironmentConfig e: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it"),
 		},
-		"EnvironmentUnknown": {reason: "What may not be read can't be waited for.", snapshot: snapshot(reads, bucket, native), want: ready},
-		"Ready":              {reason: "All is there.", snapshot: observed(xr, bucket, revision, xrd, function(), running), want: ready},
-		"Native":             {reason: "Native mode calls nobody.", snapshot: observed(xr, bucket, native, xrd), want: ready},
-		"NotKnown":           {reason: "What a Crossplane does not serve can't be asked for.", snapshot: snapshot(xr, bucket, revision), want: ready},
+		"EnvironmentUnknown": {reason: "The plan can't wait for an unreadable object.", snapshot: snapshot(reads, bucket, native), want: ready},
+		"Ready":              {reason: "The whole platform is ready.", snapshot: observed(xr, bucket, revision, xrd, function(), running), want: ready},
+		"Native":             {reason: "Native mode calls no function.", snapshot: observed(xr, bucket, native, xrd), want: ready},
+		"NotKnown":           {reason: "The plan can't require a kind that Crossplane does not serve.", snapshot: snapshot(xr, bucket, revision), want: ready},
 		"Healthy": {
-			reason: "Nothing to wait for.",
+			reason: "The platform is healthy.",
 			snapshot: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "True", "", "")), xrd, function(condition("Healthy", "True", "", "")),
 				xptest.With(running, condition("RuntimeHealthy", "True", "", ""))),
 			want: ready,
 		},
 		"NoXRD": {
-			reason: "Nobody reconciles the XR.", snapshot: observed(xr, bucket, native, definition("XOther")),
+			reason: "No controller reconciles the XR.", snapshot: observed(xr, bucket, native, definition("XOther")),
 			want: wait("the XRD of XOrder.example.org: none in the cluster defines it; restore it, or install the package that brings it"),
 		},
 		"XRDDeleting": {
-			reason:   "Its controller deletes the XR.",
+			reason:   "The controller of a terminating XRD deletes the XR.",
 			snapshot: observed(xr, bucket, native, xptest.With(xrd, xptest.Deleting(), xptest.Finalizers("keep"))),
 			want:     wait("XOrder x: " + dying + ", and restore this again if it is gone"),
 		},
 		"NotEstablished": {
-			reason: "Nobody reconciles the XR yet.", snapshot: observed(xr, bucket, native, xptest.With(xrd, condition("Established", "False", "Wait", "soon"))),
+			reason: "No controller reconciles the XR yet.", snapshot: observed(xr, bucket, native, xptest.With(xrd, condition("Established", "False", "Wait", "soon"))),
 			want: wait("XRD xorders.example.org: it is not Established (Wait soon); is Crossplane running?"),
 		},
 		"New": {
@@ -127,33 +127,33 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 			want: wait("XRD xorders.example.org: it is not Established; is Crossplane running?"),
 		},
 		"NoFunction": {
-			reason: "The pipeline would fail.", snapshot: observed(xr, bucket, revision, xrd),
+			reason: "The pipeline would fail without the function.", snapshot: observed(xr, bucket, revision, xrd),
 			want: wait("Function f: it is not installed, and the pipeline of XOrder x calls it; install it"),
 		},
 		"Unhealthy": {
-			reason: "So it would.", snapshot: observed(xr, bucket, revision, xrd, function(condition("Healthy", "False", "Unhealthy", "no pod")), running),
+			reason: "The pipeline would fail with an unhealthy function.", snapshot: observed(xr, bucket, revision, xrd, function(condition("Healthy", "False", "Unhealthy", "no pod")), running),
 			want: wait("Function f: it is not Healthy (Unhealthy no pod); see what its package needs"),
 		},
 		"RuntimeUnhealthy": {
-			reason:   "So it would if the revision says so.",
+			reason:   "The pipeline would fail if the revision has an unhealthy runtime.",
 			snapshot: observed(xr, bucket, revision, xrd, function(), xptest.With(running, condition("RuntimeHealthy", "False", "", ""))),
 			want:     wait("Function f: it is not Healthy; see what its package needs"),
 		},
 		"Inactive": {
-			reason: "Crossplane calls an active revision only.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Inactive", "dns:///f")),
+			reason: "Crossplane calls only an active revision.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Inactive", "dns:///f")),
 			want: wait("Function f: it has no active revision; activate one"),
 		},
 		"NoEndpoint": {
-			reason: "And only where it is.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Active", "")),
+			reason: "Crossplane calls only a revision with an endpoint.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Active", "")),
 			want: wait("Function f: its active revision f-1 has no endpoint yet; is its Deployment running?"),
 		},
 		"Invalid": {
-			reason:   "Crossplane v2 refuses to reconcile.",
+			reason:   "Crossplane v2 refuses to reconcile with an invalid pipeline.",
 			snapshot: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "False", "MissingCapabilities", "f can't")), xrd, function(), running),
 			want:     wait("CompositionRevision orders-1a2b3c: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs"),
 		},
 		"OwnPause": {
-			reason:   "An XR that its owner keeps paused needs no platform.",
+			reason:   "An XR that its user keeps paused needs no platform.",
 			snapshot: observed(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), bucket, revision),
 			want:     outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
@@ -172,7 +172,7 @@ func TestNextNamesTerminatingXRDs(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
 	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
 	if len(plan.Waiting) != 2 || plan.Waiting[0][:len("Order.example.org, which it composes: its XRD")] != "Order.example.org, which it composes: its XRD" {
-		t.Errorf("why the composed XR can't be there comes first: %q", plan.Waiting)
+		t.Errorf("the terminating XRD must come first: %q", plan.Waiting)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestPlatformNeeds(t *testing.T) {
 		"MR":       {snapshot: snapshot(held(xptest.MR("b")), pipeline)},
 	} {
 		if diff := cmp.Diff(tc.want, tc.snapshot.PlatformNeeds()); diff != "" {
-			t.Errorf("%s: only what is about to be unpaused needs the platform: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: only an object before its unpause needs the platform: -want, +got:\n%s", name, diff)
 		}
 	}
 }

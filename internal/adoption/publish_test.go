@@ -80,15 +80,15 @@ func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	awaits, left := Hold{Secret: true}, Hold{Secret: true, SecretBy: bringSecret}
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x"}
 	runPlans(t, map[string]planCase{
-		"Back":   {reason: "It is there.", snapshot: snapshot(with(awaits), revision, secret), ref: xp.RefTo(publishing), want: unpauses},
-		"Failed": {reason: "It has failed.", snapshot: snapshot(with(awaits), revision), ref: xp.RefTo(publishing), want: outcome{Waiting: []string{"XOrder x: " + secretMissing}}},
+		"Back":   {reason: "The Secret is back.", snapshot: snapshot(with(awaits), revision, secret), ref: xp.RefTo(publishing), want: unpauses},
+		"Failed": {reason: "The restore failed to restore the Secret.", snapshot: snapshot(with(awaits), revision), ref: xp.RefTo(publishing), want: outcome{Waiting: []string{"XOrder x: " + secretMissing}}},
 		"LeftOut": {
-			reason: "The filters of the restore leave it out.", snapshot: snapshot(with(left), revision), ref: xp.RefTo(publishing),
+			reason: "The filters of the restore leave the Secret out.", snapshot: snapshot(with(left), revision), ref: xp.RefTo(publishing),
 			want: outcome{Waiting: []string{"XOrder x: " + secretLeftOut}},
 		},
-		"NoneInTheBackup": {reason: "There is none to wait for.", snapshot: snapshot(with(Hold{}), revision), ref: xp.RefTo(publishing), want: unpauses},
+		"NoneInTheBackup": {reason: "The backup has no Secret to wait for.", snapshot: snapshot(with(Hold{}), revision), ref: xp.RefTo(publishing), want: unpauses},
 		"LetGo": {
-			reason: "It was let reconcile, and has published.", snapshot: snapshot(with(left, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(publishing),
+			reason: "The XR was unpaused and has published already.", snapshot: snapshot(with(left, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(publishing),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 	})
@@ -116,41 +116,41 @@ func TestNextForManaged(t *testing.T) {
 	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
 	runPlans(t, map[string]planCase{
 		"Held": {
-			reason:   "Nothing says that there is one in the backup; that it is back must not be said either.",
+			reason:   "Nothing shows a Secret in the backup, so the step must not claim that it is back.",
 			snapshot: snapshot(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretBack": {
-			reason: "Its Secret is back.", snapshot: snapshot(awaiting(mr), secret), ref: xp.RefTo(mr),
+			reason: "The Secret of the MR is back.", snapshot: snapshot(awaiting(mr), secret), ref: xp.RefTo(mr),
 			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOut": {
-			reason: "What the filters of a restore leave out is lost as well if the provider publishes.", snapshot: snapshot(leftOut(mr)), ref: xp.RefTo(mr),
+			reason: "A Secret that the filters leave out is lost too if the provider publishes another one.", snapshot: snapshot(leftOut(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretLeftOut}},
 		},
 		"SecretLeftOutBack": {
-			reason: "Another restore has brought it.", snapshot: snapshot(leftOut(mr), secret), ref: xp.RefTo(mr),
+			reason: "Another restore has restored the Secret.", snapshot: snapshot(leftOut(mr), secret), ref: xp.RefTo(mr),
 			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOutUnreadable": {
-			reason: "Who may not read Secrets can't know that one is back which was left out.", snapshot: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
+			reason: "Without the right to read Secrets the plugin can't know that the Secret is back.", snapshot: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: its connection Secret infra/s is in the backup and the restore has left it out, and whether it has come back can't be " +
 				"read: forbidden. If not, " + anotherSecret + "bring it back: " + bringSecret + ", and run this with the right to list Secrets"}},
 		},
 		"SecretLoose": {
-			reason:   "A Secret that came back before its MR has no controller, and its provider takes none over whose data is the same.",
+			reason:   "A provider takes over no uncontrolled Secret with the same data.",
 			snapshot: snapshot(awaiting(mr), xptest.With(secret, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(mr),
 			want: outcome{Step: "make Bucket b its controller again", Target: "Secret infra/s", Moving: true},
 		},
 		"SecretFailed": {
-			reason: "What the cloud tells only once must not be lost because one item of a restore has failed.", snapshot: snapshot(awaiting(mr)), ref: xp.RefTo(mr),
+			reason: "Some clouds return a password only once, so one failed item must not lose it.", snapshot: snapshot(awaiting(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},
 		},
 		"SecretUnreadable": {
-			reason: "Who may not read Secrets can't wait for one that the restore was to bring.", snapshot: unreadable(awaiting(mr)), ref: xp.RefTo(mr),
+			reason: "The plan can't wait for a Secret without the right to read it.", snapshot: unreadable(awaiting(mr)), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
 		},
 		"SecretNotLookedFor": {
-			reason: "Nor can who did not look.", snapshot: func() *Snapshot {
+			reason: "The plan can't wait for a Secret without a lookup.", snapshot: func() *Snapshot {
 				w := snapshot(awaiting(mr))
 				w.WithoutSecrets()
 
@@ -158,33 +158,33 @@ func TestNextForManaged(t *testing.T) {
 			}(), ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretOfPaused": {
-			reason: "What its person has paused publishes nothing.", snapshot: snapshot(awaiting(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true")))),
+			reason: "A paused MR of the user publishes nothing.", snapshot: snapshot(awaiting(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true")))),
 			ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretTooLate": {
-			reason: "Somebody has let it go by hand.", snapshot: snapshot(awaiting(mr, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
+			reason: "A user has released the MR already.", snapshot: snapshot(awaiting(mr, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
 		},
-		"Namespaced": {reason: "The same for Crossplane v2.", snapshot: snapshot(forSecret(local)), ref: xp.RefTo(local), want: letGo("Bucket team-a/b")},
-		"Released":   {reason: "It was let go, or was live before the restore.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Done: true}},
+		"Namespaced": {reason: "Crossplane v2 has namespaced MRs with the same hold.", snapshot: snapshot(forSecret(local)), ref: xp.RefTo(local), want: letGo("Bucket team-a/b")},
+		"Released":   {reason: "The MR was released, or was live before the restore.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Done: true}},
 		"OwnPause": {
-			reason: "What a person has paused is not held.", snapshot: snapshot(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(mr),
+			reason: "A paused MR of the user is not held.", snapshot: snapshot(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(mr),
 			want: outcome{Done: true},
 		},
 		"XRLiveAllAlong": {
-			reason: "The XR that composes it is not held, so its plan does not care.", snapshot: snapshot(x, forSecret(mr, xptest.ControlledBy(x))), ref: xp.RefTo(mr),
+			reason: "The XR of the MR has no hold, so its plan ignores the MR.", snapshot: snapshot(x, forSecret(mr, xptest.ControlledBy(x))), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
 		},
 		"Copy": {
-			reason: "A copy of something alive is up to a person.", snapshot: snapshot(copied(local)), ref: xp.RefTo(local),
+			reason: "Only a user can release a copy of a live object.", snapshot: snapshot(copied(local)), ref: xp.RefTo(local),
 			want: outcome{Failed: "Bucket team-a/b stays held: it is a copy"},
 		},
 		"Gone": {
-			reason: "An MR that did not come back is told.", snapshot: snapshot(), ref: xp.RefTo(mr),
+			reason: "The plan reports an MR that did not come back.", snapshot: snapshot(), ref: xp.RefTo(mr),
 			want: outcome{Failed: "Bucket b does not exist: it was not restored, or was deleted since; see the errors of the restore"},
 		},
 		"Unreadable": {
-			reason:   "A mark that can't be read is for a person to correct.",
+			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
 				"remove the annotation, then run release, or restore again"},
@@ -207,36 +207,36 @@ func TestNextReleasesComposed(t *testing.T) {
 	}
 	runPlans(t, map[string]planCase{
 		"Both": {
-			reason: "They don't wait for one another, and the XR waits for both.", snapshot: snapshot(paused, forSecret(mr), forSecret(other), revision), ref: xp.RefTo(x),
+			reason: "The MRs do not wait for each other, and the XR waits for both.", snapshot: snapshot(paused, forSecret(mr), forSecret(other), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, waitC),
 		},
 		"One": {
-			reason: "An XR isn't unpaused while one of its MRs is on hold.", ref: xp.RefTo(x),
+			reason: "An XR stays paused while one of its MRs is held.", ref: xp.RefTo(x),
 			snapshot: snapshot(paused, xptest.With(mr, xptest.Reconciled()), forSecret(other, xptest.Reconciled()), revision), want: waiting(1, []string{"Bucket c"}, waitC),
 		},
 		"NotObserved": {
-			reason: "What is let go must be observed by its provider then.", snapshot: snapshot(paused, mr, xptest.With(other, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "The provider must observe a released MR.", snapshot: snapshot(paused, mr, xptest.With(other, xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: waiting(1, nil, "Bucket b: its provider has not observed it yet"),
 		},
 		"Observed": {
-			reason: "Then the XR is unpaused.", ref: xp.RefTo(x),
+			reason: "The XR is unpaused after its MRs.", ref: xp.RefTo(x),
 			snapshot: snapshot(paused, xptest.With(mr, xptest.Reconciled()), xptest.With(other, xptest.Reconciled()), revision),
 			want:     outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
 		},
 		"OtherMissing": {
-			reason: "What can be let go is, though the XR waits for something else.", snapshot: snapshot(paused, forSecret(mr), revision), ref: xp.RefTo(x),
+			reason: "A ready MR is released even if the XR waits for something else.", snapshot: snapshot(paused, forSecret(mr), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"SecretFailed": {
-			reason: "An MR without its Secret is no reason not to let the other go.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
+			reason: "An MR without its Secret does not delay the other MR.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: "+secretMissing),
 		},
 		"SecretBack": {
-			reason: "What each waits for is said of it.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
+			reason: "The step gives the reason of each MR.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back"),
 		},
 		"SecretNotLookedFor": {
-			reason: "Who has not looked does not say that it is back.", ref: xp.RefTo(x), snapshot: func() *Snapshot {
+			reason: "Without a lookup the step must not claim that the Secret is back.", ref: xp.RefTo(x), snapshot: func() *Snapshot {
 				w := snapshot(paused, forSecret(mr), awaiting(other), revision)
 				w.WithoutSecrets()
 
@@ -244,25 +244,25 @@ func TestNextReleasesComposed(t *testing.T) {
 			}(), want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it is held until its connection secret is back"),
 		},
 		"AfterTheUnpause": {
-			reason: "A person who put the MR back by another restore has it let go.", snapshot: snapshot(free, forSecret(mr), other), ref: xp.RefTo(x),
+			reason: "An MR that another restore put back is released.", snapshot: snapshot(free, forSecret(mr), other), ref: xp.RefTo(x),
 			want: waiting(1, []string{"Bucket b"}, waitB),
 		},
 		"OwnPause": {
-			reason: "The person's pause of the XR is not one of its MRs.", snapshot: snapshot(ownPause, forSecret(mr)), ref: xp.RefTo(x),
+			reason: "The user's pause of the XR does not pause its MRs.", snapshot: snapshot(ownPause, forSecret(mr)), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{waitB}},
 		},
 		"OwnPauseLetGo": {
-			reason: "Then the XR has its own settings back.", snapshot: snapshot(ownPause, mr), ref: xp.RefTo(x),
+			reason: "The XR gets its own settings back after its MRs.", snapshot: snapshot(ownPause, mr), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"OwnPauseOfTheMR": {
-			reason: "An MR that a person had paused is not observed, and not waited for, once it is let go.", ref: xp.RefTo(x),
+			reason: "The plan does not wait for the provider of a released MR that the user had paused.", ref: xp.RefTo(x),
 			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused()), xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()),
 				revision),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"Unheld": {
-			reason: "The plan of an XR that is not held is not about what it composes.", snapshot: snapshot(xptest.XR("x", xptest.Refs(mr)), forSecret(mr)), ref: xp.RefTo(x),
+			reason: "The plan of an XR without a hold ignores its composed resources.", snapshot: snapshot(xptest.XR("x", xptest.Refs(mr)), forSecret(mr)), ref: xp.RefTo(x),
 			want: outcome{Done: true, Adopted: 1, Total: 1},
 		},
 	})
@@ -284,7 +284,7 @@ func TestReleaseReturnsSettings(t *testing.T) {
 			want.Paused = ptr.To(paused)
 		}
 		if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(Hold{}, "Of")); err != nil || diff != "" || !xp.IsPaused(mr) || !IsMarked(mr) {
-			t.Errorf("%s: an MR is held, and pinned to nothing: error %v, -want, +got:\n%s", name, err, diff)
+			t.Errorf("%s: an MR must be held without a pin: error %v, -want, +got:\n%s", name, err, diff)
 		}
 		composed := Next(snapshot(held(xptest.XR("x", xptest.Refs(own))), mr), xp.RefTo(x))
 		if len(composed.Also) != 1 {
@@ -292,7 +292,7 @@ func TestReleaseReturnsSettings(t *testing.T) {
 		}
 		for by, change := range map[string]Change{"itself": Next(snapshot(mr), xp.RefTo(mr)).Change, "its XR": composed.Also[0]} {
 			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(change.Target, change.Patch))); diff != "" {
-				t.Errorf("%s: let go by %s: -own, +now:\n%s", name, by, diff)
+				t.Errorf("%s: released by %s: -own, +now:\n%s", name, by, diff)
 			}
 			if v, _, _ := unstructured.NestedString(change.Patch, "metadata", "resourceVersion"); v != "7" {
 				t.Errorf("%s: the API server must refuse it if the MR has changed since; got %v", name, change.Patch)
@@ -306,10 +306,10 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	claim := copied(xptest.Claim("o"))
 	claim.SetFinalizers(nil)
 	if xp.IsClaim(claim) {
-		t.Fatal("The test is about something else.")
+		t.Fatal("the copy must not look like a claim")
 	}
 	runPlans(t, map[string]planCase{"Copy": {
-		reason: "It is not taken for adopted.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
+		reason: "An empty copy must not count as adopted.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 	}})
 	patch, err := Unverified.Explain(claim, "why", "told")
 	if err != nil {
@@ -317,6 +317,6 @@ func TestNextOfACopyOfAnUnboundClaim(t *testing.T) {
 	}
 	h, err := HoldOf(xptest.Merge(claim, patch))
 	if err != nil || h == nil || h.Reason != "why" {
-		t.Errorf("What is held can be explained; got %+v, %v", h, err)
+		t.Errorf("Explain must work for a held copy; got %+v, %v", h, err)
 	}
 }

@@ -54,29 +54,29 @@ func TestNextInQuarantine(t *testing.T) {
 		of       *unstructured.Unstructured
 		want     want
 	}{
-		"XR":         {reason: "All is there.", snapshot: snapshot(quarantinedObject(composes(bucket)), xptest.With(bucket, xptest.Reconciled()), revision), of: x, want: stays},
-		"ModernXR":   {reason: "The same.", snapshot: snapshot(quarantinedObject(modern), revision), of: modern, want: stays},
-		"Claim":      {reason: "It would be let go without its XR.", snapshot: snapshot(quarantinedObject(xptest.Claim("o"))), of: claim, want: stays},
-		"MR":         {reason: "It has its identity.", snapshot: snapshot(quarantinedObject(xptest.MR("b"))), of: bucket, want: stays},
-		"Fresh":      {reason: "Its provider would make it.", snapshot: snapshot(quarantinedObject(fresh)), of: fresh, want: stays},
-		"ComposedMR": {reason: "Its XR is not let go without it.", snapshot: snapshot(held(composes(bucket), xptest.SeenPaused()), quarantinedObject(bucket), revision), of: x, want: waits("Bucket b")},
-		"ComposedXR": {reason: "The same.", snapshot: snapshot(held(composes(child), xptest.SeenPaused()), quarantinedObject(child), revision), of: x, want: waits("XOrder child")},
+		"XR":         {reason: "Every composed resource exists, but only the user ends a quarantine.", snapshot: snapshot(quarantinedObject(composes(bucket)), xptest.With(bucket, xptest.Reconciled()), revision), of: x, want: stays},
+		"ModernXR":   {reason: "An XR of Crossplane v2 stays too.", snapshot: snapshot(quarantinedObject(modern), revision), of: modern, want: stays},
+		"Claim":      {reason: "A claim without an XR would otherwise be released.", snapshot: snapshot(quarantinedObject(xptest.Claim("o"))), of: claim, want: stays},
+		"MR":         {reason: "An MR with a known identity stays too.", snapshot: snapshot(quarantinedObject(xptest.MR("b"))), of: bucket, want: stays},
+		"Fresh":      {reason: "The provider would create the external resource.", snapshot: snapshot(quarantinedObject(fresh)), of: fresh, want: stays},
+		"ComposedMR": {reason: "The XR is not released without its MR.", snapshot: snapshot(held(composes(bucket), xptest.SeenPaused()), quarantinedObject(bucket), revision), of: x, want: waits("Bucket b")},
+		"ComposedXR": {reason: "The XR is not released without its nested XR.", snapshot: snapshot(held(composes(child), xptest.SeenPaused()), quarantinedObject(child), revision), of: x, want: waits("XOrder child")},
 		"ClaimOfLiveXR": {
-			reason: "An XR that was there before the restore does not let its claim go.", snapshot: snapshot(quarantinedObject(claim), claimed), of: x, want: waits("OrderClaim team-a/o"),
+			reason: "An XR from before the restore does not release its claim.", snapshot: snapshot(quarantinedObject(claim), claimed), of: x, want: waits("OrderClaim team-a/o"),
 		},
 		"ClaimOfReleasedXR": {
-			reason: "Nor does one that was released by its name.", of: x, want: waits("OrderClaim team-a/o"),
+			reason: "An XR that was released by name does not release its claim.", of: x, want: waits("OrderClaim team-a/o"),
 			snapshot: snapshot(quarantinedObject(claim), heldFor(claimed, Hold{}, unpaused(), xptest.Reconciled()), revision),
 		},
-		"XROfReleasedClaim": {reason: "A claim is not let go before its XR.", snapshot: snapshot(released(quarantinedObject(claim)), quarantinedObject(claimed), revision), of: claim, want: stays},
+		"XROfReleasedClaim": {reason: "A claim is not released before its XR.", snapshot: snapshot(released(quarantinedObject(claim)), quarantinedObject(claimed), revision), of: claim, want: stays},
 		"ReleasedMR": {
-			reason: "It goes on as without.", snapshot: snapshot(released(quarantinedObject(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b", Moving: true},
+			reason: "A released MR continues as usual.", snapshot: snapshot(released(quarantinedObject(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b", Moving: true},
 		},
 		"ReleasedFresh": {
-			reason: "Its provider makes it now.", snapshot: snapshot(released(quarantinedObject(fresh))), of: fresh,
+			reason: "The provider may now create the external resource.", snapshot: snapshot(released(quarantinedObject(fresh))), of: fresh,
 			want: want{Step: "it was new when it was backed up; give its own settings back", Target: "Bucket new", Moving: true},
 		},
-		"ReleasedXR": {reason: "All its checks are done then.", snapshot: snapshot(released(quarantinedObject(composes())), revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
+		"ReleasedXR": {reason: "A released XR passes through all checks.", snapshot: snapshot(released(quarantinedObject(composes())), revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestNextInQuarantine(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
 			}
 			if notices := Changes(tc.snapshot, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(notices) > 0 {
-				t.Errorf("what is in quarantine has no news: %+v", notices)
+				t.Errorf("an object in quarantine must get no notice: %+v", notices)
 			}
 		})
 	}
@@ -110,14 +110,14 @@ func TestConsent(t *testing.T) {
 	u := quarantinedObject(own)
 	p, ok := Unverified.Consent(u)
 	if !ok {
-		t.Fatal("it is in none")
+		t.Fatal("the object must be in quarantine")
 	}
 	ended := xptest.Merge(u, p)
 	if diff := cmp.Diff(without(held(own)), without(ended)); diff != "" {
 		t.Errorf("-ordinary, +ended:\n%s", diff)
 	}
 	if !xp.IsPaused(ended) {
-		t.Error("it is not paused any more")
+		t.Error("the object must stay paused")
 	}
 	if h, _ := HoldOf(ended); !strings.HasSuffix(h.Reason, "release x") {
 		t.Errorf("the reason must have the next step; got %q", h.Reason)
@@ -131,7 +131,7 @@ func TestConsent(t *testing.T) {
 		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 	} {
 		if p, ok := Unverified.Consent(u); ok || p != nil {
-			t.Errorf("%s: there is none to end; got %v", name, p)
+			t.Errorf("%s: there is no quarantine to end; got %v", name, p)
 		}
 	}
 }

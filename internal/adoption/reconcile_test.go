@@ -36,65 +36,65 @@ func TestNextAfterTheRelease(t *testing.T) {
 	const stepTakeBack = "take back the request for a reconcile"
 	runPlans(t, map[string]planCase{
 		"Reconciled": {
-			reason:   "Crossplane speaks of the object as it is now.",
+			reason:   "Crossplane has reconciled the current generation.",
 			snapshot: restored(said(x, 3, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"NotSince": {
-			reason:   "What it said under the pin proves nothing of the person's own settings.",
+			reason:   "A condition from the time of the pin proves nothing about the user's own settings.",
 			snapshot: restored(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"OfTheBackup": {
-			reason:   "A status that was restored can be of a generation that the new object has not reached.",
+			reason:   "A restored status can have a generation that the new object has not reached.",
 			snapshot: restored(said(x, 7, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"V1": {
-			reason:   "Crossplane v1 does not say of which generation it speaks.",
+			reason:   "Crossplane v1 does not write observedGeneration.",
 			snapshot: restored(xptest.With(x, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"StaleCache": {
-			reason:   "For a moment Crossplane may see the pause again.",
+			reason:   "A stale cache can show Crossplane the pause again.",
 			snapshot: restored(said(x, 3, xptest.SeenPaused())), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"NeverSeen": {
-			reason:   "That there is no condition is the look of an XR that Crossplane does not watch.",
+			reason:   "An XR that Crossplane does not watch has no condition either.",
 			snapshot: restored(x), ref: xp.RefTo(x), want: wait("XOrder x"),
 		},
 		"PausedByThePerson": {
-			reason:   "What its person has paused is never reconciled.",
+			reason:   "Crossplane never reconciles an XR that the user has paused.",
 			snapshot: restored(said(x, 2, xptest.SeenPaused(), paused)), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"Deleted": {
-			reason:   "Somebody deletes it, which is no business of the restore's.",
+			reason:   "A deletion by a user is not the restore's concern.",
 			snapshot: restored(said(x, 2, xptest.Reconciled(), xptest.Deleting())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"Failing": {
-			reason:   "It is reconciled, as well as it would be without a restore.",
+			reason:   "The XR is reconciled, as well as without a restore.",
 			snapshot: restored(said(x, 3, xptest.Synced("False", "ReconcileError", "no such function"))), ref: xp.RefTo(x),
 			want: outcome{Done: true, Remarks: []string{
 				"XOrder x is adopted, and with its own settings Crossplane can't reconcile it: no such function",
 			}},
 		},
 		"NotRestored": {
-			reason:   "An XR that was live before the restore is not ours to judge.",
+			reason:   "The plugin does not judge an XR that was live before the restore.",
 			snapshot: snapshot(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
 		},
 		"RequestLeft": {
-			reason:   "A process that was killed has left a request.",
+			reason:   "A killed process can leave a request behind.",
 			snapshot: restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+requestMarker))), ref: xp.RefTo(x),
 			want: outcome{Step: stepTakeBack, Target: "XOrder x"},
 		},
 		"RequestOfThePerson": {
-			reason:   "A person's own request is theirs.",
+			reason:   "A request of the user stays.",
 			snapshot: restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"))), ref: xp.RefTo(x),
 			want: outcome{Done: true},
 		},
 		"ClaimNotSince": {
-			reason:   "The claim of an XR that was never held is proven too.",
+			reason:   "The claim of an XR that was never held needs a proof too.",
 			snapshot: restored(said(x, 3, xptest.Reconciled()), said(xptest.With(claim, xptest.Generation(2)), 1, xptest.SeenPaused())), ref: xp.RefTo(x),
 			want: wait("OrderClaim team-a/o"),
 		},
 		"ClaimAlone": {
-			reason:   "A claim that had no XR in the backup is done when it has been reconciled.",
+			reason:   "A claim without an XR in the backup waits for its own reconcile.",
 			snapshot: restored(xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(claim), want: wait("OrderClaim team-a/o"),
 		},
 		"ClaimAloneReconciled": {
@@ -102,7 +102,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 			snapshot: restored(xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(claim), want: outcome{Done: true},
 		},
 		"ClaimAloneRequestLeft": {
-			reason:   "A process that was killed has left a request.",
+			reason:   "A killed process can leave a request behind.",
 			snapshot: restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationRequested, "2026"))), ref: xp.RefTo(claim),
 			want: outcome{Step: stepTakeBack, Target: "OrderClaim team-a/o"},
 		},
@@ -124,31 +124,31 @@ func TestPendingReconciles(t *testing.T) {
 		want     map[string]string
 	}{
 		"Paused": {
-			reason: "It is silent since it was restored.", snapshot: snapshot(xr),
+			reason: "Crossplane has written no condition since the restore.", snapshot: snapshot(xr),
 			want: map[string]string{"XOrder x": restoredAt},
 		},
 		"Unpaused": {
-			reason: "It is silent since it was unpaused.", snapshot: snapshot(xptest.With(free, xptest.SeenPaused())),
+			reason: "Crossplane has written no condition since the unpause.", snapshot: snapshot(xptest.With(free, xptest.SeenPaused())),
 			want: map[string]string{"XOrder x": "2026-01-02T11:59:00Z"},
 		},
 		"Claim": {
-			reason: "Its claim is silent since some time after the XR was unpaused.", snapshot: snapshot(xptest.With(free, xptest.Reconciled()), released),
+			reason: "Crossplane has written no condition of the claim since the XR was unpaused.", snapshot: snapshot(xptest.With(free, xptest.Reconciled()), released),
 			want: map[string]string{"OrderClaim team-a/o": "2026-01-02T11:59:00Z"},
 		},
 		"Spoken": {
-			reason: "It is silent since the last word of it.",
+			reason: "The wait starts at the last condition.",
 			snapshot: snapshot(xptest.With(free, xptest.SeenPaused(), func(u *unstructured.Unstructured) {
 				xptest.Field([]any{map[string]any{"type": "Synced", "reason": "ReconcilePaused", "lastTransitionTime": "2026-01-02T11:59:30Z"}}, "status", "conditions")(u)
 			})),
 			want: map[string]string{"XOrder x": "2026-01-02T11:59:30Z"},
 		},
 		"Future": {
-			reason:   "Whoever can write the mark can write a time of the future, with which it would never be asked for.",
+			reason:   "A user can forge a future time in the mark, which must not suppress the request.",
 			snapshot: snapshot(xptest.Merge(xr, Unverified.unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))),
 			want:     map[string]string{"XOrder x": restoredAt},
 		},
 		"CannotReconcile": {
-			reason:   "What Crossplane can't reconcile it tries again.",
+			reason:   "Crossplane retries a failed reconcile without a request.",
 			snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))), want: map[string]string{},
 		},
 	}
@@ -159,7 +159,7 @@ func TestPendingReconciles(t *testing.T) {
 			for _, s := range plan.Pending {
 				got[s.String()] = s.Since.Format(time.RFC3339)
 				if !strings.Contains(strings.Join(plan.Waiting, "\n"), s.Waiting) {
-					t.Errorf("%q is not among what is waited for: %q", s.Waiting, plan.Waiting)
+					t.Errorf("%q is missing in the causes: %q", s.Waiting, plan.Waiting)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -178,11 +178,11 @@ func TestRequestReconcile(t *testing.T) {
 		key    string
 		want   string
 	}{
-		"XR":    {reason: "Crossplane v2.3 tells that it has read it.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + requestMarker},
-		"OfXR":  {reason: "A person's own is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + requestMarker + "once"},
-		"Claim": {reason: "That of a claim must not be written over its XR's.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationRequested, want: now},
+		"XR":    {reason: "Crossplane v2.3 records that it has read the request.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + requestMarker},
+		"OfXR":  {reason: "The user's own request is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + requestMarker + "once"},
+		"Claim": {reason: "A claim's request must not overwrite the request of its XR.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationRequested, want: now},
 		"OfClaim": {
-			reason: "A person's own is not touched.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationRequested, want: now,
+			reason: "The user's own request does not change.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationRequested, want: now,
 		},
 	}
 	for name, tc := range cases {
@@ -193,18 +193,18 @@ func TestRequestReconcile(t *testing.T) {
 			}
 			again := xptest.Merge(asked, RequestReconcile(asked, noon.Add(time.Minute)))
 			if again.GetAnnotations()[tc.key] == tc.want {
-				t.Errorf("%s\nwhat is not changed is no event", tc.reason)
+				t.Errorf("%s\na second request must change the annotation", tc.reason)
 			}
 			patch, left := ClearReconcileRequest(again)
 			if !left {
-				t.Fatalf("%s\na request is not seen: %v", tc.reason, again.GetAnnotations())
+				t.Fatalf("%s\nClearReconcileRequest must find the request: %v", tc.reason, again.GetAnnotations())
 			}
 			after := xptest.Merge(again, patch)
 			if diff := cmp.Diff(asStored(tc.own), asStored(after)); diff != "" {
-				t.Errorf("%s\n-own, +taken back:\n%s", tc.reason, diff)
+				t.Errorf("%s\n-own, +cleared:\n%s", tc.reason, diff)
 			}
 			if _, left := ClearReconcileRequest(after); left {
-				t.Errorf("%s\nit is taken back twice", tc.reason)
+				t.Errorf("%s\na second clear must find no request", tc.reason)
 			}
 			// A backup can be taken in between.
 			h, err := Put(again, Hold{Restore: restoreName, Since: restoredAt})
@@ -212,10 +212,10 @@ func TestRequestReconcile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
-				t.Errorf("%s\nWho takes the hold off by hand would keep the request: -own, +restored:\n%s", tc.reason, diff)
+				t.Errorf("%s\nthe request must not survive a manual removal of the hold: -own, +restored:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, releasePatch(again, h)))); diff != "" {
-				t.Errorf("%s\n-own, +restored and given back:\n%s", tc.reason, diff)
+				t.Errorf("%s\n-own, +restored and released:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -233,8 +233,8 @@ func TestPendingReconcileBegun(t *testing.T) {
 		of     *unstructured.Unstructured
 		want   []bool
 	}{
-		"Paused":   {reason: "Crossplane has not noticed that it is held.", of: x, want: []bool{false}},
-		"Unpaused": {reason: "It was let reconcile.", of: xptest.Merge(x, Unverified.unpause(x, h, noon)), want: []bool{true}},
+		"Paused":   {reason: "Crossplane has not seen the pause yet.", of: x, want: []bool{false}},
+		"Unpaused": {reason: "The XR was unpaused.", of: xptest.Merge(x, Unverified.unpause(x, h, noon)), want: []bool{true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -253,10 +253,10 @@ func TestPendingReconcilesOfProviders(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
 	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: unseen}}
 	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
-		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
+		t.Errorf("the plan must wait for the provider's reconcile since the restore: -want, +got:\n%s", diff)
 	}
 	h := Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
 	if silent := Next(snapshot(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
-		t.Errorf("What waits for a person waits for nobody's word: %v", silent)
+		t.Errorf("an MR that waits for the user must not wait for its provider: %v", silent)
 	}
 }

@@ -12,14 +12,14 @@ func TestTakeControlKeepsThePublisher(t *testing.T) {
 	cases := map[string]struct {
 		reason, entries, want string
 	}{
-		"Data":   {reason: "Who has written the data publishes.", entries: `{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{},"f:type":{}}}`, want: "crossplane"},
-		"NoData": {reason: "Who has made it empty does too.", entries: `{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:type":{}}}`, want: "crossplane"},
+		"Data":   {reason: "The writer of the data is the publisher.", entries: `{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{},"f:type":{}}}`, want: "crossplane"},
+		"NoData": {reason: "The creator of a Secret without data is the publisher too.", entries: `{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:type":{}}}`, want: "crossplane"},
 		"Others": {
-			reason: "Who has only made it does not.", want: "provider",
+			reason: "A creator that wrote no data is not the publisher.", want: "provider",
 			entries: `{"manager":"velero","operation":"Update","apiVersion":"v1","fieldsV1":{"f:type":{}}},{"manager":"provider","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}`,
 		},
 		"Several": {
-			reason: "Nobody knows which of them.", entries: `{"manager":"a","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}},{"manager":"b","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}`,
+			reason: "With several writers the publisher is unknown.", entries: `{"manager":"a","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}},{"manager":"b","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}`,
 		},
 	}
 	for name, tc := range cases {

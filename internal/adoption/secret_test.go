@@ -28,35 +28,35 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 	ready := held(claim, xptest.SeenPaused())
 	take, unpause := outcome{Step: stepControl, Target: "Secret infra/s"}, outcome{Step: stepUnpause, Target: "XOrder x"}
 	runPlans(t, map[string]planCase{
-		"Uncontrolled": {reason: "It must be the XR's before the XR publishes.", snapshot: snapshot(paused, revision, secret), ref: xp.RefTo(xr), want: take},
+		"Uncontrolled": {reason: "The XR must control the Secret before it publishes.", snapshot: snapshot(paused, revision, secret), ref: xp.RefTo(xr), want: take},
 		"Controlled": {
-			reason: "It is the XR's.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xr))), ref: xp.RefTo(xr), want: unpause,
+			reason: "The XR controls the Secret.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xr))), ref: xp.RefTo(xr), want: unpause,
 		},
-		"SomebodyElses": {
-			reason: "What another controls is the other's; Crossplane says so itself.", ref: xp.RefTo(xr), want: unpause,
+		"OfAnother": {
+			reason: "Another controller keeps its Secret, and Crossplane reports the conflict itself.", ref: xp.RefTo(xr), want: unpause,
 			snapshot: snapshot(paused, revision, xptest.With(secret, xptest.ControlledBy(xptest.XR("y")))),
 		},
 		"Opaque": {
-			reason: "A Secret that Crossplane did not publish is not Crossplane's.", ref: xp.RefTo(xr), want: unpause,
+			reason: "Crossplane does not own a Secret that it did not publish.", ref: xp.RefTo(xr), want: unpause,
 			snapshot: snapshot(paused, revision, xptest.With(secret, xptest.Field("Opaque", "type"))),
 		},
-		"Deleting": {reason: "It is gone soon.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.Deleting())), ref: xp.RefTo(xr), want: unpause},
-		"Absent":   {reason: "It is published anew.", snapshot: snapshot(paused, revision), ref: xp.RefTo(xr), want: unpause},
+		"Deleting": {reason: "The Secret is being deleted.", snapshot: snapshot(paused, revision, xptest.With(secret, xptest.Deleting())), ref: xp.RefTo(xr), want: unpause},
+		"Absent":   {reason: "Crossplane publishes the Secret again.", snapshot: snapshot(paused, revision), ref: xp.RefTo(xr), want: unpause},
 		"NotYet": {
-			reason: "First what else is missing.", snapshot: snapshot(paused, secret), ref: xp.RefTo(xr),
+			reason: "The other missing objects come first.", snapshot: snapshot(paused, secret), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
 				"restore it, or set another compositionRevisionRef on XOrder x" + howToConvert}},
 		},
 		"Claim": {
-			reason: "The same for the claim's own.", snapshot: snapshot(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),
+			reason: "The claim must control its own Secret too.", snapshot: snapshot(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),
 			want: outcome{Step: stepClaimControl, Target: "Secret team-a/s"},
 		},
 		"ClaimControls": {
-			reason: "Then the claim is released.", snapshot: snapshot(adopted, ready, xptest.Secret("s", xptest.ControlledBy(claim))), ref: xp.RefTo(xr),
+			reason: "The claim is released after its Secret.", snapshot: snapshot(adopted, ready, xptest.Secret("s", xptest.ControlledBy(claim))), ref: xp.RefTo(xr),
 			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 		},
 		"ClaimReaches": {
-			reason: "A claim publishes in its own namespace only, whatever it says.", ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+			reason: "A claim publishes only in its own namespace, whatever its spec names.", ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 			snapshot: snapshot(adopted, held(xptest.With(claim, xptest.PublishesTo("infra", "s")), xptest.SeenPaused()), secret),
 		},
 	})
@@ -75,7 +75,7 @@ func TestControlKeepsOtherOwners(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if v := got.GetResourceVersion(); v != "7" || patch["metadata"].(map[string]any)["resourceVersion"] != "7" { //nolint:forcetypeassert // The test fails.
-		t.Errorf("The API server must refuse it if the Secret has changed since; got %v", patch)
+		t.Errorf("the API server must refuse the patch of a changed Secret; got %v", patch)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestNeedsConnectionSecrets(t *testing.T) {
 		"MR":    {snapshot: snapshot(held(xptest.MR("b", xptest.PublishesTo("infra", "s")))), from: refs(xptest.MR("b")), want: refs(xptest.MR("b"))},
 	} {
 		if diff := cmp.Diff(tc.want, tc.snapshot.Needs(tc.from)); diff != "" {
-			t.Errorf("%s: the Secret of what is held matters: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: only a held object needs its Secret: -want, +got:\n%s", name, diff)
 		}
 	}
 }

@@ -43,18 +43,18 @@ func TestSkipComposed(t *testing.T) {
 		runs   bool
 		want   bool
 	}{
-		"Silent":      {reason: "What it composes can't help it.", xr: withReport(xr, stuck), want: true},
-		"Unpaused":    {reason: "Nor then.", xr: withReport(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
-		"Runs":        {reason: "Why a Crossplane that runs says nothing is to be found out.", xr: withReport(xr, stuck), runs: true},
-		"Untold":      {reason: "Nobody knows yet what else is missing.", xr: xr},
-		"Waiting":     {reason: "It need not have been for long.", xr: withReport(xr, "1"), want: true},
-		"Stopped":     {reason: "What was told is why nothing works on it.", xr: xptest.Merge(xr, stoppedBy(xr))},
-		"Heard":       {reason: "It can go on.", xr: withReport(xr, stuck, xptest.SeenPaused())},
-		"Reconciled":  {reason: "It can go on.", xr: withReport(xr, stuck, unpaused(), xptest.Reconciled())},
-		"Deleting":    {reason: "That is over.", xr: withReport(xr, stuck, xptest.Deleting())},
-		"OwnPause":    {reason: "It needs no word.", xr: withReport(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
-		"Copy":        {reason: "It is up to a person.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
-		"Quarantined": {reason: "It is up to a person.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
+		"Silent":      {reason: "The composed resources can't make Crossplane reconcile the XR.", xr: withReport(xr, stuck), want: true},
+		"Unpaused":    {reason: "The composed resources can't help after the unpause either.", xr: withReport(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
+		"Runs":        {reason: "The cause is unknown while Crossplane runs.", xr: withReport(xr, stuck), runs: true},
+		"Unreported":  {reason: "The other causes have not been reported yet.", xr: xr},
+		"Waiting":     {reason: "The plan need not have waited for long.", xr: withReport(xr, "1"), want: true},
+		"Stopped":     {reason: "The last report explains why the operation stopped.", xr: xptest.Merge(xr, stoppedBy(xr))},
+		"SeenPaused":  {reason: "Crossplane has seen the pause, so the plan can continue.", xr: withReport(xr, stuck, xptest.SeenPaused())},
+		"Reconciled":  {reason: "Crossplane has reconciled the XR, so the plan can continue.", xr: withReport(xr, stuck, unpaused(), xptest.Reconciled())},
+		"Deleting":    {reason: "The XR is being deleted.", xr: withReport(xr, stuck, xptest.Deleting())},
+		"OwnPause":    {reason: "A paused XR of the user needs no condition from Crossplane.", xr: withReport(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
+		"Copy":        {reason: "Only a user can release a copy.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
+		"Quarantined": {reason: "Only a user can end a quarantine.", xr: withReport(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,13 +69,13 @@ func TestSkipComposed(t *testing.T) {
 				return
 			}
 			if plan.Patch != nil || len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to ") || len(plan.Pending) != 1 {
-				t.Errorf("%s\nIt waits for what it did: got %+v", tc.reason, plan)
+				t.Errorf("%s\nThe plan must keep its causes: got %+v", tc.reason, plan)
 			}
 			if needs := w.Needs([]xp.Ref{r}); len(needs) != 1 || len(w.PlatformNeeds()) > 0 {
-				t.Errorf("%s\nNothing else is needed: got %v, %v", tc.reason, needs, w.PlatformNeeds())
+				t.Errorf("%s\nNothing else may be needed: got %v, %v", tc.reason, needs, w.PlatformNeeds())
 			}
 			if notices := Changes(w, map[xp.ID]Plan{r.ID(): plan}, nil); len(notices) > 0 {
-				t.Errorf("%s\nThere is nothing new: got %+v", tc.reason, notices)
+				t.Errorf("%s\nThere must be no notice: got %+v", tc.reason, notices)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestSkipComposedIsNamed(t *testing.T) {
 		notices := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
 		h, err := HoldOf(xr)
 		if err != nil || (len(notices) == 1) != (h.LastReported == "1") {
-			t.Fatalf("told %s: got %+v, %v", h.LastReported, notices, err)
+			t.Fatalf("last report %s: got %+v, %v", h.LastReported, notices, err)
 		}
 		if len(notices) == 1 {
 			xr = xptest.Merge(xr, notices[0].Patch)
@@ -114,12 +114,12 @@ func TestSkipComposedReportsOnTheClaim(t *testing.T) {
 		w := snapshot(xr, claim)
 		w.SkipComposed(func() bool { return true })
 		if needs := w.Needs([]xp.Ref{r}); slices.Contains(needs, xp.RefTo(claim)) != unsaved {
-			t.Errorf("Is it yet to be told: %t; looked at %v", unsaved, needs)
+			t.Errorf("report pending: %t; needs %v", unsaved, needs)
 		}
 		plan := Next(w, r)
 		notices := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], "nothing runs")}, nil)
 		if (len(notices) == 2) != unsaved || (len(notices) == 0) == unsaved {
-			t.Fatalf("Is it yet to be told: %t; got %+v", unsaved, notices)
+			t.Fatalf("report pending: %t; got %+v", unsaved, notices)
 		}
 		for _, n := range notices {
 			if n.Event != EventStuck {
@@ -143,7 +143,7 @@ func TestDeletionIsReportedOnTheClaim(t *testing.T) {
 	w := snapshot(xr)
 	w.SkipComposed(func() bool { return true })
 	if needs := w.Needs([]xp.Ref{r}); !slices.Contains(needs, xp.RefTo(claim)) {
-		t.Fatalf("looked at %v", needs)
+		t.Fatalf("needs %v", needs)
 	}
 	w.Add(claim)
 	var got []string
@@ -172,6 +172,6 @@ func TestStuckIsMarked(t *testing.T) {
 		t.Errorf("got %+v", brief)
 	}
 	if notices := Changes(snapshot(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(notices) > 0 {
-		t.Errorf("It is told once; got %+v", notices)
+		t.Errorf("the report must come once; got %+v", notices)
 	}
 }

@@ -63,8 +63,8 @@ func TestSubjects(t *testing.T) {
 	w := snapshot(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
 		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(AnnotationHold, "{}")))
 	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
-		t.Errorf("XRs are told in a stable order, held or not, with the MRs that publish or are on hold, and without claims, which their XRs stand for, and what a "+
-			"person releases.\n-want, +got:\n%s", diff)
+		t.Errorf("Subjects must return XRs in a stable order, with MRs that publish or are held, and without claims of XRs and objects that a "+
+			"user releases.\n-want, +got:\n%s", diff)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestIsMarked(t *testing.T) {
 		"Other":      {xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.Annotated(AnnotationHold, "{}")), false},
 	} {
 		if got := IsMarked(tc.object); got != tc.want {
-			t.Errorf("%s: only MRs are held for their connection secret: got %v, want %v", name, got, tc.want)
+			t.Errorf("%s: only an MR with a hold counts as marked: got %v, want %v", name, got, tc.want)
 		}
 	}
 }
@@ -104,20 +104,20 @@ func TestNeeds(t *testing.T) {
 		want     []xp.Ref
 	}{
 		"Unknown": {
-			reason:   "Of what is not observed yet nothing is known but its name.",
+			reason:   "Only the name of an unobserved object is known.",
 			snapshot: snapshot(), from: refs(parent), want: refs(parent),
 		},
 		"Held": {
-			reason:   "What it composed, the revision that it runs on and its claim decide on an XR.",
+			reason:   "The plan of an XR depends on its composed resources, its revision and its claim.",
 			snapshot: snapshot(held(parent)), from: refs(parent), want: refs(parent, child, bucket, revision, claim),
 		},
 		"Tree": {
-			reason:   "And so on down the tree; the claim leads back to the XR.",
+			reason:   "The needs follow the tree downwards, and the claim leads back to the XR.",
 			snapshot: snapshot(held(parent), held(child), held(claim)), from: refs(claim),
 			want: refs(claim, parent, child, xptest.MR("deep"), revision, bucket),
 		},
 		"NotHeld": {
-			reason:   "What an XR composes does not matter if it is not held; its claim may be.",
+			reason:   "An XR without a hold needs only its claim.",
 			snapshot: snapshot(parent), from: refs(parent), want: refs(parent, claim),
 		},
 		"NeverComposed": {
@@ -125,20 +125,20 @@ func TestNeeds(t *testing.T) {
 			snapshot: snapshot(held(xptest.XR("x", xptest.NeverComposed()))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
 		},
 		"Unreadable": {
-			reason:   "A marker that can't be read names nothing.",
+			reason:   "An unreadable mark names no objects.",
 			snapshot: snapshot(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
 		},
 		"Loop": {
-			reason:   "An XR that composes itself ends.",
+			reason:   "An XR that composes itself must not loop.",
 			snapshot: snapshot(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
 		},
 		"Publishing": {
-			reason:   "A connection secret that the restore brings must be back before its MR is let go, and any other is nobody's business.",
+			reason:   "Only a connection Secret that the restore restores must exist before its MR's release.",
 			snapshot: snapshot(awaiting(xptest.MR("b", published)), forSecret(xptest.MR("c", published))), from: refs(bucket, xptest.MR("c")),
 			want: refs(bucket, xptest.Secret("s", xptest.In("infra")), xptest.MR("c")),
 		},
 		"LeafAndFreeClaim": {
-			reason:   "An MR needs nothing, and a claim without an XR neither.",
+			reason:   "An MR needs nothing, and a claim without an XR needs nothing either.",
 			snapshot: snapshot(bucket, plain), from: refs(bucket, plain), want: refs(bucket, plain),
 		},
 	}
@@ -176,16 +176,16 @@ func TestPack(t *testing.T) {
 			t.Errorf("%s: -want, +got:\n%s", r, diff)
 		}
 		if same := packed.Get(r) == u; same != kept[u.GetName()] {
-			t.Errorf("%s is kept as it is: %t", r, same)
+			t.Errorf("%s is kept unpacked: %t", r, same)
 		}
 		if all := packed.All(u.GroupVersionKind().GroupKind()); len(all) != len(w.All(u.GroupVersionKind().GroupKind())) {
-			t.Errorf("%s: all of its kind are %v", r, all)
+			t.Errorf("%s: All returns %v for its kind", r, all)
 		}
 	}
 	for _, u := range objects {
 		packed.Remove(u)
 		if r := xp.RefTo(u); packed.Has(r) || packed.Get(r) != nil || packed.restored[u.GetUID()] {
-			t.Errorf("%s was removed and is there", r)
+			t.Errorf("%s was removed and still exists", r)
 		}
 	}
 }

@@ -30,43 +30,43 @@ func TestNextWaitsForStatus(t *testing.T) {
 	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
 	runPlans(t, map[string]planCase{
 		"Both": {
-			reason: "A function would find less than it has written.", snapshot: snapshot(on, revision), ref: xp.RefTo(x),
+			reason: "A function would read less than it has written.", snapshot: snapshot(on, revision), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.address, status.zones" + missing}},
 		},
 		"One": {
-			reason: "Each field counts.", snapshot: snapshot(xptest.With(on, address), revision), ref: xp.RefTo(x),
+			reason: "Every field counts.", snapshot: snapshot(xptest.With(on, address), revision), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.zones" + missing}},
 		},
 		"Back": {
-			reason: "All is there.", snapshot: snapshot(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
+			reason: "Every field is back.", snapshot: snapshot(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
 		},
 		"Unseen": {
-			reason: "That its status is back is no proof of anything.", ref: xp.RefTo(x), snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
+			reason: "A restored status does not prove that Crossplane has seen the pause.", ref: xp.RefTo(x), snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
 				`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
 			want: outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"UnseenSince": {
-			reason: "A word that came back with the status is about what was backed up.", ref: xp.RefTo(x),
+			reason: "A condition that came back with the status describes the backup.", ref: xp.RefTo(x),
 			snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
 			want:     outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
 		},
 		"Unpaused": {
-			reason: "What functions write after that is theirs.", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "Functions own the status after the unpause.", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"OwnPause": {
-			reason: "When its person lifts the pause it must be there.", snapshot: snapshot(ownPause), ref: xp.RefTo(x),
+			reason: "The status must be back when the user lifts the pause.", snapshot: snapshot(ownPause), ref: xp.RefTo(x),
 			want: outcome{Waiting: []string{"XOrder x: status.address" + missing}},
 		},
 		"OwnPauseBack": {
-			reason: "It is there.", snapshot: snapshot(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
+			reason: "The status is back.", snapshot: snapshot(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"MR": {
-			reason: "An MR that nothing observes has nothing else.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
+			reason: "An MR that no provider observes has no other source of its status.", snapshot: snapshot(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
 		},
 		"MRBack": {
-			reason: "It is there.", snapshot: snapshot(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
+			reason: "The status is back.", snapshot: snapshot(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 	})
@@ -86,16 +86,16 @@ func TestStatusRequestIsRemoved(t *testing.T) {
 				t.Fatal(h, err)
 			}
 			if times != "again without" && u.GetAnnotations()[xp.AnnotationRestoreStatus] != "true" {
-				t.Errorf("%s, %s: Velero is not asked", name, times)
+				t.Errorf("%s, %s: the annotation for Velero is missing", name, times)
 			}
 			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, releasePatch(u, h)))); diff != "" {
-				t.Errorf("%s, %s: given back: -own, +now:\n%s", name, times, diff)
+				t.Errorf("%s, %s: returned by the release: -own, +now:\n%s", name, times, diff)
 			}
 			if err := RemoveBackedUpHold(u); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(asStored(own), asStored(u)); diff != "" {
-				t.Errorf("%s, %s: taken off: -own, +now:\n%s", name, times, diff)
+				t.Errorf("%s, %s: returned by RemoveBackedUpHold: -own, +now:\n%s", name, times, diff)
 			}
 		}
 	}
@@ -138,40 +138,40 @@ func TestNextWaitsForConditions(t *testing.T) {
 		now    *unstructured.Unstructured
 		want   outcome
 	}{
-		"Well":       {"It is as well as it was.", composing(mr(is(wellBoth))), mr(is(wellBoth)), unpauses},
-		"Unobserved": {"A function finds nothing of it.", composing(mr(is(wellBoth))), mr(), waits(true, unobserved)},
-		"SaysPaused": {"It was not observed since.", composing(mr(is(wellBoth))), mr(is(pausedNow)), waits(true, unobserved)},
+		"Well":       {"The MR has the conditions of the backup.", composing(mr(is(wellBoth))), mr(is(wellBoth)), unpauses},
+		"Unobserved": {"A function would find no condition of the MR.", composing(mr(is(wellBoth))), mr(), waits(true, unobserved)},
+		"SaysPaused": {"The provider has not observed the MR since the pause.", composing(mr(is(wellBoth))), mr(is(pausedNow)), waits(true, unobserved)},
 		"Fails": {
-			"It could be reconciled.", composing(mr(is(wellBoth))), mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials"),
+			"The MR was reconciled in the backup and fails now.", composing(mr(is(wellBoth))), mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials"),
 		},
 		"Unready": {
-			"A function that waits for it would leave out what comes next.", composing(mr(is(wellBoth))), mr(is(unready)),
+			"A function that waits for a ready MR would leave out later resources.", composing(mr(is(wellBoth))), mr(is(unready)),
 			waits(true, "Bucket b: it was Ready when it was backed up, and is not yet: it starts"),
 		},
-		"FailedBefore":    {"It could not be reconciled, and is no worse.", composing(mr(is(wellReady))), mr(is(wellReady)), unpauses},
-		"FailedAndBetter": {"Nor if it is better.", composing(mr(is(wellReady))), mr(is(wellBoth)), unpauses},
+		"FailedBefore":    {"The MR failed in the backup too.", composing(mr(is(wellReady))), mr(is(wellReady)), unpauses},
+		"FailedAndBetter": {"The MR is in a better state than in the backup.", composing(mr(is(wellReady))), mr(is(wellBoth)), unpauses},
 		"FailedLost": {
-			"What functions could read was to come back.", composing(mr(is(wellReady))), mr(), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet"),
+			"The Ready condition that functions read must come back.", composing(mr(is(wellReady))), mr(), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet"),
 		},
-		"UnreadyBefore": {"It was not ready.", composing(mr(is(unready))), mr(is(unready)), unpauses},
-		"NothingBefore": {"It had no provider that worked.", composing(mr()), mr(), unpauses},
-		"Paused":        {"Its person's pause is no failure.", composing(mr(paused, is(pausedNow))), mr(paused, is(pausedNow)), unpauses},
-		"PausedUnready": {"But it was ready.", composing(mr(paused, is(pausedNow))), mr(paused), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet")},
-		"Untold":        {"A backup without this plugin doesn't say, so all must be well that can.", short, mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials")},
-		"UntoldUnready": {"What it can't say is not waited for.", short, mr(is(unready)), unpauses},
-		"Child":         {"A composed XR is judged the same.", composing(child(is(wellBoth))), child(is(wellBoth)), unpauses},
+		"UnreadyBefore":     {"The MR was not ready in the backup either.", composing(mr(is(unready))), mr(is(unready)), unpauses},
+		"NothingBefore":     {"The MR had no working provider in the backup.", composing(mr()), mr(), unpauses},
+		"Paused":            {"A pause of the user is no failure.", composing(mr(paused, is(pausedNow))), mr(paused, is(pausedNow)), unpauses},
+		"PausedUnready":     {"A paused MR that was ready must be ready again.", composing(mr(paused, is(pausedNow))), mr(paused), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet")},
+		"Unrecorded":        {"Without recorded conditions every MR must be reconciled.", short, mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials")},
+		"UnrecordedUnready": {"The plan does not wait for a condition that was not recorded.", short, mr(is(unready)), unpauses},
+		"Child":             {"The same rules apply to a composed XR.", composing(child(is(wellBoth))), child(is(wellBoth)), unpauses},
 		"ChildUnready": {
-			"Also when it is adopted.", composing(child(is(wellBoth))), child(is(unready)), waits(true, "XOrder c: it was Ready when it was backed up, and is not yet: it starts"),
+			"An adopted composed XR must be ready again.", composing(child(is(wellBoth))), child(is(unready)), waits(true, "XOrder c: it was Ready when it was backed up, and is not yet: it starts"),
 		},
 		"ChildUnsynced": {
-			"And reconciled.", composing(child(is(wellBoth))), child(is(wellReady)), waits(true, "XOrder c: it was Synced when it was backed up, and is not yet: no credentials"),
+			"An adopted composed XR must be synced again.", composing(child(is(wellBoth))), child(is(wellReady)), waits(true, "XOrder c: it was Synced when it was backed up, and is not yet: no credentials"),
 		},
-		"ChildHeld":    {"First of all it is adopted.", composing(child(is(wellBoth))), held(child(), is(wellBoth)), waits(true, "XOrder c: this composed XR is not adopted yet")},
-		"ChildFailed":  {"It is no worse.", composing(child(is(wellReady))), child(is(wellReady)), unpauses},
-		"Other":        {"Functions look at the readiness of anything.", composing(cache(is(wellBoth))), cache(), waits(true, "Cache c: it was Ready when it was backed up, and is not yet")},
-		"OtherReady":   {"What else it says is its own.", composing(cache(is(wellBoth))), cache(is(wellReady)), unpauses},
-		"OtherNothing": {"Many have no conditions.", composing(cache()), cache(), unpauses},
-		"Usage":        {"A Usage is reconciled only where webhooks are on, and nothing waits for it.", composing(usage(is(wellBoth))), usage(), unpauses},
+		"ChildHeld":    {"A composed XR must be adopted first.", composing(child(is(wellBoth))), held(child(), is(wellBoth)), waits(true, "XOrder c: this composed XR is not adopted yet")},
+		"ChildFailed":  {"The composed XR failed in the backup too.", composing(child(is(wellReady))), child(is(wellReady)), unpauses},
+		"Other":        {"Functions read the Ready condition of any resource.", composing(cache(is(wellBoth))), cache(), waits(true, "Cache c: it was Ready when it was backed up, and is not yet")},
+		"OtherReady":   {"Only the Ready condition of other resources counts.", composing(cache(is(wellBoth))), cache(is(wellReady)), unpauses},
+		"OtherNothing": {"Many resources have no conditions.", composing(cache()), cache(), unpauses},
+		"Usage":        {"Crossplane reconciles a Usage only with webhooks enabled, so the plan does not wait for it.", composing(usage(is(wellBoth))), usage(), unpauses},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runPlans(t, map[string]planCase{"Plan": {reason: tc.reason, snapshot: snapshot(tc.xr, tc.now, revision), ref: xp.RefTo(x), want: tc.want}})

@@ -33,60 +33,60 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	ofClaim := &Stored{Namespace: "team-a", Name: "s", UID: "old"}
 	runPlans(t, map[string]planCase{
 		"XR": {
-			reason: "It has the UID of the backup on it.", snapshot: snapshot(with(xr, stored), revision, old), ref: xp.RefTo(xr),
+			reason: "The Secret has the UID of the backup.", snapshot: snapshot(with(xr, stored), revision, old), ref: xp.RefTo(xr),
 			want: outcome{Step: step("XOrder x"), Target: "Secret infra/s"},
 		},
-		"XRWrites": {reason: "It may publish.", snapshot: snapshot(with(xr, stored), revision, xptest.With(old, xptest.StoredBy(xr))), ref: xp.RefTo(xr), want: unpauses},
+		"XRWrites": {reason: "The UID is right, so the XR may publish.", snapshot: snapshot(with(xr, stored), revision, xptest.With(old, xptest.StoredBy(xr))), ref: xp.RefTo(xr), want: unpauses},
 		"XRMissing": {
-			reason: "Another would be published.", snapshot: snapshot(with(xr, stored), revision), ref: xp.RefTo(xr),
+			reason: "Without its Secret the XR would publish another one.", snapshot: snapshot(with(xr, stored), revision), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x: " + secretMissing}},
 		},
 		"XRLeftOut": {
-			reason: "It says how it comes back.", snapshot: snapshot(with(xr, left), revision), ref: xp.RefTo(xr),
+			reason: "The message explains how to restore the Secret.", snapshot: snapshot(with(xr, left), revision), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x: " + secretLeftOut}},
 		},
 		"XRAnothers": {
-			reason: "Nothing takes what is another's.", snapshot: snapshot(with(xr, stored), revision, other), ref: xp.RefTo(xr),
+			reason: "The plugin never takes another object's Secret.", snapshot: snapshot(with(xr, stored), revision, other), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x" + others + string(xr.GetUID())}},
 		},
 		"XRUnread": {
-			reason: "Who may not read it can't write it.", snapshot: unreadable(with(xr, stored), revision), ref: xp.RefTo(xr),
+			reason: "The plugin can't write a Secret that it can't read.", snapshot: unreadable(with(xr, stored), revision), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"XOrder x" + unread}},
 		},
 		"XROwnPause": {
-			reason: "A person's pause is theirs to end, and the XR must be able to publish then.", ref: xp.RefTo(xr),
+			reason: "Only the user ends their own pause, and the XR must be able to publish then.", ref: xp.RefTo(xr),
 			snapshot: snapshot(with(xptest.With(xr, xptest.Annotated(xp.AnnotationPaused, "true")), stored), revision, old),
 			want:     outcome{Step: step("XOrder x"), Target: "Secret infra/s"},
 		},
 		"MR": {
-			reason: "The same for a provider.", snapshot: snapshot(with(mr, stored), old), ref: xp.RefTo(mr),
+			reason: "A provider needs the UID of its MR.", snapshot: snapshot(with(mr, stored), old), ref: xp.RefTo(mr),
 			want: outcome{Step: step("Bucket b"), Target: "Secret infra/s", Moving: true},
 		},
 		"MRWrites": {
-			reason: "It may publish.", snapshot: snapshot(with(mr, stored), xptest.With(old, xptest.StoredBy(mr))), ref: xp.RefTo(mr),
+			reason: "The UID is right, so the provider may publish.", snapshot: snapshot(with(mr, stored), xptest.With(old, xptest.StoredBy(mr))), ref: xp.RefTo(mr),
 			want: outcome{Step: stepLetGo, Target: "Bucket b", Moving: true},
 		},
 		"MRMissing": {
-			reason: "Another would be published.", snapshot: snapshot(with(mr, stored)), ref: xp.RefTo(mr),
+			reason: "Without its Secret the provider would publish another one.", snapshot: snapshot(with(mr, stored)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},
 		},
 		"Claim": {
-			reason: "The same for its own.", ref: xp.RefTo(claimed), want: outcome{Step: step("OrderClaim team-a/o"), Target: "Secret team-a/s"},
+			reason: "A claim needs its UID on its own Secret.", ref: xp.RefTo(claimed), want: outcome{Step: step("OrderClaim team-a/o"), Target: "Secret team-a/s"},
 			snapshot: snapshot(held(claimed, unpaused(), xptest.Reconciled()), with(claim, ofClaim), xptest.With(old, xptest.In("team-a"))),
 		},
 		"ClaimMissing": {
-			reason: "Crossplane makes it of the XR's.", ref: xp.RefTo(claimed), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+			reason: "Crossplane copies the claim's Secret from the XR's.", ref: xp.RefTo(claimed), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
 			snapshot: snapshot(held(claimed, unpaused(), xptest.Reconciled()), with(claim, ofClaim)),
 		},
 	})
 	plan := Next(snapshot(with(xr, stored), revision, xptest.With(old, xptest.Version("7"))), xp.RefTo(xr))
 	if got := xptest.Merge(old, plan.Patch); !xp.OwnsStored(xr, got) || got.GetResourceVersion() != "7" {
-		t.Errorf("The Secret is the XR's then, and is refused if it has changed; got %v", plan.Patch)
+		t.Errorf("the patch must write the XR's UID and the Secret's resourceVersion; got %v", plan.Patch)
 	}
 	if diff := cmp.Diff(refs(old), snapshot(with(mr, stored)).Inputs()); diff != "" {
-		t.Errorf("It can be of any type: -want, +got:\n%s", diff)
+		t.Errorf("the inputs must name the Secret: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(refs(claim, old, xr), snapshot(with(claim, stored)).Needs(refs(claim))); diff != "" {
-		t.Errorf("It must be looked for: -want, +got:\n%s", diff)
+		t.Errorf("the needs must name the Secret: -want, +got:\n%s", diff)
 	}
 }

@@ -36,10 +36,10 @@ func TestReturnManagers(t *testing.T) {
 		reason string
 		during func(s *server)
 	}{
-		"AsRestored": {reason: "All is as if it had not been stopped.", during: func(*server) {}},
-		"Applied":    {reason: "What somebody has applied meanwhile is theirs.", during: func(s *server) { s.apply(argo, "argocd-controller") }},
+		"AsRestored": {reason: "The result must equal that of a restore without a stop.", during: func(*server) {}},
+		"Applied":    {reason: "Fields that another manager applied since belong to that manager.", during: func(s *server) { s.apply(argo, "argocd-controller") }},
 		"LetGoOn": {
-			reason: "Nobody manages a pause that is over.", during: func(s *server) {
+			reason: "A removed pause has no manager.", during: func(s *server) {
 				h, err := HoldOf(s.live)
 				if err != nil {
 					t.Fatal(err)
@@ -54,20 +54,20 @@ func TestReturnManagers(t *testing.T) {
 			tc.during(whole)
 			tc.during(stopped)
 			if !IsStray(stopped.live) || IsStray(whole.live) {
-				t.Fatal("a stray is what Velero manages since it has created it")
+				t.Fatal("only an object with Velero as its only manager is a stray")
 			}
 			item := heldFor(backup, Hold{})
 			ManageHold(item, backup, noon)
 			p, ok := ReturnManagers(stopped.live, item)
 			if !ok {
-				t.Fatal("nothing to write back")
+				t.Fatal("there must be managers to return")
 			}
 			stopped.patch(p, FieldManager)
 			if diff := cmp.Diff(bySet(t, whole.managers()), bySet(t, stopped.managers())); diff != "" {
 				t.Errorf("%s\nmanagers: -want, +got:\n%s", tc.reason, diff)
 			}
 			if _, again := ReturnManagers(stopped.live, item); again {
-				t.Error("it is done once")
+				t.Error("a second return must change nothing")
 			}
 		})
 	}
@@ -94,14 +94,14 @@ func TestReturnedStatus(t *testing.T) {
 	}
 	p, ok := ReturnedStatus(before, s.live, fields)
 	if !ok {
-		t.Fatal("nothing to write back")
+		t.Fatal("there must be managers to return")
 	}
 	s.patch(p, FieldManager)
 	if diff := cmp.Diff(bySet(t, backup.GetManagedFields()), bySet(t, s.managers())); diff != "" {
 		t.Errorf("managers: -want, +got:\n%s", diff)
 	}
 	if _, ok := ReturnedStatus(before, s.live, fields); ok {
-		t.Error("it is done once")
+		t.Error("a second return must change nothing")
 	}
 }
 

@@ -37,25 +37,25 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 		want    want
 	}{
 		"Quarantine": {
-			reason: "Another cluster may manage it, so it is held again, and its XR stays as it is.",
+			reason: "Another cluster may manage the MR, so it is held again and its XR does not change.",
 			xr:     xr(quarantine), mr: bucket, held: &quarantine, asksFor: x, want: want{Quarantine: true, Marked: true, Mark: Hold{Quarantine: true, Again: true}},
 		},
 		"Observes": {
-			reason: "It gets the policies back that it had before, when it was observed.",
+			reason: "The MR gets back the policies that it had before it was observed.",
 			xr:     xr(Hold{}), mr: xptest.With(bucket, xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), held: &observes, asksFor: x,
 			want: want{Marked: true, Mark: Hold{Observes: true, Policies: []string{"*"}, Again: true}},
 		},
 		"OwnOperation": {
-			reason: "What no held XR composes has an operation of its own.",
+			reason: "An MR without a held XR has its own operation.",
 			mr:     bucket, held: &quarantine, asksFor: bucket, want: want{Marked: true, Mark: Hold{Quarantine: true, Again: true}},
 		},
 		"Created": {
-			reason: "Its provider was faster, which nothing undoes.",
+			reason: "The provider created the resource first, and a new hold can't undo that.",
 			xr:     xr(Hold{}), mr: xptest.With(bucket, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)), held: &Hold{Identity: xp.Unknown}, asksFor: x, want: want{Failed: true},
 		},
-		"NotHeld":   {reason: "It was to have none.", xr: xr(Hold{}), mr: bucket, asksFor: x},
-		"Before":    {reason: "It was there before the restore, which has left it.", xr: xr(quarantine), mr: bucket, held: &quarantine, began: laterAt, asksFor: x, want: want{Quarantine: true}},
-		"Elsewhere": {reason: "Another restore has made it.", xr: xr(quarantine), mr: xptest.With(bucket, xptest.Labelled(xp.LabelRestore, "sunday")), held: &quarantine, asksFor: x, want: want{Quarantine: true}},
+		"NotHeld":   {reason: "The MR was to have no hold.", xr: xr(Hold{}), mr: bucket, asksFor: x},
+		"Before":    {reason: "The MR is older than the restore, which skipped it.", xr: xr(quarantine), mr: bucket, held: &quarantine, began: laterAt, asksFor: x, want: want{Quarantine: true}},
+		"Elsewhere": {reason: "Another restore created the MR.", xr: xr(quarantine), mr: xptest.With(bucket, xptest.Labelled(xp.LabelRestore, "sunday")), held: &quarantine, asksFor: x, want: want{Quarantine: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 				}
 				got.Marked, got.Mark = true, *h
 				if !p.Moving || !strings.Contains(c.Warning, "without the hold") {
-					t.Errorf("%s\nit must be told, and looked at again: %+v", tc.reason, p)
+					t.Errorf("%s\nthe plan must move and carry a warning: %+v", tc.reason, p)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {

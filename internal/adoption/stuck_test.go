@@ -20,30 +20,30 @@ func TestStuck(t *testing.T) {
 		o      []xptest.Option
 		want   []string
 	}{
-		"NotFound": {reason: "It may run elsewhere.", want: []string{"no Deployment with the label " + LabelCrossplane, "start Crossplane"}},
+		"NotFound": {reason: "Crossplane may run elsewhere.", want: []string{"no Deployment with the label " + LabelCrossplane, "start Crossplane"}},
 		"Hidden": {
-			reason: "Nobody who may not look may be told that there is none.", i: Installation{Hidden: true}, want: []string{"the right to list Deployments", "see whether Crossplane runs"},
+			reason: "Without the right to list Deployments the message must not claim that there is none.", i: Installation{Hidden: true}, want: []string{"the right to list Deployments", "see whether Crossplane runs"},
 		},
-		"HiddenOpen": {reason: "The XR says this itself.", i: Installation{Hidden: true}, o: []xptest.Option{open}, want: []string{"circuit breaker is open", "restart Crossplane"}},
+		"HiddenOpen": {reason: "The XR's own condition shows the open circuit breaker.", i: Installation{Hidden: true}, o: []xptest.Option{open}, want: []string{"circuit breaker is open", "restart Crossplane"}},
 		"Scaled": {
-			reason: "It was scaled down for the restore.", i: Installation{Namespace: "upbound", Name: "xp", Version: "1.18.0"},
+			reason: "Crossplane was scaled down for the restore.", i: Installation{Namespace: "upbound", Name: "xp", Version: "1.18.0"},
 			want: []string{`run "kubectl -n upbound scale deployment/xp --replicas=1"`},
 		},
 		"NotReady": {
-			reason: "It does not start.", i: Installation{Namespace: "upbound", Name: "xp", Version: "2.3.4", Replicas: 1},
+			reason: "Crossplane does not start.", i: Installation{Namespace: "upbound", Name: "xp", Version: "2.3.4", Replicas: 1},
 			want: []string{"no replica", `"kubectl -n upbound describe deployment/xp"`},
 		},
-		"V117": {reason: "The watch garbage collector.", i: running("1.17.0"), want: []string{"Crossplane 1.17.0 stops watching", "#5400", restart}},
-		"V118": {reason: "The watch garbage collector.", i: running("1.18.3"), want: []string{"Crossplane 1.18.3 stops watching", "#5400", restart}},
-		"V119": {reason: "The same.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", restart}},
-		"V120": {reason: "That was mended in 1.20.0.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and says nothing", "log", restart}},
-		"V20":  {reason: "The circuit breaker came with 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and says nothing", restart}},
-		"V21":  {reason: "The circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 drops events", "#7703", restart}},
+		"V117": {reason: "Version 1.17 has the defect of the watch garbage collector.", i: running("1.17.0"), want: []string{"Crossplane 1.17.0 stops watching", "#5400", restart}},
+		"V118": {reason: "Version 1.18 has the defect of the watch garbage collector.", i: running("1.18.3"), want: []string{"Crossplane 1.18.3 stops watching", "#5400", restart}},
+		"V119": {reason: "Version 1.19 has the defect of the watch garbage collector.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", restart}},
+		"V120": {reason: "Version 1.20.0 fixed the watch garbage collector.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and says nothing", "log", restart}},
+		"V20":  {reason: "The circuit breaker came with version 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and says nothing", restart}},
+		"V21":  {reason: "Version 2.1 has the defect of the circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 drops events", "#7703", restart}},
 		"V23Open": {
-			reason: "It says so itself.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "--circuit-breaker-burst", restart},
+			reason: "The XR's own condition shows the open circuit breaker.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "--circuit-breaker-burst", restart},
 		},
-		"Unknown":       {reason: "Its image has no version.", i: running(""), want: []string{"Crossplane runs and says nothing", restart}},
-		"UnknownAsText": {reason: "Its image has no version.", i: running("latest"), want: []string{"Crossplane latest runs and says nothing", restart}},
+		"Unknown":       {reason: "The image has no version.", i: running(""), want: []string{"Crossplane runs and says nothing", restart}},
+		"UnknownAsText": {reason: "The tag of the image is no version.", i: running("latest"), want: []string{"Crossplane latest runs and says nothing", restart}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,6 +59,6 @@ func TestStuck(t *testing.T) {
 
 func TestStuckProvider(t *testing.T) {
 	if got := Stuck(xptest.MR("b"), Installation{Name: "crossplane"}); !strings.Contains(got, "its provider") || strings.Contains(got, "restart") {
-		t.Errorf("Crossplane has no say in MRs: %q", got)
+		t.Errorf("the message must name the provider, not Crossplane: %q", got)
 	}
 }

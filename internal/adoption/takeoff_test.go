@@ -22,32 +22,32 @@ func TestTakeOff(t *testing.T) {
 		// held turns the object into its state in the backup.
 		held func(*unstructured.Unstructured) *unstructured.Unstructured
 	}{
-		"XR":       {reason: "Without settings of its own it has none then.", own: xptest.XR("x", refs, kept), held: hold},
-		"ModernXR": {reason: "The same for Crossplane v2.", own: xptest.ModernXR("x", kept), held: hold},
+		"XR":       {reason: "An object without its own settings gets none.", own: xptest.XR("x", refs, kept), held: hold},
+		"ModernXR": {reason: "Crossplane v2 has the fields in another place.", own: xptest.ModernXR("x", kept), held: hold},
 		"Claim":    {reason: "A claim has another mark.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), held: hold},
-		"OwnPause": {reason: "The person's own pause comes back.", own: xptest.XR("x", paused), held: hold},
+		"OwnPause": {reason: "The user's own pause comes back.", own: xptest.XR("x", paused), held: hold},
 		"OwnNoPause": {
-			reason: "So does what is no pause.", own: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false")), held: hold,
+			reason: "The user's own value comes back even if it is no pause.", own: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false")), held: hold,
 		},
-		"Policy":       {reason: "The person's own policy comes back.", own: xptest.XR("x", xptest.Policy("Automatic")), held: hold},
-		"Manual":       {reason: "Also if it is that of the hold.", own: xptest.Claim("o", xptest.Policy(xp.UpdateManual)), held: hold},
-		"ModernPolicy": {reason: "The same for Crossplane v2.", own: xptest.ModernXR("x", xptest.Policy("Automatic"), paused), held: hold},
+		"Policy":       {reason: "The user's own policy comes back.", own: xptest.XR("x", xptest.Policy("Automatic")), held: hold},
+		"Manual":       {reason: "The user's own policy comes back even if it equals the hold's.", own: xptest.Claim("o", xptest.Policy(xp.UpdateManual)), held: hold},
+		"ModernPolicy": {reason: "Crossplane v2 has the policy in another place.", own: xptest.ModernXR("x", xptest.Policy("Automatic"), paused), held: hold},
 		"NotPinned": {
-			reason: "A hold from before the first revision changed no policy.", own: xptest.XR("x", xptest.NeverComposed(), xptest.Policy("Automatic")), held: hold,
+			reason: "A hold without a revision changed no policy.", own: xptest.XR("x", xptest.NeverComposed(), xptest.Policy("Automatic")), held: hold,
 		},
 		"Twice": {
-			reason: "One that was backed up twice while it was held has its own settings still.", own: xptest.XR("x", xptest.Policy("Automatic"), paused),
+			reason: "An object that was backed up twice while held keeps its own settings.", own: xptest.XR("x", xptest.Policy("Automatic"), paused),
 			held: func(u *unstructured.Unstructured) *unstructured.Unstructured { return held(held(u)) },
 		},
-		"Copy": {reason: "A copy is held too.", own: xptest.ModernXR("x", paused), held: copied},
+		"Copy": {reason: "A copy gets its own settings back too.", own: xptest.ModernXR("x", paused), held: copied},
 		"MR": {
 			reason: "An MR has no policy.", own: xptest.MR("b", xptest.PublishesTo("infra", "s"), paused),
 			held: func(u *unstructured.Unstructured) *unstructured.Unstructured { return forSecret(u) },
 		},
-		"None": {reason: "What is not held stays as it is.", own: xptest.XR("x", paused, xptest.Policy(xp.UpdateManual)), held: same},
-		"Bare": {reason: "The same without any annotation.", own: xptest.XR("x"), held: same},
+		"None": {reason: "An object without a hold does not change.", own: xptest.XR("x", paused, xptest.Policy(xp.UpdateManual)), held: same},
+		"Bare": {reason: "An object without annotations does not change either.", own: xptest.XR("x"), held: same},
 		"Unreadable": {
-			reason: "A mark that can't be read says nothing of what is the person's own.",
+			reason: "An unreadable mark does not show the user's own settings.",
 			own:    xptest.XR("x", xptest.Annotated(AnnotationHold, "?"), paused, xptest.Policy(xp.UpdateManual)), held: same,
 		},
 	}
@@ -65,7 +65,7 @@ func TestTakeOff(t *testing.T) {
 func TestTakeOffErrors(t *testing.T) {
 	odd := xptest.XR("x", xptest.Field("x", "spec"), xptest.Annotated(AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Automatic"}`))
 	if err := RemoveBackedUpHold(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
-		t.Errorf("What can't have its own policy back must not be restored as if it had; got error %v", err)
+		t.Errorf("an object that can't get its own policy back must be refused; got error %v", err)
 	}
 }
 
@@ -83,21 +83,21 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it is being given its own settings back"}}
 	runPlans(t, map[string]planCase{
 		"CronOperation": {
-			reason: "A person lifts the hold of what starts Operations.", snapshot: snapshot(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,
+			reason: "Only a user lifts the hold of a resource that starts Operations.", snapshot: snapshot(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,
 		},
 		"Claim": {
-			reason: "A claim has a plan of its own.", snapshot: snapshot(composing(claim), held(claim), revision), ref: xp.RefTo(x), want: unpause,
+			reason: "A claim has its own plan.", snapshot: snapshot(composing(claim), held(claim), revision), ref: xp.RefTo(x), want: unpause,
 		},
-		"Anothers": {
-			reason: "The refs in a mark are what somebody wrote into it.", snapshot: snapshot(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
+		"OfAnother": {
+			reason: "A mark can hold forged references.", snapshot: snapshot(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
 		},
-		"Nobodys": {
-			reason: "What nobody controls has an operation of its own, which the XR waits for.", ref: xp.RefTo(x),
+		"Uncontrolled": {
+			reason: "A resource without a controller has its own operation, and the XR waits for it.", ref: xp.RefTo(x),
 			snapshot: snapshot(composing(mr), forSecret(xptest.With(mr, xptest.Without("metadata", "ownerReferences"))), revision), want: waits,
 		},
 		"StillSaysPaused": {
-			reason: "The last that the provider of an MR that was let go has said is that it is paused.", ref: xp.RefTo(x),
+			reason: "The last condition of the released MR is still that of the pause.", ref: xp.RefTo(x),
 			snapshot: snapshot(composing(mr), xptest.With(mr, xptest.SeenPaused()), revision),
 			want:     outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: its provider has not observed it yet"}},
 		},
@@ -120,17 +120,17 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 		want     []xp.Ref
 	}{
 		"Held": {
-			reason:   "Its MRs are let go by its plan, marked or not.",
+			reason:   "The XR's plan releases its MRs, marked or not.",
 			snapshot: snapshot(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(AnnotationHold, "{}"), xptest.ControlledBy(x))), want: refs(x),
 		},
-		"Unheld":     {reason: "The plan of an XR that is not held is not about them.", snapshot: snapshot(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
-		"Unreadable": {reason: "Nor is there one for an XR whose mark can't be read.", snapshot: snapshot(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
+		"Unheld":     {reason: "The plan of an XR without a hold does not cover its MRs.", snapshot: snapshot(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
+		"Unreadable": {reason: "An XR with an unreadable mark has no plan for its MRs.", snapshot: snapshot(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
 		"Earlier": {
-			reason: "An earlier XR of the same name is somebody else.", snapshot: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x),
+			reason: "An earlier XR of the same name is another controller.", snapshot: snapshot(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x),
 		},
-		"Nobodys":   {reason: "What nobody controls is nobody's.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
-		"NestedXR":  {reason: "An XR has a plan of its own wherever it is.", snapshot: snapshot(held(x), held(child)), want: refs(child, x)},
-		"HeldClaim": {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
+		"Uncontrolled": {reason: "A resource without a controller belongs to no XR.", snapshot: snapshot(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
+		"NestedXR":     {reason: "A nested XR has its own plan.", snapshot: snapshot(held(x), held(child)), want: refs(child, x)},
+		"HeldClaim":    {reason: "A claim composes nothing.", snapshot: snapshot(held(claim), mr("b", claim)), want: refs(mr("b", x))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.snapshot.Subjects()); diff != "" {

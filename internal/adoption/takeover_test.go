@@ -17,19 +17,19 @@ func TestCanTakeOver(t *testing.T) {
 		live   *unstructured.Unstructured
 		want   bool
 	}{
-		"Fresh":    {reason: "Nobody has looked at it yet.", live: fresh, want: true},
-		"Paused":   {reason: "Nobody may look at it.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
-		"Composed": {reason: "What it lists is made, or is about to be.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
-		"Modern":   {reason: "Of any schema.", live: xptest.With(xptest.ModernXR("x"), xptest.Refs(xptest.NamespacedMR("b")))},
+		"Fresh":    {reason: "Crossplane has not reconciled the XR yet.", live: fresh, want: true},
+		"Paused":   {reason: "Crossplane does not reconcile a paused XR.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
+		"Composed": {reason: "The listed resources exist or are about to be created.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
+		"Modern":   {reason: "A v2 XR with references is refused too.", live: xptest.With(xptest.ModernXR("x"), xptest.Refs(xptest.NamespacedMR("b")))},
 		"Empty": {
-			reason: "It was reconciled and lists nothing, so it wants nothing, and what came back would be deleted.",
+			reason: "A reconciled XR with an empty list would delete the restored resources.",
 			live:   xptest.With(fresh, xptest.Reconciled()),
 		},
-		"Claimed":  {reason: "Crossplane has made it.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
-		"Bound":    {reason: "The claim has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
-		"Deleting": {reason: "It will be gone.", live: xptest.With(fresh, xptest.Deleting())},
-		"Restored": {reason: "A restore has brought it back.", live: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
-		"Marked":   {reason: "It is held.", live: xptest.With(fresh, xptest.Annotated(AnnotationHold, "{}"))},
+		"Claimed":  {reason: "Crossplane created the XR for a claim.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
+		"Bound":    {reason: "The claim already has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
+		"Deleting": {reason: "The XR is being deleted.", live: xptest.With(fresh, xptest.Deleting())},
+		"Restored": {reason: "A restore created the XR.", live: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
+		"Marked":   {reason: "The XR is already held.", live: xptest.With(fresh, xptest.Annotated(AnnotationHold, "{}"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,11 +83,11 @@ func TestTakeOver(t *testing.T) {
 	}
 	composed := xptest.With(after, xptest.Refs(xptest.NamespacedMR("anew")))
 	if _, whole := key.IsBeingTakenOver(composed, backup); whole {
-		t.Error("Crossplane has composed something else, and it is said to list what it was given")
+		t.Error("an XR with other composed resources must not count as whole")
 	}
 	back := xptest.Merge(composed, key.GiveUp(composed).Patch)
 	if xp.IsPaused(back) || xp.HasAnnotation(back, AnnotationHold) || xp.Label(back, xp.LabelRestore) != "" {
-		t.Errorf("something is left of what was given up: %v %v", back.GetAnnotations(), back.GetLabels())
+		t.Errorf("GiveUp must remove every mark of the takeover: %v %v", back.GetAnnotations(), back.GetLabels())
 	}
 }
 
@@ -102,11 +102,11 @@ func TestTakeOverClaim(t *testing.T) {
 	after := xptest.Merge(live, change.Patch)
 	r, _ := xp.ClaimFrom(after).CompositeRef()
 	if being, whole := Unverified.IsBeingTakenOver(after, backup); r.Name != "x" || !being || !whole {
-		t.Errorf("it has the XR %q, is taken over: %t, as in the backup: %t", r.Name, being, whole)
+		t.Errorf("got XR %q, being taken over: %t, as in the backup: %t", r.Name, being, whole)
 	}
 	other := xptest.With(after, xptest.OfXR(xptest.XR("another")))
 	if _, whole := Unverified.IsBeingTakenOver(other, backup); whole {
-		t.Error("it has another XR, and is said to have that of the backup")
+		t.Error("a claim with another XR must not count as whole")
 	}
 }
 
@@ -118,13 +118,13 @@ func TestTakeOverPaused(t *testing.T) {
 		by     []xptest.Option
 		want   *string
 	}{
-		"Person": {reason: "It is theirs.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
+		"Person": {reason: "The pause belongs to the user.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
 		"Guard": {
-			reason: "It was to last until the restore has it.",
+			reason: "The pause was to last only until the restore takes over.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPausedByGuard, "true")},
 		},
 		"Exchange": {
-			reason: "The same.",
+			reason: "The pause of an exchange was also to last only until then.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "2026-01-02T03:04:05Z")},
 		},
 	} {
@@ -150,7 +150,7 @@ func TestTakeOverPaused(t *testing.T) {
 func TestTakeOverRefuses(t *testing.T) {
 	live := xptest.Object("example.org/v1", "XOrder", "", "x")
 	if _, err := Unverified.TakeOver(live, xptest.XR("x"), Hold{}, nil); err == nil {
-		t.Error("there is nothing to give, and it was taken over")
+		t.Error("a takeover without backed-up fields must be refused")
 	}
 }
 
@@ -169,12 +169,12 @@ func TestNextOfTakenOver(t *testing.T) {
 		xr     *unstructured.Unstructured
 		want   want
 	}{
-		"Unseen": {reason: "Crossplane may be in the middle of it.", xr: taken, want: want{Waits: true}},
+		"Unseen": {reason: "Crossplane may be reconciling the XR.", xr: taken, want: want{Waits: true}},
 		"Other": {
-			reason: "It was in the middle of it, and has composed it: nothing of that stays held.",
+			reason: "Crossplane was reconciling the XR and composed another resource, so the hold must go.",
 			xr:     xptest.With(taken, xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))), want: want{Lost: true, Free: true},
 		},
-		"Seen": {reason: "From here on it is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
+		"Seen": {reason: "From here on the XR is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestReturnInherited(t *testing.T) {
 			"f:finalizers":{".":{},"v:\"a\"":{}}},"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}}]`))
 	p, ok := ReturnInherited(taken, item)
 	if !ok {
-		t.Fatal("nothing is to be given back")
+		t.Fatal("there must be managers to return")
 	}
 	got := entriesOf(xptest.Merge(taken, p))
 	want := entriesOf(xptest.ModernXR("x", managers(`[
@@ -220,6 +220,6 @@ func TestReturnInherited(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if _, again := ReturnInherited(xptest.Merge(taken, p), item); again {
-		t.Error("there is something left to give back")
+		t.Error("a second return must change nothing")
 	}
 }

@@ -22,9 +22,9 @@ func TestNextUnclaimed(t *testing.T) {
 		claim  *unstructured.Unstructured
 		want   bool
 	}{
-		"Another": {reason: "Crossplane has made it for who was first.", claim: xptest.With(claim, xptest.OfXR(xptest.XR("other"))), want: true},
-		"Own":     {reason: "The claim has it.", claim: xptest.With(claim, xptest.OfXR(x))},
-		"None":    {reason: "The claim is not there."},
+		"Another": {reason: "The claim bound another XR first.", claim: xptest.With(claim, xptest.OfXR(xptest.XR("other"))), want: true},
+		"Own":     {reason: "The claim has this XR.", claim: xptest.With(claim, xptest.OfXR(x))},
+		"None":    {reason: "The claim does not exist."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

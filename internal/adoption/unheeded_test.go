@@ -29,53 +29,53 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 		// failed, waits and warns are prefixes of the messages; "" for none.
 		failed, waits, warns string
 	}{
-		"Heeds": {reason: "It says that it is paused.", mr: awaiting(publishing, synced(xp.ReasonReconcilePaused, later)), others: []*unstructured.Unstructured{secret}},
+		"Heeds": {reason: "The provider reports the pause.", mr: awaiting(publishing, synced(xp.ReasonReconcilePaused, later)), others: []*unstructured.Unstructured{secret}},
 		"AsBackedUp": {
-			reason: "Status that a restore has brought back is older.", mr: awaiting(publishing, synced("ReconcileSuccess", earlier)),
+			reason: "A status from the backup is older than the hold.", mr: awaiting(publishing, synced("ReconcileSuccess", earlier)),
 			others: []*unstructured.Unstructured{secret},
 		},
 		"Reconciled": {
-			reason: "It may have published before the Secret was back.", mr: awaiting(publishing, synced("ReconcileSuccess", later)),
+			reason: "The provider may have published before the Secret was back.", mr: awaiting(publishing, synced("ReconcileSuccess", later)),
 			others: []*unstructured.Unstructured{secret}, warns: reconciled,
 		},
 		"ReconciledAtOnce": {
-			reason: "A provider takes less than the second that API servers count in.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
+			reason: "The API server counts in seconds, and a provider can reconcile within one.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
 			others: []*unstructured.Unstructured{secret}, warns: "the provider of cloud.example.org has reconciled it at " + restoredAt,
 		},
 		"ReconciledInTwoSteps": {
-			reason: "Where the mark goes after the pause, it is told with the first step.", warns: reconciled, others: []*unstructured.Unstructured{secret},
+			reason: "If the mark is removed after the pause, the first step already carries the warning.", warns: reconciled, others: []*unstructured.Unstructured{secret},
 			mr: awaiting(publishing, synced("ReconcileSuccess", later), xptest.JSON(`{"metadata":{"managedFields":[{"manager":"velero-server","operation":"Update",`+
 				`"apiVersion":"cloud.example.org/v1alpha1","time":"`+later+`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]}}`)),
 		},
 		"CreatingAtOnce": {
-			reason: "So does one that creates.", failed: "the provider of cloud.example.org was about to create an external resource for it at " + restoredAt,
+			reason: "A provider can create within the same second too.", failed: "the provider of cloud.example.org was about to create an external resource for it at " + restoredAt,
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, xptest.Annotated(xp.AnnotationCreatePending, restoredAt)),
 		},
 		"ReconciledUnnamed": {
-			reason: "It was to make nothing before a person has looked.", waits: reconciled,
+			reason: "The MR was to create nothing before the user's check.", waits: reconciled,
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, synced("ReconcileSuccess", later)),
 		},
 		"ReconciledObserving": {
-			reason: "That it has observed is what it was to do when it was let.", waits: reconciled,
+			reason: "The provider was to observe the MR only after the unpause.", waits: reconciled,
 			mr: heldFor(xptest.MR("b", created), Hold{Restore: restoreName, Since: restoredAt, Observes: true}, synced("ReconcileSuccess", later)),
 		},
 		"Creating": {
-			reason: "There may be a second external resource.", failed: creating,
+			reason: "The provider may have created a second external resource.", failed: creating,
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, xptest.Annotated(xp.AnnotationCreatePending, later)),
 		},
 		"Created": {
-			reason: "There is one.", mr: awaiting(publishing, xptest.Annotated(xp.AnnotationCreateSucceeded, later)), others: []*unstructured.Unstructured{secret},
+			reason: "The provider has created an external resource.", mr: awaiting(publishing, xptest.Annotated(xp.AnnotationCreateSucceeded, later)), others: []*unstructured.Unstructured{secret},
 			failed: creating,
 		},
 		"CreatedBefore": {
-			reason: "That is from the backup.", mr: awaiting(publishing, xptest.Annotated(xp.AnnotationCreateSucceeded, earlier)),
+			reason: "The annotation comes from the backup.", mr: awaiting(publishing, xptest.Annotated(xp.AnnotationCreateSucceeded, earlier)),
 			others: []*unstructured.Unstructured{secret},
 		},
 		"LetGo": {
-			reason: "It was let go by hand.", mr: awaiting(publishing, synced("ReconcileSuccess", later), unpaused()), others: []*unstructured.Unstructured{secret},
+			reason: "A user has released the MR already.", mr: awaiting(publishing, synced("ReconcileSuccess", later), unpaused()), others: []*unstructured.Unstructured{secret},
 		},
 		"OwnPause": {
-			reason: "A person's own pause is theirs to lift and to put on.", others: []*unstructured.Unstructured{secret},
+			reason: "The user may add and remove their own pause.", others: []*unstructured.Unstructured{secret},
 			mr: awaiting(xptest.With(publishing, xptest.Annotated(xp.AnnotationPaused, "true")), synced("ReconcileSuccess", later)),
 		},
 	}
@@ -94,7 +94,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 				}
 			}
 			if lifts := p.Patch != nil; lifts != (tc.failed == "" && tc.waits == "") {
-				t.Errorf("%s\nthe hold is lifted: %v", tc.reason, lifts)
+				t.Errorf("%s\nhold lifted: %v", tc.reason, lifts)
 			}
 			if tc.failed == "" {
 				return
@@ -102,7 +102,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
 			of := Next(snapshot(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
-				t.Errorf("%s\nits XR stays held: got %+v", tc.reason, of)
+				t.Errorf("%s\nthe XR must stay held too: got %+v", tc.reason, of)
 			}
 		})
 	}

@@ -37,22 +37,22 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	unreadable.AddUnreadable(version("v1alpha1"), "forbidden")
 	runPlans(t, map[string]planCase{
 		"Named": {
-			reason: "It is there, and nothing but the reference is wrong.", snapshot: retired(lists(old), mr, revision), ref: xp.RefTo(x),
+			reason: "The resource exists, and only its reference is wrong.", snapshot: retired(lists(old), mr, revision), ref: xp.RefTo(x),
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{setCondition}},
 		},
 		"Claimed": {
-			reason: "Crossplane writes the revision of a claim onto its XR as soon as the claim is let go.", ref: xp.RefTo(x),
+			reason: "Crossplane copies the claim's revision to its XR as soon as the claim is released.", ref: xp.RefTo(x),
 			snapshot: retired(lists(old, xptest.ClaimedBy(xptest.Claim("c"))), mr, revision),
 			want:     outcome{Adopted: 1, Total: 1, Waiting: []string{strings.Replace(setCondition, " too: ", " too, and before that in that of its claim "+xp.String(xptest.Claim("c"))+", which Crossplane writes onto its XR: ", 1)}},
 		},
-		"Corrected": {reason: "The mark has the old version for ever.", snapshot: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
+		"Corrected": {reason: "The mark keeps the old version for ever.", snapshot: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
 		"Served":    {reason: "The version is served again.", snapshot: snapshot(lists(old), mr, revision), ref: xp.RefTo(x), want: unpauses},
 		"OwnPause": {
-			reason: "Crossplane is not to read it.", snapshot: retired(lists(old, xptest.Annotated(xp.AnnotationPaused, "true")), mr, revision), ref: xp.RefTo(x),
+			reason: "Crossplane does not read the resources of a paused XR.", snapshot: retired(lists(old, xptest.Annotated(xp.AnnotationPaused, "true")), mr, revision), ref: xp.RefTo(x),
 			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"AsBroken": {
-			reason: "Crossplane could not read it in the source either.", ref: xp.RefTo(x), want: unpauses,
+			reason: "Crossplane could not read the resource in the source either.", ref: xp.RefTo(x), want: unpauses,
 			snapshot: retired(func() *unstructured.Unstructured {
 				u := xptest.XR("x", xptest.Refs(old))
 				if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}); err != nil {
@@ -63,11 +63,11 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 			}(), mr, revision),
 		},
 		"Missing": {
-			reason: "It has not come back at all.", snapshot: retired(lists(old), revision), ref: xp.RefTo(x),
+			reason: "The resource did not come back at all.", snapshot: retired(lists(old), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
 		},
 		"Unreadable": {
-			reason: "What is served can't be read.", snapshot: unreadable, ref: xp.RefTo(x),
+			reason: "The served versions can't be read.", snapshot: unreadable, ref: xp.RefTo(x),
 			want: outcome{Total: 1, Waiting: []string{"Bucket b: it can't be read, so nobody knows whether it is there: forbidden; have the API server answer for its " +
 				"kind, and run this with the right to list and patch Bucket.cloud.example.org"}},
 		},
@@ -106,22 +106,22 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{setCondition("", "")}},
 		},
 		"Claimed": {
-			reason: "Crossplane writes the Composition of a claim onto its XR, and knows that by its claimRef.", ref: xp.RefTo(x),
+			reason: "Crossplane copies the claim's Composition to its XR, which it finds by claimRef.", ref: xp.RefTo(x),
 			snapshot: snapshot(xr(xptest.ClaimedBy(c)), mr, old, newer),
 			want:     outcome{Adopted: 1, Total: 1, Waiting: []string{setCondition(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
 		},
 		"Other": {
-			reason: "It is what the XR had in the backup.", snapshot: snapshot(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
+			reason: "The XR had this Composition in the backup.", snapshot: snapshot(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
 			ref: xp.RefTo(x), want: unpauses,
 		},
 		"Same": {
-			reason: "It refers to what it did.", ref: xp.RefTo(x), want: unpauses,
+			reason: "The XRD refers to the same version as in the backup.", ref: xp.RefTo(x), want: unpauses,
 			snapshot: snapshot(xr(), mr, old, refers(`[{"name":"v1alpha1","referenceable":true}]`)),
 		},
 		"Silent": {
-			reason: "An XRD that refers to nothing is no XRD.", ref: xp.RefTo(x), want: unpauses,
+			reason: "An XRD without a referenceable version is not an XRD.", ref: xp.RefTo(x), want: unpauses,
 			snapshot: snapshot(xr(), mr, old, refers(`[{"referenceable":true}]`)),
 		},
-		"AsBroken": {reason: "Crossplane could not run it in the source either.", snapshot: snapshot(failing(), mr, old, newer), ref: xp.RefTo(x), want: unpauses},
+		"AsBroken": {reason: "Crossplane could not run the revision in the source either.", snapshot: snapshot(failing(), mr, old, newer), ref: xp.RefTo(x), want: unpauses},
 	})
 }
