@@ -149,7 +149,7 @@ func TestRelease(t *testing.T) {
 			reason: "The user named the XR and must learn that it is still held.", objects: append(left.all(), gone("WaitingForPluginOperations")),
 			of: releaseArgs{names: []string{"x1"}}, want: results{Results: all(report.StillHeld), Code: ExitProblems},
 		},
-		"UnderWayForSure": {
+		"UnderWayOfTheRestore": {
 			reason: "--restore must overrule the Restore's phase, because Velero may be gone.", objects: append(left.all(), gone("InProgress")),
 			of: releaseArgs{restore: "gone"}, want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
@@ -252,15 +252,15 @@ func TestRelease(t *testing.T) {
 			reason: "A dry run must report a resource that the XR would wait for.", objects: []*unstructured.Unstructured{away.claim, away.xr, away.revision},
 			of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: map[string]report.Result{"XOrder x3": report.WouldWait, "OrderClaim team-a/o3": report.WouldWait}, Code: ExitProblems},
 		},
-		"QuarantineOfWhatIsNew": {
+		"QuarantineNew": {
 			reason: "A new MR in quarantine has no sign of its provider yet.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{restore: "gone"},
 			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
 		},
-		"QuarantineOfWhatIsNewByName": {
+		"QuarantineNewNamed": {
 			reason: "A new MR in quarantine can be released by its name.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{names: []string{"new"}},
 			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
 		},
-		"QuarantineOfWhatIsNewUnasked": {
+		"QuarantineNewUnasked": {
 			reason: "The user did not ask for the quarantine's end.", objects: []*unstructured.Unstructured{fresh}, want: results{Results: map[string]report.Result{"Bucket new": report.LeftAlone}},
 		},
 		"ByHand": {

@@ -51,7 +51,7 @@ func TestUsage(t *testing.T) {
 		"NoName":         {reason: "The error must name the missing arguments.", args: "exchange --backup f", code: ExitUsage, err: "Error: no name given; give those of the claims or XRs"},
 		"NoConfig":       {reason: "Without a kubeconfig the error must name the ways to set one.", args: "validate", code: ExitFailed, err: "Error: cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG"},
 		"NothingListens": {reason: "A wrong address must fail at once.", args: "validate --kubeconfig " + config, code: ExitFailed, err: "Error: cannot ask which kinds are served: "},
-		"EverywhereHere": {reason: "The two flags contradict each other.", args: "validate -A -n x", code: ExitUsage, err: "Error: if any flags in the group [namespace all-namespaces]"},
+		"TwoScopes":      {reason: "The two flags contradict each other.", args: "validate -A -n x", code: ExitUsage, err: "Error: if any flags in the group [namespace all-namespaces]"},
 		"Contexts":       {reason: "The shell completes contexts of the kubeconfig.", args: "__complete validate --kubeconfig " + config + " --context =", out: "a\nb\n:4\n"},
 	}
 	for name, tc := range cases {

@@ -23,9 +23,9 @@ func TestDuplicateItems(t *testing.T) {
 		want  any
 		flaws int
 	}{
-		"Twice":      {reason: "Velero restores the last copy.", first: bucket, last: other, want: int64(2), flaws: 1},
-		"Mended":     {reason: "A broken first copy must not matter.", first: "{", last: other, want: int64(2), flaws: 1},
-		"LastBroken": {reason: "Velero restores no earlier copy if the last one is broken.", first: bucket, last: "{", flaws: 2},
+		"Twice":       {reason: "Velero restores the last copy.", first: bucket, last: other, want: int64(2), flaws: 1},
+		"FirstBroken": {reason: "A broken first copy must not matter.", first: "{", last: other, want: int64(2), flaws: 1},
+		"LastBroken":  {reason: "Velero restores no earlier copy if the last one is broken.", first: bucket, last: "{", flaws: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

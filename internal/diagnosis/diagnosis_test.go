@@ -158,7 +158,7 @@ func TestNothingWrong(t *testing.T) {
 				xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "default"), xptest.JSON(`{"spec":{"forProvider":{"virtualNetworkName":"n2"}}}`), ready("True")),
 			},
 		},
-		"Orphaned policy": {
+		"OrphanPolicy": {
 			reason: "An MR with the policy Orphan can be replaced by another MR.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "i-1"), xptest.Field("Orphan", "spec", "deletionPolicy"), deleted(time.Hour)),

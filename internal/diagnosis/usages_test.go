@@ -27,7 +27,7 @@ func TestUsages(t *testing.T) {
 	}{
 		"Listed":       {reason: "The XR lists the Usage.", lists: true, by: by, usage: usage},
 		"Left":         {reason: "The XR does not list the Usage any more.", by: by, usage: usage, want: left},
-		"OfItsOwn":     {reason: "A user created the Usage.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "labels"))},
+		"OfAUser":      {reason: "A user created the Usage.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "labels"))},
 		"JustDeleted":  {reason: "The deletion of the Usage may end in a moment.", by: by, usage: xptest.With(usage, deleted(time.Second))},
 		"Deleted":      {reason: "The Usage waits for a resource that is not being deleted.", by: by, usage: xptest.With(usage, deleted(time.Hour)), want: left},
 		"DeletedUser":  {reason: "The Usage waits for a resource that is being deleted.", by: xptest.With(by, deleted(time.Hour)), usage: xptest.With(usage, deleted(time.Hour))},
