@@ -89,7 +89,7 @@ func TestApplyResults(t *testing.T) {
 		resultOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
 		resultOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
 		resultOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
-		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "made anew"}),
+		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "created again"}),
 		resultOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}

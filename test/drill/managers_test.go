@@ -61,7 +61,7 @@ func TestManagersOf(t *testing.T) {
 			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`, `/status/conditions/{"type":"Ready"}/lastTransitionTime`}},
 		},
 		"Crossplane": {
-			reason: "Only the presence of Crossplane's conditions matters, but all other fields of the status count.",
+			reason: "Crossplane's managers share its conditions, but other fields of the status keep their manager.",
 			entries: []metav1.ManagedFieldsEntry{
 				{Manager: "crossplane-v2", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:a":{},"f:conditions":{"k:{}":{"f:type":{}}}}}`)}},
 				{
