@@ -50,7 +50,7 @@ func TestCommandsPage(t *testing.T) {
 		page = want
 	}
 	if diff := cmp.Diff(want, page); diff != "" {
-		t.Errorf("The flags in docs/commands.md must be those that there are; run go test ./hooks -update: -want, +got:\n%s", diff)
+		t.Errorf("docs/commands.md must list the flags of the program; run go test ./hooks -update: -want, +got:\n%s", diff)
 	}
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -61,16 +61,16 @@ func TestCommandsPage(t *testing.T) {
 		}
 	}
 	if !strings.Contains(page, "`"+Name+" --version`") {
-		t.Error("docs/commands.md does not say how to ask for the version")
+		t.Error("docs/commands.md does not describe how to get the version")
 	}
 	for _, f := range printer.Formats() {
 		if !strings.Contains(page, "`"+f+"`") {
-			t.Errorf("docs/commands.md does not say what the format %s is for", f)
+			t.Errorf("docs/commands.md does not describe the format %s", f)
 		}
 	}
 	for _, code := range []int{ExitFine, ExitFailed, ExitUsage, ExitProblems, ExitTimeout} {
 		if !strings.Contains(page, "\n| "+strconv.Itoa(code)+" | ") {
-			t.Errorf("docs/commands.md does not say what the exit code %d says", code)
+			t.Errorf("docs/commands.md does not describe the exit code %d", code)
 		}
 	}
 }
@@ -107,9 +107,9 @@ func TestHelp(t *testing.T) {
 	for _, c := range commands {
 		switch {
 		case c.Short == "" || c.Long == "" || !strings.Contains(c.Example, c.CommandPath()):
-			t.Errorf("%s: a command has a short and a long text and examples of itself", c.Name())
+			t.Errorf("%s: a command needs a short text, a long text and examples that call it", c.Name())
 		case strings.HasSuffix(c.Short, "."):
-			t.Errorf("%s: the short text is no sentence", c.Name())
+			t.Errorf("%s: the short text must not end with a full stop", c.Name())
 		}
 		for _, text := range []string{c.Long, c.Example} {
 			for line := range strings.Lines(text) {
@@ -133,9 +133,9 @@ func TestCompletion(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"Commands": {reason: "What can be done is proposed.", args: []string{""}, want: "validate\t"},
-		"Flags":    {reason: "Flags are.", args: []string{"validate", "--wa"}, want: "--watch\t"},
-		"Formats":  {reason: "And what a flag takes.", args: []string{"inspect", "-o", ""}, want: "html\n"},
+		"Commands": {reason: "The shell completes commands.", args: []string{""}, want: "validate\t"},
+		"Flags":    {reason: "The shell completes flags.", args: []string{"validate", "--wa"}, want: "--watch\t"},
+		"Formats":  {reason: "The shell completes the values of a flag.", args: []string{"inspect", "-o", ""}, want: "html\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestInspectOrder(t *testing.T) {
 	var asked *velerov1.Restore
 	dryRunner := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, add func(report.ItemResult)) error {
 		if c != nil {
-			t.Error("Without --against there is no cluster.")
+			t.Error("A dry run without --against must not get a cluster.")
 		}
 		asked = r
 		xr := resultOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep})
@@ -54,10 +54,10 @@ func TestInspectOrder(t *testing.T) {
 		{Resource: "buckets.cloud.example.org", Items: 1, Why: "after the XRs that compose them"},
 	}
 	if diff := cmp.Diff(want, decodeReport(t, commandResult{out: out.String()}).Order); diff != "" || code != ExitFine {
-		t.Errorf("Each resource stands where its first item is, without what does not come back; it ended with %d: %s", code, diff)
+		t.Errorf("Each resource stands where its first restored item is; the exit code is %d: %s", code, diff)
 	}
 	if asked.Namespace != "backups" {
-		t.Errorf("The settings are in Velero's namespace; it asked for %s", asked.Namespace)
+		t.Errorf("The settings are in Velero's namespace; the dry run used the namespace %s", asked.Namespace)
 	}
 }
 
@@ -67,16 +67,16 @@ func TestInspectOrderFails(t *testing.T) {
 	}
 	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithDryRunner(dryRunner))
 	if code != ExitFailed {
-		t.Errorf("it ended with %d", code)
+		t.Errorf("want ExitFailed, got exit code %d", code)
 	}
 }
 
 func TestMappingsNeedACluster(t *testing.T) {
 	if got := command(t, xptest.Backup(), "inspect", "-", "--namespace-mappings", "a:b"); got.code != ExitUsage {
-		t.Errorf("A flag that does nothing must not look as if it did; got %+v", got)
+		t.Errorf("A flag without effect must be refused; got %+v", got)
 	}
 	if got := command(t, xptest.Backup(), "inspect", "-", "--namespace-mappings", "a=b"); got.code != ExitUsage {
-		t.Errorf("It is written as Velero's; got %+v", got)
+		t.Errorf("The flag has the format of Velero's; got %+v", got)
 	}
 }
 
@@ -89,27 +89,27 @@ func TestApplyResults(t *testing.T) {
 		resultOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
 		resultOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
 		resultOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
-		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "made anew"}),
+		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "created again"}),
 		resultOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}
 	problems := applyResults(against, trees, results, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
 
 	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 2}, against.Counts); diff != "" {
-		t.Errorf("All are counted: %s", diff)
+		t.Errorf("The counts must include every item: %s", diff)
 	}
 	var items []string
 	for _, f := range against.Items {
 		items = append(items, string(f.Outcome.Action)+" "+f.Item.String())
 	}
 	if diff := cmp.Diff([]string{"hold XOrder shop-x1", "refuse Bucket shop-b", "refuse Usage left", "skip Lock lock", "skip Event *"}, items); diff != "" {
-		t.Errorf("What one expects is not listed, and nothing else is left out: %s", diff)
+		t.Errorf("The list must leave out only expected outcomes: %s", diff)
 	}
 	if len(problems) != 1 || problems[0].Code != report.NotRestored || problems[0].Object.Name != "shop-b" {
-		t.Errorf("What would be refused is a problem, unless it is told as one already; got %v", problems)
+		t.Errorf("A refused item must be a problem, unless another problem names it already; got %v", problems)
 	}
 	xr := trees[0].Children[0]
 	if trees[0].Restore != nil || xr.Restore.Action != report.Keep || xr.Children[0].Restore.Reason != "no" {
-		t.Errorf("The trees say what becomes of them; got %+v", trees[0])
+		t.Errorf("Each node of a tree must have its outcome; got %+v", trees[0])
 	}
 }

@@ -153,23 +153,23 @@ func TestExchange(t *testing.T) {
 		said          string
 	}{
 		"DryRun": {
-			reason: "It changes nothing.", of: a, args: []string{"--dry-run"}, want: exchanged{Listed: true}, said: "DELETED WITH ITS EXTERNAL RESOURCE",
+			reason: "A dry run must change nothing.", of: a, args: []string{"--dry-run"}, want: exchanged{Listed: true}, said: "DELETED WITH ITS EXTERNAL RESOURCE",
 		},
 		"NoTerminal": {
-			reason: "Nobody can be asked.", of: a, want: exchanged{Code: ExitUsage, Listed: true}, said: "stdin is no terminal",
+			reason: "Without a terminal the command can't ask, so it must change nothing.", of: a, want: exchanged{Code: ExitUsage, Listed: true}, said: "stdin is no terminal",
 		},
 		"Declined": {
-			reason: "A person does not want it.", of: a, typed: "n\n", want: exchanged{Code: ExitFailed, Listed: true}, said: "nothing was changed",
+			reason: "The command must change nothing when the user declines.", of: a, typed: "n\n", want: exchanged{Code: ExitFailed, Listed: true}, said: "nothing was changed",
 		},
-		"Agreed": {reason: "It is done.", of: a, typed: "y\n", want: done, said: "Delete 1 external resource for good, and 1 object in all?"},
-		"Yes":    {reason: "It was agreed to before.", of: a, args: []string{"--yes"}, want: done, said: "velero restore create"},
+		"Agreed": {reason: "The command must delete the new objects after the user agrees.", of: a, typed: "y\n", want: done, said: "Delete 1 external resource for good, and 1 object in all?"},
+		"Yes":    {reason: "--yes must stand for the user's answer.", of: a, args: []string{"--yes"}, want: done, said: "velero restore create"},
 		"SameExternal": {
-			reason: "What the backup needs stays: that is said to the provider before it is deleted.", of: newRecomposedTree("one"), args: []string{"--yes"},
+			reason: "The command must protect an external resource of the backup before it deletes the new MR.", of: newRecomposedTree("one"), args: []string{"--yes"},
 			want: exchanged{Wrote: []string{"xorders x", "buckets b", "delete buckets", "xorders x"}, Paused: true, Marked: true},
 			said: "its external resource stays: Bucket a of the backup manages it",
 		},
 		"Changed": {
-			reason: "Nobody has agreed to what has come since.", of: a, typed: "y\n",
+			reason: "The user has not agreed to objects that appeared after the question.", of: a, typed: "y\n",
 			meanwhile: func(s *server) {
 				more := xptest.MR("c", xptest.ControlledBy(a.xr), xptest.Reconciled(), xptest.Version("1"))
 				_ = s.Tracker().Add(more)
@@ -178,14 +178,14 @@ func TestExchange(t *testing.T) {
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "it is not as it was confirmed any more",
 		},
 		"PauseNotReported": {
-			reason: "Crossplane can still be composing.", of: a, ignoresPauses: true, args: []string{"--yes", "--ignore-pauses"},
+			reason: "Crossplane can still compose until it has reported the pause.", of: a, ignoresPauses: true, args: []string{"--yes", "--ignore-pauses"},
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "is it running?",
 		},
 		"Busy": {
-			reason: "A Restore may be bringing it back.", of: a, more: []*unstructured.Unstructured{gone("InProgress")}, args: []string{"--yes"},
+			reason: "A running Restore may bring the object back.", of: a, more: []*unstructured.Unstructured{gone("InProgress")}, args: []string{"--yes"},
 			want: exchanged{Code: ExitFailed, Listed: true}, said: "is under way",
 		},
-		"Nothing": {reason: "There is nothing to abandon.", of: a, args: []string{"--abandon"}, want: exchanged{Listed: true}, said: "Nothing of XOrder x is exchanged"},
+		"Nothing": {reason: "Without an exchange there is nothing to abandon.", of: a, args: []string{"--abandon"}, want: exchanged{Listed: true}, said: "Nothing of XOrder x is exchanged"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestExchange(t *testing.T) {
 				}
 			}, tc.args...)
 			if said := got.out + got.err; !strings.Contains(said, tc.said) {
-				t.Errorf("%s\nit does not say %q:\n%s", tc.reason, tc.said, said)
+				t.Errorf("%s\nthe output lacks %q:\n%s", tc.reason, tc.said, said)
 			}
 			got.out, got.err = "", ""
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(exchanged{})); diff != "" {
@@ -212,7 +212,7 @@ func TestExchangeAbandonsNothingSilently(t *testing.T) {
 	s := exchangeServer(false, a.xr, a.recreated)
 	e := &exchangeRun{options: newOptions(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}), abandon: true, names: []string{"y"}, cluster: live.NewCluster(s, s)}
 	if err := e.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot abandon the exchange of y: there is no claim or XR of this name") {
-		t.Errorf("got %v", err)
+		t.Errorf("an exchange of an unknown name must fail; got %v", err)
 	}
 }
 
@@ -230,30 +230,30 @@ func TestExchangeAgain(t *testing.T) {
 	})
 	got := s.exchange(t.Context(), t, a, "", nil, "--yes", "--now")
 	if got.Code != ExitTimeout || !got.Paused || !got.Listed || !strings.Contains(got.err, "Bucket b") {
-		t.Fatalf("while it is being deleted: %+v\n%s", got, got.err)
+		t.Fatalf("first run, with a pending deletion: %+v\n%s", got, got.err)
 	}
 	for range 2 {
 		if again := s.exchange(t.Context(), t, a, "", nil, "--yes", "--now"); again.Code != ExitTimeout || len(again.Wrote) > 0 {
-			t.Errorf("once more it has written %v, and ended with %d:\n%s", again.Wrote, again.Code, again.err)
+			t.Errorf("the repeated run wrote %v, and its exit code is %d:\n%s", again.Wrote, again.Code, again.err)
 		}
 	}
 	if got := s.exchange(t.Context(), t, a, "", nil, "--abandon"); got.Code != ExitFine || got.Paused || got.Marked {
-		t.Errorf("abandoned: %+v\n%s", got, got.err)
+		t.Errorf("after --abandon: %+v\n%s", got, got.err)
 	}
 	if got := s.exchange(t.Context(), t, a, "", nil, "--yes", "--now"); got.Code != ExitTimeout || !got.Paused {
-		t.Errorf("begun again: %+v\n%s", got, got.err)
+		t.Errorf("after a second start: %+v\n%s", got, got.err)
 	}
 	if err := s.Tracker().Delete(buckets, "", "b"); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFine || got.Listed || !got.Paused || !got.Marked {
-		t.Errorf("when all is gone: %+v\n%s", got, got.err)
+		t.Errorf("after the deletion: %+v\n%s", got, got.err)
 	}
 	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFine || len(got.Wrote) > 0 || !strings.Contains(got.out, "Restore now") {
-		t.Errorf("when it is over: %+v\n%s", got, got.out)
+		t.Errorf("after the exchange: %+v\n%s", got, got.out)
 	}
 	if len(stays) != 1 {
-		t.Errorf("it was deleted %d times", len(stays))
+		t.Errorf("the XR's resource was deleted %d times", len(stays))
 	}
 }
 
@@ -265,7 +265,7 @@ func TestExchangeWhosePauseIsTakenOff(t *testing.T) {
 		return true, nil, s.Tracker().Update(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.Annotated(xp.AnnotationPaused, "false")), "")
 	})
 	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFailed || !got.Listed || !strings.Contains(got.err, "somebody has taken the pause off it") {
-		t.Errorf("it ended with %+v:\n%s", got, got.err)
+		t.Errorf("another writer removed the pause; got %+v:\n%s", got, got.err)
 	}
 }
 
@@ -279,6 +279,6 @@ func TestExchangeNamesWhatItKept(t *testing.T) {
 	})
 	s := exchangeServer(false, xptest.With(a.xr, marks...), kept)
 	if got := s.exchange(t.Context(), t, a, "", nil, "--abandon"); got.Paused || !strings.Contains(got.err, "Bucket b only observes its external resource") {
-		t.Errorf("it ended with %+v:\n%s", got, got.err)
+		t.Errorf("the abandoned exchange left the XR paused or printed no warning; got %+v:\n%s", got, got.err)
 	}
 }

@@ -18,26 +18,26 @@ func TestExplain(t *testing.T) {
 		err    string
 	}{
 		"Code": {
-			reason: "A code has its cause and its cure, with the page in place of a link.", args: []string{"GuardUp"},
+			reason: "The text of a code has its cause and cure; a page replaces each link.", args: []string{"GuardUp"},
 			out: []string{"CODE      GuardUp", "MEANING", "CAUSE", "CURE", "docs/gitops.md#the-guard"},
 		},
-		"Lower":   {reason: "Capitals need not be typed.", args: []string{"guardup"}, out: []string{"CODE      GuardUp"}},
-		"Unknown": {reason: "A code that is not known has the similar ones.", args: []string{"dangle"}, code: ExitUsage, err: "did you mean Dangling?"},
-		"None":    {reason: "Nothing is similar.", args: []string{"xylophone"}, code: ExitUsage, err: "lists all"},
+		"Lower":   {reason: "A user can type a code in lower case.", args: []string{"guardup"}, out: []string{"CODE      GuardUp"}},
+		"Unknown": {reason: "The error for an unknown code must suggest similar codes.", args: []string{"dangle"}, code: ExitUsage, err: "did you mean Dangling?"},
+		"None":    {reason: "Without a similar code the error must point to the list.", args: []string{"xylophone"}, code: ExitUsage, err: "lists all"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := command(t, nil, append([]string{"explain"}, tc.args...)...)
 			if r.code != tc.code || !strings.Contains(r.err, tc.err) {
-				t.Errorf("%s: it ended with %d: %s", tc.reason, r.code, r.err)
+				t.Errorf("%s: exit code %d: %s", tc.reason, r.code, r.err)
 			}
 			for _, text := range tc.out {
 				if !strings.Contains(r.out, text) {
-					t.Errorf("%s: it has no %q:\n%s", tc.reason, text, r.out)
+					t.Errorf("%s: the output lacks %q:\n%s", tc.reason, text, r.out)
 				}
 			}
 			if strings.Contains(r.out, "](") || strings.Contains(r.out, "`") {
-				t.Errorf("%s: a terminal shows no Markdown:\n%s", tc.reason, r.out)
+				t.Errorf("%s: a terminal must not show Markdown:\n%s", tc.reason, r.out)
 			}
 		})
 	}

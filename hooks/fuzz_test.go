@@ -36,14 +36,14 @@ func FuzzArguments(f *testing.F) {
 		case ExitFine:
 		case ExitFailed, ExitUsage, ExitTimeout:
 			if stderr.Len() == 0 {
-				t.Errorf("%q ends with %d and says nothing", args, code)
+				t.Errorf("%q ends with %d and prints no error", args, code)
 			}
 		case ExitProblems:
 			if out.Len() == 0 {
-				t.Errorf("%q ends with problems and names none", args)
+				t.Errorf("%q ends with problems and prints none", args)
 			}
 		default:
-			t.Errorf("%q ends with %d, which nothing says the meaning of", args, code)
+			t.Errorf("%q ends with %d, an undocumented exit code", args, code)
 		}
 	})
 }

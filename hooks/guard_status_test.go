@@ -37,19 +37,19 @@ func TestGuardStatusAndOff(t *testing.T) {
 		status  []string
 		off     []string
 	}{
-		"Up":      {reason: "All is guarded.", objects: whole.Objects(""), status: []string{"what they create is refused", "*.example.org"}, off: []string{"The guard is down"}},
-		"Down":    {reason: "Nothing is.", code: ExitProblems, status: []string{"everybody can create"}, off: []string{"There is no guard."}},
-		"Part":    {reason: "A kind is not.", objects: part.Objects(""), code: ExitProblems, status: []string{"NOT GUARDED", "xorders.example.org", "guard on"}},
-		"Weak":    {reason: "Somebody has changed it.", objects: weak, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
-		"Broken":  {reason: "Or what it says of itself.", objects: broken, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
-		"Unbound": {reason: "Without the binding it does nothing.", objects: whole.Objects("")[:1], code: ExitProblems, status: []string{"CHANGED", guard.KindValidatingBinding}},
+		"Up":      {reason: "The guard covers every kind.", objects: whole.Objects(""), status: []string{"what they create is refused", "*.example.org"}, off: []string{"The guard is down"}},
+		"Down":    {reason: "Without a guard everybody can create objects.", code: ExitProblems, status: []string{"everybody can create"}, off: []string{"There is no guard."}},
+		"Part":    {reason: "The guard misses one kind.", objects: part.Objects(""), code: ExitProblems, status: []string{"NOT GUARDED", "xorders.example.org", "guard on"}},
+		"Weak":    {reason: "Another writer changed the guard's policy.", objects: weak, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
+		"Broken":  {reason: "Another writer changed the guard's description of itself.", objects: broken, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
+		"Unbound": {reason: "A policy without its binding has no effect.", objects: whole.Objects("")[:1], code: ExitProblems, status: []string{"CHANGED", guard.KindValidatingBinding}},
 		"Paused": {
-			reason:  "What was let in is not left paused, unless a restore holds it.",
+			reason:  "guard off must unpause what the guard let in, unless a restore holds it.",
 			objects: append(whole.Objects(""), let("x"), restored(let("y"), adoption.Hold{})),
 			off:     []string{"XOrder x is not paused any more", "XOrder y stays paused"},
 		},
 		"Restoring": {
-			reason: "Whoever takes it down too early is told.",
+			reason: "guard off must warn while a restore runs.",
 			objects: append(whole.Objects(""), xptest.Object("velero.io/v1", "Restore", "velero", "over", xptest.Field("Completed", "status", "phase")),
 				xptest.Object("velero.io/v1", "Restore", "velero", "monday", xptest.Field("InProgress", "status", "phase"))),
 			off: []string{"velero/monday is still under way (InProgress)", "The guard is down"},
@@ -70,11 +70,11 @@ func TestGuardStatusAndOff(t *testing.T) {
 			}
 			for _, must := range append(tc.status, tc.off...) {
 				if !strings.Contains(out.String(), must) {
-					t.Errorf("%s There is no %q in:\n%s", tc.reason, must, out.String())
+					t.Errorf("%s %q is not in:\n%s", tc.reason, must, out.String())
 				}
 			}
 			if diff := cmp.Diff(guard.Guard{}, s.up(t)); diff != "" {
-				t.Errorf("It must be down: -want, +got:\n%s", diff)
+				t.Errorf("The guard must be down: -want, +got:\n%s", diff)
 			}
 		})
 	}
@@ -93,12 +93,12 @@ func TestWaitWithGuard(t *testing.T) {
 		up      bool
 		want    string
 	}{
-		"Off":     {reason: "It is taken down if that was asked for.", objects: whole.Objects(""), off: true, want: "The guard is down"},
-		"NoGuard": {reason: "That there is none is as good.", off: true, want: "There is no guard"},
-		"Up":      {reason: "It is named if not.", objects: whole.Objects(""), up: true, want: "The guard is still up"},
-		"Late":    {reason: "What is not adopted still needs it.", objects: whole.Objects(""), off: true, err: late, up: true, want: "The guard is still up"},
-		"Without": {reason: "Of none nothing is said."},
-		"Old":     {reason: "Nor where there can't be any.", old: true},
+		"Off":     {reason: "The option must take the guard down.", objects: whole.Objects(""), off: true, want: "The guard is down"},
+		"NoGuard": {reason: "The option must accept that there is no guard.", off: true, want: "There is no guard"},
+		"Up":      {reason: "Without the option the command must name the guard.", objects: whole.Objects(""), up: true, want: "The guard is still up"},
+		"Late":    {reason: "An object that is not adopted still needs the guard.", objects: whole.Objects(""), off: true, err: late, up: true, want: "The guard is still up"},
+		"Without": {reason: "Without a guard the command must print nothing."},
+		"Old":     {reason: "A cluster without admission policies can have no guard.", old: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,11 +129,11 @@ func TestWaitForRestores(t *testing.T) {
 		name    string
 		want    []string
 	}{
-		"None":  {reason: "There may be none."},
-		"Over":  {reason: "It is over.", objects: []*unstructured.Unstructured{of("a", "Completed"), of("b", "PartiallyFailed")}},
-		"Busy":  {reason: "One is not.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, want: []string{"Restore velero/a: it is InProgress"}},
-		"New":   {reason: "One has not begun.", objects: []*unstructured.Unstructured{of("a", "")}, want: []string{"Restore velero/a: it is New"}},
-		"Named": {reason: "Others don't matter.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, name: "b"},
+		"None":  {reason: "The cluster may have no Restore."},
+		"Over":  {reason: "A finished Restore is not under way.", objects: []*unstructured.Unstructured{of("a", "Completed"), of("b", "PartiallyFailed")}},
+		"Busy":  {reason: "One of the Restores is still running.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, want: []string{"Restore velero/a: it is InProgress"}},
+		"New":   {reason: "A new Restore has not begun.", objects: []*unstructured.Unstructured{of("a", "")}, want: []string{"Restore velero/a: it is New"}},
+		"Named": {reason: "The status of other Restores must not matter.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, name: "b"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,12 +162,12 @@ func TestValidateNamesGuard(t *testing.T) {
 		survey  live.Survey
 		want    []report.Severity
 	}{
-		"Left":    {reason: "It was left behind.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.Grave}},
-		"Before":  {reason: "The restore is to come.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.Warning}},
-		"Unread":  {reason: "Nobody knows.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.Warning}},
-		"Foreign": {reason: "It is somebody else's.", objects: []*unstructured.Unstructured{foreign}},
-		"None":    {reason: "There is none."},
-		"Old":     {reason: "There can't be any.", old: true},
+		"Left":    {reason: "The Restore is over, and the guard is still up.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.Grave}},
+		"Before":  {reason: "The guard waits for the Restore.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.Warning}},
+		"Unread":  {reason: "Without the Restores the state is unknown.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.Warning}},
+		"Foreign": {reason: "A policy of another owner is not the guard.", objects: []*unstructured.Unstructured{foreign}},
+		"None":    {reason: "Without a guard there is nothing to report."},
+		"Old":     {reason: "A cluster without admission policies can have no guard.", old: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -189,12 +189,12 @@ func TestGuardUsage(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"Off":       {reason: "There is one guard, and taking it down for a namespace would take it down for all.", args: []string{"guard", "off", "-n", "a"}, want: "there is one guard"},
-		"Status":    {reason: "The same.", args: []string{"guard", "status", "-n", "a"}, want: "there is one guard"},
-		"Kind":      {reason: "A kind has a group.", args: []string{"guard", "on", "--kind", "pods"}, want: "PLURAL.GROUP"},
-		"Namespace": {reason: "A namespace has a name that one can have.", args: []string{"guard", "on", "-n", "A"}, want: "no namespace can have this name"},
-		"User":      {reason: "So has a user.", args: []string{"guard", "on", "--allow-user", ""}, want: "cannot let the user"},
-		"Unknown":   {reason: "There is nothing else.", args: []string{"guard", "up"}, want: "unknown command"},
+		"Off":       {reason: "The cluster has one guard, so taking it down for one namespace would take it down for all.", args: []string{"guard", "off", "-n", "a"}, want: "there is one guard"},
+		"Status":    {reason: "The cluster has one guard, so a status of one namespace would mislead.", args: []string{"guard", "status", "-n", "a"}, want: "there is one guard"},
+		"Kind":      {reason: "A kind needs its group.", args: []string{"guard", "on", "--kind", "pods"}, want: "PLURAL.GROUP"},
+		"Namespace": {reason: "The namespace must have a valid name.", args: []string{"guard", "on", "-n", "A"}, want: "no namespace can have this name"},
+		"User":      {reason: "The user must have a name.", args: []string{"guard", "on", "--allow-user", ""}, want: "cannot let the user"},
+		"Unknown":   {reason: "The error must name the unknown subcommand.", args: []string{"guard", "up"}, want: "unknown command"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

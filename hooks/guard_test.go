@@ -149,28 +149,28 @@ func TestGuardOn(t *testing.T) {
 		out     []string
 	}{
 		"Cluster": {
-			reason: "Without more, all kinds of the XRDs are guarded, and it is said who can pass.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
+			reason: "By default the guard covers the kinds of all XRDs and names the users that it allows.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
 			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, Users: accounts(), By: "alice"}},
 			out:  []string{"up since", "put up by alice", "what they create is refused", "everywhere", "orderclaims.example.org", "system:serviceaccount:velero:velero", "guard off"},
 		},
 		"Namespace": {
-			reason: "In a namespace there are claims only.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{namespaces: []string{"team-a"}},
+			reason: "A guard of a namespace covers only claims.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{namespaces: []string{"team-a"}},
 			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org"}, Namespaces: []string{"team-a"}, Users: accounts(), By: "alice"}},
 			out:  []string{"team-a", "CLUSTER-SCOPED  xorders.example.org"},
 		},
 		"Named": {
-			reason: "A cluster-scoped kind is guarded if it is named.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
+			reason: "A guard covers a cluster-scoped kind only by name.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
 			on: guardOn{namespaces: []string{"team-a"}, kinds: []string{"xorders.example.org", "*.new.example.org"}, users: []string{"bob"}},
 			want: want{Guard: guard.Guard{
 				Kinds: []string{"*.new.example.org", "orderclaims.example.org", "xorders.example.org"}, Namespaces: []string{"team-a"}, Users: accounts("bob"), By: "alice",
 			}},
 		},
 		"Backup": {
-			reason: "In a new cluster the backup knows the kinds.", on: guardOn{backup: backup},
+			reason: "A new cluster has no XRDs yet, so the backup provides the kinds.", on: guardOn{backup: backup},
 			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.backup.example.org", "xorders.backup.example.org"}, Users: accounts(), By: "alice"}},
 		},
 		"Accounts": {
-			reason: "Deployments say who Velero and Crossplane are, and nobody else's does.",
+			reason: "The guard must allow only the accounts of the Deployments of Velero and Crossplane.",
 			objects: []*unstructured.Unstructured{
 				xrdOf("example.org"), deployment("velero", "v", "a", xptest.Labelled("app.kubernetes.io/name", "velero")), deployment("velero", "ui", "b"),
 				deployment("crossplane-system", "xp", "c", crossplane), deployment("crossplane-system", "xp-rbac-manager", "d", crossplane),
@@ -182,30 +182,30 @@ func TestGuardOn(t *testing.T) {
 			}},
 		},
 		"Again": {
-			reason:  "What is guarded already still is.",
+			reason:  "A second guard on must keep the kinds of the first.",
 			objects: []*unstructured.Unstructured{xrdOf("example.org"), own(guard.Guard{Kinds: []string{"olds.example.org"}, Users: []string{"bob"}, By: "carol"})},
 			want: want{Guard: guard.Guard{
 				Kinds: []string{"olds.example.org", "orderclaims.example.org", "xorders.example.org"}, Users: accounts("bob"), By: "carol",
 			}},
 		},
 		"DryRun": {
-			reason: "What would be applied is printed, and nothing is written.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{dryRun: true},
+			reason: "A dry run must print the objects and write nothing.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{dryRun: true},
 			out: []string{"kind: ValidatingAdmissionPolicy\n", "---\n", "kind: ValidatingAdmissionPolicyBinding\n", "validationActions:\n  - Deny\n"},
 		},
 		"Old": {
-			reason: "A cluster that is too old says so, and what to do.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, old: true,
+			reason: "On an old Kubernetes the error must name the needed version.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, old: true,
 			want: want{Err: "Kubernetes v1.30 and later"},
 		},
 		"NoMutating": {
-			reason: "So does one that can't pause.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{paused: true},
+			reason: "A cluster without MutatingAdmissionPolicies can't pause objects.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{paused: true},
 			want: want{Err: "without --paused"},
 		},
-		"Nothing":      {reason: "A guard that guards nothing would be a trap.", want: want{Err: "with --backup"}},
-		"EmptyBackup":  {reason: "So would one of a backup without XRDs.", on: guardOn{backup: "-"}, want: want{Err: "cannot find an XRD"}},
-		"OtherKind":    {reason: "What is neither a claim nor an XR is never guarded.", on: guardOn{kinds: []string{"others.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
-		"OtherInGroup": {reason: "Nor is a group that has such kinds.", on: guardOn{kinds: []string{"*.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
+		"Nothing":      {reason: "A guard without kinds would protect nothing.", want: want{Err: "with --backup"}},
+		"EmptyBackup":  {reason: "A guard of a backup without XRDs would protect nothing.", on: guardOn{backup: "-"}, want: want{Err: "cannot find an XRD"}},
+		"OtherKind":    {reason: "The guard must only cover claims and XRs.", on: guardOn{kinds: []string{"others.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
+		"OtherInGroup": {reason: "The guard must not cover a group that has other kinds too.", on: guardOn{kinds: []string{"*.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
 		"Foreign": {
-			reason: "What somebody else has made is left alone.", objects: []*unstructured.Unstructured{xrdOf("example.org"), foreign}, want: want{Err: "it is not the guard's"},
+			reason: "The guard must not overwrite an object of another owner.", objects: []*unstructured.Unstructured{xrdOf("example.org"), foreign}, want: want{Err: "it is not the guard's"},
 		},
 	}
 	for name, tc := range cases {
@@ -231,7 +231,7 @@ func TestGuardOn(t *testing.T) {
 			}
 			for _, must := range tc.out {
 				if !strings.Contains(out.String(), must) {
-					t.Errorf("%s There is no %q in:\n%s", tc.reason, must, out.String())
+					t.Errorf("%s %q is not in:\n%s", tc.reason, must, out.String())
 				}
 			}
 		})
@@ -247,11 +247,11 @@ func TestGuardOnNotEnforced(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Admitted":  {reason: "It is not in force.", does: live.Admitted, want: "cannot rely on the guard"},
-		"Refused":   {reason: "It is.", does: live.Refused},
-		"Paused":    {reason: "It is, and pauses.", does: live.Paused, paused: true},
-		"NotPaused": {reason: "It refuses what it should pause.", does: live.Refused, paused: true, want: "does not enforce its MutatingAdmissionPolicy"},
-		"Unknown":   {reason: "Who may not find out is told so.", err: errors.New("forbidden")},
+		"Admitted":  {reason: "The API server does not enforce the guard yet.", does: live.Admitted, want: "cannot rely on the guard"},
+		"Refused":   {reason: "The API server enforces the guard.", does: live.Refused},
+		"Paused":    {reason: "The API server enforces the guard and pauses new objects.", does: live.Paused, paused: true},
+		"NotPaused": {reason: "The guard refuses new objects instead of pausing them.", does: live.Refused, paused: true, want: "does not enforce its MutatingAdmissionPolicy"},
+		"Unknown":   {reason: "Without the right to probe, guard on must print that the state is unknown.", err: errors.New("forbidden")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -31,14 +31,14 @@ func checkOutput(t *testing.T, of, said string) {
 	t.Helper()
 	for _, c := range said {
 		if c != '\n' && c != '\t' && !unicode.IsPrint(c) {
-			t.Errorf("%s: there is %U in %q", of, c, said)
+			t.Errorf("%s: unprintable character %U in %q", of, c, said)
 
 			break
 		}
 	}
 	for line := range strings.Lines(said) {
 		if strings.HasPrefix(strings.TrimSpace(line), "released: all is well") {
-			t.Errorf("%s: somebody else says %q", of, line)
+			t.Errorf("%s: a hostile name prints the result line %q", of, line)
 		}
 	}
 }
@@ -89,10 +89,10 @@ func TestWaitWithHostileText(t *testing.T) {
 		checkOutput(t, of, out.String())
 		checkOutput(t, of, stderr.String())
 		if of == "an option" && !strings.Contains(stderr.String(), "validate -- --all/-rf") {
-			t.Errorf("a name is no option: %s", stderr.String())
+			t.Errorf("the command must not read a name as an option: %s", stderr.String())
 		}
 		if !strings.Contains(stderr.String(), "\n  Order ") && u.GetName() == "o" {
-			t.Errorf("%s: each that is waited for has a line: %s", of, stderr.String())
+			t.Errorf("%s: each object that the command waits for needs a line: %s", of, stderr.String())
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestReleaseWithHostileText(t *testing.T) {
 				checkOutput(t, of, got.out)
 				for _, said := range []string{got.err, got.out} {
 					if strings.Contains(said, "--restore --all") || restore != "velero/gone" && strings.Contains(said, "--restore velero/") {
-						t.Errorf("%s: a command has a Restore that there can't be: %s", of, said)
+						t.Errorf("%s: a suggested command has an impossible Restore name: %s", of, said)
 					}
 				}
 			}
@@ -129,7 +129,7 @@ func TestReleaseQuestionWithHostileText(t *testing.T) {
 	got := s.release(t, releaseArgs{force: true, in: terminal})
 	checkOutput(t, "the question", got.err)
 	if !strings.Contains(got.err, "Lift 1 hold all the same? [y/N]") {
-		t.Errorf("nobody was asked: %s", got.err)
+		t.Errorf("the command must ask: %s", got.err)
 	}
 	if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestValidateWithHostileText(t *testing.T) {
 			checkOutput(t, format, out.String())
 			checkOutput(t, format, stderr.String())
 			if strings.Contains(out.String(), "details -- --all") || strings.Contains(out.String(), "details --all") {
-				t.Errorf("%s: a command has a Restore that there can't be: %s", format, out.String())
+				t.Errorf("%s: a suggested command has an impossible Restore name: %s", format, out.String())
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func TestInspectWithHostileText(t *testing.T) {
 		checkOutput(t, format, out.String())
 		checkOutput(t, format, stderr.String())
 		if strings.Contains(out.String(), "validate -rf") {
-			t.Errorf("%s: a name is an option: %s", format, out.String())
+			t.Errorf("%s: a suggested command has a name that is an option: %s", format, out.String())
 		}
 	}
 	var stderr bytes.Buffer
@@ -197,6 +197,6 @@ func TestReleasedIsOneLine(t *testing.T) {
 	o := newOptions(Streams{Out: &b, Err: &b})
 	(&release{options: o}).logf("%s: %s", hostile, report.Released)
 	if got := strings.Count(b.String(), "\n"); got != 1 {
-		t.Errorf("%d lines: %q", got, b.String())
+		t.Errorf("want 1 line, got %d: %q", got, b.String())
 	}
 }

@@ -84,58 +84,58 @@ func TestInspect(t *testing.T) {
 		want    []string
 	}{
 		"Fine": {
-			reason: "A tree as Crossplane keeps it has no problem.", objects: shop(),
+			reason: "A complete tree has no problem.", objects: shop(),
 		},
 		"Hazard": {
-			reason: "An MR without a name could be made twice.", objects: shop(unnamed), code: ExitProblems, want: []string{"problem IdentityMissing Bucket shop-b"},
+			reason: "A provider can create the external resource of an MR without an external-name twice.", objects: shop(unnamed), code: ExitProblems, want: []string{"problem IdentityMissing Bucket shop-b"},
 		},
 		"Warning": {
-			reason: "A warning is told, and no failure.", objects: shop(xptest.PublishesTo("team-a", "secret")), want: []string{"warning SecretMissing Secret team-a/secret"},
+			reason: "A warning must not fail the command.", objects: shop(xptest.PublishesTo("team-a", "secret")), want: []string{"warning SecretMissing Secret team-a/secret"},
 		},
 		"Strict": {
-			reason: "Unless that is wanted.", objects: shop(xptest.PublishesTo("team-a", "secret")), args: []string{"--strict"}, code: ExitProblems,
+			reason: "With --strict a warning must fail the command.", objects: shop(xptest.PublishesTo("team-a", "secret")), args: []string{"--strict"}, code: ExitProblems,
 			want: []string{"warning SecretMissing Secret team-a/secret"},
 		},
 		"ServiceAccount": {
-			reason: "What a DeploymentRuntimeConfig has Crossplane writes again.", objects: append(shop(), serviceAccount("crossplane"), serviceAccount("kubectl-annotate")),
+			reason: "Crossplane writes its own fields of a ServiceAccount again, but not those of kubectl.", objects: append(shop(), serviceAccount("crossplane"), serviceAccount("kubectl-annotate")),
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/by-kubectl-annotate"},
 		},
 		"Rights": {
-			reason: "Crossplane does not run beside the other.", objects: append(shop(), deploymentOf("v2.4.2"), bound("crossplane-system"), bound("other"),
+			reason: "Only the binding in Crossplane's own namespace has lost its package.", objects: append(shop(), deploymentOf("v2.4.2"), bound("crossplane-system"), bound("other"),
 				xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "helm-0123456789ab", xptest.Field("Active", "spec", "desiredState"))),
 			want: []string{"warning RightsMisplaced ClusterRoleBinding in-crossplane-system"},
 		},
 		"KnownDefect": {
-			reason: "Nobody should install that version again.", objects: append(shop(), deploymentOf("v2.4.1")),
+			reason: "A restore must not bring a Crossplane with a known defect back unnoticed.", objects: append(shop(), deploymentOf("v2.4.1")),
 			want: []string{"warning KnownDefect Deployment crossplane-system/crossplane"},
 		},
 		"KnownDefectElsewhere": {
-			reason: "It is of no namespace of a tree, and of each.", objects: append(shop(), deploymentOf("v2.4.0")), args: []string{"-n", "team-a"},
+			reason: "A defect of Crossplane concerns every namespace.", objects: append(shop(), deploymentOf("v2.4.0")), args: []string{"-n", "team-a"},
 			want: []string{"warning KnownDefect Deployment crossplane-system/crossplane"},
 		},
-		"NoDefect":       {reason: "That one is mended.", objects: append(shop(), deploymentOf("v2.4.2"))},
-		"UnknownVersion": {reason: "Nobody can tell.", objects: append(shop(), deploymentOf("latest"))},
+		"NoDefect":       {reason: "The defect is fixed in v2.4.2.", objects: append(shop(), deploymentOf("v2.4.2"))},
+		"UnknownVersion": {reason: "A tag without a version does not show whether the defect is there.", objects: append(shop(), deploymentOf("latest"))},
 		"MissingPlatform": {
-			reason: "An XR can't be reconciled without what it runs on.", objects: shop()[:3], code: ExitProblems,
+			reason: "Crossplane can't reconcile an XR without its revision and XRD.", objects: shop()[:3], code: ExitProblems,
 			want: []string{"problem RevisionMissing XOrder shop-x1", "problem DefinitionMissing XOrder shop-x1"},
 		},
 		"Namespace": {
-			reason: "Who asks for one namespace hears of all that belongs to its trees.", objects: append(shop(unnamed), xptest.MR("alone", unnamed)),
+			reason: "With -n the report must cover the whole trees of that namespace.", objects: append(shop(unnamed), xptest.MR("alone", unnamed)),
 			args: []string{"-n", "team-a"}, code: ExitProblems, want: []string{"problem IdentityMissing Bucket shop-b"},
 		},
 		"OtherNamespace": {
-			reason: "And of nothing else, and a namespace in which there is nothing may be a slip.", objects: shop(unnamed), args: []string{"-n", "team-b"},
+			reason: "A namespace without trees may be a typing error, and other trees must not appear.", objects: shop(unnamed), args: []string{"-n", "team-b"},
 			code: ExitProblems, want: []string{"problem NotFound Namespace team-b"},
 		},
 		"NothingOfCrossplane": {
-			reason: "It may be the wrong file.", objects: []*unstructured.Unstructured{xptest.Object("v1", "ConfigMap", "team-a", "c")}, code: ExitProblems,
+			reason: "A backup without Crossplane's objects may be the wrong file.", objects: []*unstructured.Unstructured{xptest.Object("v1", "ConfigMap", "team-a", "c")}, code: ExitProblems,
 			want: []string{"problem NotFound Backup stdin"},
 		},
 		"Platform": {
 			reason: "A backup of the platform has no trees.", objects: []*unstructured.Unstructured{xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p")},
 		},
 		"NeverComposed": {
-			reason: "What was not composed yet needs nothing but its XRD.", objects: ready,
+			reason: "An XR that was never composed needs only its XRD.", objects: ready,
 		},
 	}
 	for name, tc := range cases {
@@ -146,7 +146,7 @@ func TestInspect(t *testing.T) {
 				said = append(said, string(p.Severity)+" "+string(p.Code)+" "+p.Object.String())
 			}
 			if diff := cmp.Diff(tc.want, said); diff != "" || got.code != tc.code {
-				t.Errorf("%s It ended with %d: %s%s", tc.reason, got.code, diff, got.err)
+				t.Errorf("%s exit code %d: %s%s", tc.reason, got.code, diff, got.err)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestInspectReports(t *testing.T) {
 	}
 	r := decodeReport(t, command(t, nil, "inspect", file, "-o", "json"))
 	if r.Kind != report.KindInspection || r.Source != "nightly.tar.gz" || r.Time.IsZero() || r.APIVersion != report.APIVersion {
-		t.Errorf("It says what it is of and when; got %+v", r)
+		t.Errorf("The report must have its kind, source and time; got %+v", r)
 	}
 	if diff := cmp.Diff(report.Summary{Claims: 1, XRs: 1, Composed: 1, Managed: 1, Adopted: 1}, r.Summary); diff != "" {
 		t.Errorf("the summary: %s", diff)
@@ -190,17 +190,17 @@ func TestInspectFails(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"NoFile":    {reason: "There is nothing to inspect.", args: []string{"no-such-file"}, code: ExitFailed, want: "no-such-file"},
-		"Truncated": {reason: "Half a backup must not look like a whole one.", in: whole[:len(whole)-9], args: []string{"-"}, code: ExitFailed, want: "cannot read the backup stdin: "},
-		"NoArgs":    {reason: "It needs a backup.", code: ExitUsage, want: "--help"},
-		"TwoArgs":   {reason: "One at a time.", args: []string{"a", "b"}, code: ExitUsage, want: "--help"},
-		"NoFormat":  {reason: "The formats are told.", in: whole, args: []string{"-", "-o", "xml"}, code: ExitUsage, want: "json"},
+		"NoFile":    {reason: "The error must name the missing file.", args: []string{"no-such-file"}, code: ExitFailed, want: "no-such-file"},
+		"Truncated": {reason: "A truncated backup must not pass for a whole one.", in: whole[:len(whole)-9], args: []string{"-"}, code: ExitFailed, want: "cannot read the backup stdin: "},
+		"NoArgs":    {reason: "The command needs a backup.", code: ExitUsage, want: "--help"},
+		"TwoArgs":   {reason: "The command inspects one backup at a time.", args: []string{"a", "b"}, code: ExitUsage, want: "--help"},
+		"NoFormat":  {reason: "The error must list the formats.", in: whole, args: []string{"-", "-o", "xml"}, code: ExitUsage, want: "json"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := command(t, tc.in, append([]string{"inspect"}, tc.args...)...)
 			if got.code != tc.code || got.out != "" || !strings.Contains(got.err, tc.want) {
-				t.Errorf("%s Got %+v", tc.reason, got)
+				t.Errorf("%s got %+v", tc.reason, got)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestFormatOf(t *testing.T) {
 		b := readBackup(t, xptest.Backup())
 		b.Format = format
 		if got := formatOf(b, "-"); len(got) != want {
-			t.Errorf("of the format %q is said %v", format, got)
+			t.Errorf("wrong problems for the backup format %q: %v", format, got)
 		}
 	}
 }
@@ -243,6 +243,6 @@ func TestFlawsAreProblems(t *testing.T) {
 	}
 	want := []string{"problem Malformed Bucket shop-b", "warning Malformed File README"}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("What can't be read is told once, and not as what is missing: %s", diff)
+		t.Errorf("The report must name an unreadable file once, and not as a missing object: %s", diff)
 	}
 }

@@ -25,12 +25,12 @@ func TestInstall(t *testing.T) {
 		want    want
 	}{
 		"Empty": {
-			reason:  "The program is there for every user, and nothing beside it: Velero would run that too.",
+			reason:  "The target must hold the program, executable by every user, and no other file: Velero would run that too.",
 			program: program,
 			want:    want{files: map[string]string{Name: "-rwxr-xr-x new"}},
 		},
 		"Older": {
-			reason:  "An older version is replaced, whatever its mode was; what is not ours stays.",
+			reason:  "The command must replace an older version of any mode and keep other files.",
 			program: program,
 			prepare: func(t *testing.T, dir string) string {
 				t.Helper()
@@ -42,7 +42,7 @@ func TestInstall(t *testing.T) {
 			want: want{files: map[string]string{Name: "-rwxr-xr-x new", "velero-plugin-for-aws": "-rwxr-xr-x other"}},
 		},
 		"Unreadable": {
-			reason:  "If the program can't be copied the older one stays as it was.",
+			reason:  "A failed copy must keep the older version.",
 			program: t.TempDir(),
 			prepare: func(t *testing.T, dir string) string {
 				t.Helper()
@@ -53,13 +53,13 @@ func TestInstall(t *testing.T) {
 			want: want{files: map[string]string{Name: "-rwxr-xr-x older"}, err: "cannot install DIR/" + Name + ": "},
 		},
 		"NoVolume": {
-			reason:  "Who runs the image without the volume is told what is missing.",
+			reason:  "Without the volume the error must name it.",
 			program: program,
 			prepare: func(_ *testing.T, dir string) string { return filepath.Join(dir, "missing") },
 			want:    want{files: map[string]string{}, err: `cannot install into DIR/missing: no such file or directory; mount the volume "plugins"`},
 		},
 		"NotADirectory": {
-			reason:  "A file is no volume either.",
+			reason:  "A file can't be the target directory.",
 			program: program,
 			prepare: func(t *testing.T, dir string) string {
 				t.Helper()
@@ -70,7 +70,7 @@ func TestInstall(t *testing.T) {
 			want: want{files: map[string]string{"target": "-rw-r--r-- "}, err: "cannot install into DIR/target: not a directory; mount"},
 		},
 		"Occupied": {
-			reason:  "What can't be replaced is named.",
+			reason:  "The error must name a file that the command can't replace.",
 			program: program,
 			prepare: func(t *testing.T, dir string) string {
 				t.Helper()
@@ -114,7 +114,7 @@ func TestInstallForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := install(dir, dir); err == nil || !strings.Contains(err.Error(), "let the user ") {
-		t.Errorf("it must say what to do: %v", err)
+		t.Errorf("the error must contain the next step: %v", err)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestInstallCommand(t *testing.T) {
 	dir := t.TempDir()
 	r := command(t, nil, "install", "--target", dir)
 	if want := " as " + filepath.Join(dir, Name) + "\n"; r.code != ExitFine || r.out != "" || !strings.HasSuffix(r.err, want) {
-		t.Fatalf("it ended with %d: %s%s", r.code, r.out, r.err)
+		t.Fatalf("exit code %d: %s%s", r.code, r.out, r.err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -134,13 +134,13 @@ func TestInstallCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := filesIn(t, dir)[Name]; got != "-rwxr-xr-x "+string(want) {
-		t.Error("what was installed is not what runs")
+		t.Error("the installed program must be the running program")
 	}
 	if r := command(t, nil, "install", "--target", filepath.Join(dir, "missing")); r.code != ExitFailed {
-		t.Errorf("without the volume it ended with %d: %s", r.code, r.err)
+		t.Errorf("without the volume: exit code %d: %s", r.code, r.err)
 	}
 	if r := command(t, nil, "install", dir); r.code != ExitUsage {
-		t.Errorf("with an argument it ended with %d: %s", r.code, r.err)
+		t.Errorf("with an argument: exit code %d: %s", r.code, r.err)
 	}
 }
 

@@ -34,22 +34,22 @@ func TestNewest(t *testing.T) {
 		restores map[string]report.Restore
 		want     want
 	}{
-		"Newest": {reason: "The one that began last is meant.", restores: restores(old, young), want: want{Name: "young"}},
+		"Newest": {reason: "The option selects the Restore that began last.", restores: restores(old, young), want: want{Name: "young"}},
 		"Late": {
-			reason:   "That drills are not run any more is what a check of them must tell first.",
+			reason:   "The check must show first that drills have stopped.",
 			restores: restores(old), want: want{Name: "old", Reasons: []string{"it is the newest, and began 25h0m0s ago, which is longer than 24h0m0s"}},
 		},
-		"None": {reason: "So is that they never were.", want: want{Reasons: []string{"no Restore has begun"}}},
+		"None": {reason: "The check must fail when no drill ever ran.", want: want{Reasons: []string{"no Restore has begun"}}},
 		"NotBegun": {
-			reason:   "One that waits for its turn has nothing to show yet.",
+			reason:   "A queued Restore has no result yet.",
 			restores: restores(young, report.Restore{Name: "velero/queued"}), want: want{Name: "young"},
 		},
 		"Elsewhere": {
-			reason:   "Another Velero's are not drills of this one.",
+			reason:   "Restores of another Velero are not drills of this one.",
 			restores: restores(young, report.Restore{Name: "velero-2/drill", Started: ago(time.Minute)}), want: want{Name: "young"},
 		},
 		"Same": {
-			reason:   "Of two that began in the same second it is always the same one.",
+			reason:   "The order of two Restores of the same second must be stable.",
 			restores: restores(young, report.Restore{Name: "velero/alike", Started: young.Started}), want: want{Name: "alike"},
 		},
 	}

@@ -32,7 +32,7 @@ func TestReleaseAsks(t *testing.T) {
 		}
 		if !strings.Contains(got.err, "Bucket b1 is missing") || !strings.Contains(got.err, "its own setting comes back: compositionUpdatePolicy: Automatic") ||
 			!strings.Contains(got.err, "Lift 1 hold all the same? [y/N]") {
-			t.Errorf("%q: it must say what that costs before it asks: %s", typed, got.err)
+			t.Errorf("%q: the question must name the cost first: %s", typed, got.err)
 		}
 		if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestReleaseForcesOnlyConfirmed(t *testing.T) {
 	}
 	for _, r := range got.releases {
 		if r.Object.Kind == xptest.LegacyKind && !strings.Contains(r.Reason, "it has changed since it was asked about") {
-			t.Errorf("the reason is %q", r.Reason)
+			t.Errorf("the reason must name the change; got %q", r.Reason)
 		}
 	}
 	if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {

@@ -43,34 +43,34 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 		want             want
 	}{
 		"Released": {
-			reason:     "Who manages what of it is not as it was.",
+			reason:     "The field managers differ from the backup.",
 			objects:    []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.mr, left.revision},
 			wantReason: reasonManagersLost, next: nextManagersLost,
 			want: want{results: map[string]report.Result{xr: report.Released, claim: report.Released}, lost: []string{xr}},
 		},
 		"Restored": {
-			reason:  "Somebody else manages it, so that was written back.",
+			reason:  "Another manager owns the fields, so the restore wrote the managers back.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "kubectl", 0), managedBy(left.xr, "argocd-controller", 0), left.mr, left.revision},
 			want:    want{results: map[string]report.Result{xr: report.Released, claim: report.Released}},
 		},
 		"OfTheBackup": {
-			reason:  "What Velero managed in the cluster that was backed up is as it was.",
+			reason:  "The managers of the source cluster are unchanged.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", -time.Hour), left.xr, left.mr, left.revision},
 			want:    want{results: map[string]report.Result{xr: report.Released, claim: report.Released}},
 		},
 		"DryRun": {
-			reason:  "Now it can still be brought back.",
+			reason:  "The managers can still come back before the release.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", time.Second), left.xr, left.mr, left.revision},
 			of:      releaseArgs{dryRun: true}, wantReason: reasonManagersMissing, next: nextManagersMissing,
 			want: want{results: map[string]report.Result{xr: report.WouldRelease, claim: report.WouldRelease}, lost: []string{claim}},
 		},
 		"StillHeld": {
-			reason:  "Nothing is lost yet, and the second restore that it waits for brings it back.",
+			reason:  "A held object has lost nothing yet; a second restore brings its managers back.",
 			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", 0), left.xr, left.revision},
 			want:    want{results: map[string]report.Result{xr: report.StillHeld, claim: report.StillHeld}},
 		},
 		"Forced": {
-			reason:  "The same, with what else is lost.",
+			reason:  "A forced release loses the managers too.",
 			objects: []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.revision},
 			of:      releaseArgs{force: true, yes: true}, wantReason: reasonManagersLost, next: nextManagersLost,
 			want: want{results: map[string]report.Result{xr: report.Forced, claim: report.Released}, lost: []string{xr}},
@@ -98,7 +98,7 @@ func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
 			of.format = printer.Table
 			flat := strings.Join(strings.Fields(newServer(tc.objects...).release(t, of).out), " ")
 			if tc.wantReason != "" && (!strings.Contains(flat, tc.wantReason) || !strings.Contains(flat, tc.next)) {
-				t.Errorf("%s\nthe table does not say it:\n%s", tc.reason, flat)
+				t.Errorf("%s\nthe table lacks the reason or the next step:\n%s", tc.reason, flat)
 			}
 		})
 	}

@@ -21,10 +21,10 @@ func TestRestoresOfHolds(t *testing.T) {
 		asked  string
 		want   []report.Restore
 	}{
-		"Holding": {reason: "Who has put a hold on is told.", holds: []*held{hold(failed.Name, failed.Phase)}, want: []report.Restore{failed}},
-		"Gone":    {reason: "Also if it is gone.", holds: []*held{hold("velero/gone", "Gone")}, want: []report.Restore{{Name: "velero/gone", Phase: "Gone"}}},
-		"Asked":   {reason: "One that holds nothing and is asked for can have failed.", asked: failed.Name, want: []report.Restore{failed}},
-		"Unknown": {reason: "Of one that is not there nothing is known.", asked: "velero/unknown", want: []report.Restore{}},
+		"Holding": {reason: "The report must name the Restore of a hold.", holds: []*held{hold(failed.Name, failed.Phase)}, want: []report.Restore{failed}},
+		"Gone":    {reason: "The report must name the Restore of a hold after its deletion.", holds: []*held{hold("velero/gone", "Gone")}, want: []report.Restore{{Name: "velero/gone", Phase: "Gone"}}},
+		"Asked":   {reason: "A requested Restore without holds can have failed.", asked: failed.Name, want: []report.Restore{failed}},
+		"Unknown": {reason: "A missing Restore has no known phase.", asked: "velero/unknown", want: []report.Restore{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

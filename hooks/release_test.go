@@ -135,170 +135,170 @@ func TestRelease(t *testing.T) {
 		said    string
 	}{
 		"Gone": {
-			reason: "Nothing works on it any more.", objects: left.all(), want: results{Results: released},
+			reason: "Without its Restore no process lifts the hold.", objects: left.all(), want: results{Results: released},
 			wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"Ended": {
-			reason: "Its Restore has given up.", objects: append(left.all(), gone("PartiallyFailed")), want: results{Results: released},
+			reason: "A Restore that ended lifts no hold.", objects: append(left.all(), gone("PartiallyFailed")), want: results{Results: released},
 			wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"UnderWay": {
-			reason: "Its Restore lifts it.", objects: append(left.all(), gone("WaitingForPluginOperations")), want: results{Results: all(report.LeftAlone)},
+			reason: "The running Restore lifts the hold.", objects: append(left.all(), gone("WaitingForPluginOperations")), want: results{Results: all(report.LeftAlone)},
 		},
 		"UnderWayNamed": {
-			reason: "Who asks for it must know that it is still held.", objects: append(left.all(), gone("WaitingForPluginOperations")),
+			reason: "The user named the XR and must learn that it is still held.", objects: append(left.all(), gone("WaitingForPluginOperations")),
 			of: releaseArgs{names: []string{"x1"}}, want: results{Results: all(report.StillHeld), Code: ExitProblems},
 		},
-		"UnderWayForSure": {
-			reason: "Nothing may work on that Restore, whatever it says.", objects: append(left.all(), gone("InProgress")),
+		"UnderWayOfTheRestore": {
+			reason: "--restore must overrule the Restore's phase, because Velero may be gone.", objects: append(left.all(), gone("InProgress")),
 			of: releaseArgs{restore: "gone"}, want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
-		"AnotherRestore": {reason: "Only what that one holds.", objects: left.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}}},
+		"AnotherRestore": {reason: "--restore must limit the command to the holds of that Restore.", objects: left.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}}},
 		"Named": {
-			reason: "Nothing else is touched.", objects: append(left.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"team-a/o1"}},
+			reason: "A name must limit the command to its tree.", objects: append(left.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"team-a/o1"}},
 			want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"NotThere": {
-			reason: "A typing error is none.", objects: left.all(), of: releaseArgs{names: []string{"team-a/o2"}}, want: results{Code: ExitFailed}, said: "cannot find team-a/o2",
+			reason: "A wrong name must be an error.", objects: left.all(), of: releaseArgs{names: []string{"team-a/o2"}}, want: results{Code: ExitFailed}, said: "cannot find team-a/o2",
 		},
 		"NotHeld": {
-			reason: "It is as it was asked for.", objects: append(left.all(), xptest.XR("free")), of: releaseArgs{names: []string{"free"}},
+			reason: "An object without a hold needs no release.", objects: append(left.all(), xptest.XR("free")), of: releaseArgs{names: []string{"free"}},
 			want: results{Results: map[string]report.Result{}},
 		},
-		"DryRun": {reason: "Nothing is changed.", objects: left.all(), of: releaseArgs{dryRun: true}, want: results{Results: all(report.WouldRelease)}},
+		"DryRun": {reason: "A dry run must change nothing.", objects: left.all(), of: releaseArgs{dryRun: true}, want: results{Results: all(report.WouldRelease)}},
 		"DryRunMissing": {
-			reason: "It would not be lifted.", objects: missing, of: releaseArgs{dryRun: true}, want: results{Results: all(report.WouldWait), Code: ExitProblems},
+			reason: "A dry run must report a hold that would stay.", objects: missing, of: releaseArgs{dryRun: true}, want: results{Results: all(report.WouldWait), Code: ExitProblems},
 		},
 		"DryRunForce": {
-			reason: "What it would cost is said, and not done.", objects: missing, of: releaseArgs{dryRun: true, force: true},
+			reason: "A dry run must name the cost of --force and write nothing.", objects: missing, of: releaseArgs{dryRun: true, force: true},
 			want: results{Results: map[string]report.Result{"XOrder x1": report.WouldForce, "OrderClaim team-a/o1": report.WouldRelease}},
 		},
 		"Missing": {
-			reason: "It stays held, with the reason.", objects: missing, want: results{Results: all(report.StillHeld), Code: ExitProblems},
+			reason: "An XR that lacks a resource must stay held, with the reason.", objects: missing, want: results{Results: all(report.StillHeld), Code: ExitProblems},
 			wrote: []string{"orderclaims o1", "xorders x1"}, said: "XOrder x1: waiting for Bucket b1: it was not restored",
 		},
 		"TimedOut": {
-			reason: "What comes by itself may still come.", objects: []*unstructured.Unstructured{left.claim, left.xr, left.revision, xptest.With(left.mr, xptest.Without("status"))},
+			reason: "A resource that is not ready yet may become ready later.", objects: []*unstructured.Unstructured{left.claim, left.xr, left.revision, xptest.With(left.mr, xptest.Without("status"))},
 			of: releaseArgs{timeout: time.Millisecond}, want: results{Results: all(report.StillHeld), Code: ExitTimeout}, wrote: []string{"orderclaims o1", "xorders x1"},
 		},
 		"ForceUnasked": {
-			reason: "Nobody is there to be asked.", objects: missing, of: releaseArgs{force: true}, want: results{Code: ExitUsage}, said: "--yes",
+			reason: "Without a terminal --force needs --yes.", objects: missing, of: releaseArgs{force: true}, want: results{Code: ExitUsage}, said: "--yes",
 		},
 		"Forced": {
-			reason: "It was said what that costs; the claim goes with its XR.", objects: missing, of: releaseArgs{force: true, yes: true},
+			reason: "--yes confirms the cost, and the release of the XR releases the claim.", objects: missing, of: releaseArgs{force: true, yes: true},
 			want:  results{Results: map[string]report.Result{"XOrder x1": report.Forced, "OrderClaim team-a/o1": report.Released}},
 			wrote: []string{"orderclaims o1", "xorders x1", "xorders x1", "orderclaims o1"}, said: "Bucket b1 is missing: Crossplane makes it anew",
 		},
 		"Schedule": {
-			reason: "Nobody has asked for it.", objects: []*unstructured.Unstructured{cron()}, want: results{Results: map[string]report.Result{"CronOperation nightly": report.LeftAlone}},
+			reason: "A schedule must stay held until a user names it.", objects: []*unstructured.Unstructured{cron()}, want: results{Results: map[string]report.Result{"CronOperation nightly": report.LeftAlone}},
 		},
 		"ScheduleNamed": {
-			reason: "Its name is enough.", objects: []*unstructured.Unstructured{cron()}, of: releaseArgs{names: []string{"nightly"}},
+			reason: "The name of a schedule is enough to release it.", objects: []*unstructured.Unstructured{cron()}, of: releaseArgs{names: []string{"nightly"}},
 			want: results{Results: map[string]report.Result{"CronOperation nightly": report.Released}}, wrote: []string{"cronoperations nightly"},
 		},
 		"Forged": {
-			reason: "Anybody can write a mark.", objects: []*unstructured.Unstructured{foreign},
+			reason: "Any writer can forge a mark.", objects: []*unstructured.Unstructured{foreign},
 			want: results{Results: map[string]report.Result{"XOrder foreign": report.StillHeld}, Code: ExitProblems},
 		},
 		"ForgedDryRun": {
-			reason: "What is said before is what is done.", objects: []*unstructured.Unstructured{foreign}, of: releaseArgs{dryRun: true},
+			reason: "A dry run must announce the result of the real run.", objects: []*unstructured.Unstructured{foreign}, of: releaseArgs{dryRun: true},
 			want: results{Results: map[string]report.Result{"XOrder foreign": report.WouldWait}, Code: ExitProblems},
 		},
 		"ForgedTrusted": {
-			reason: "It may be another cluster's.", objects: []*unstructured.Unstructured{foreign}, of: releaseArgs{names: []string{"foreign"}, trustMarks: true},
+			reason: "A trusted mark can be of another cluster.", objects: []*unstructured.Unstructured{foreign}, of: releaseArgs{names: []string{"foreign"}, trustMarks: true},
 			want: results{Results: map[string]report.Result{"XOrder foreign": report.Released}}, wrote: []string{"xorders foreign", "xorders foreign"},
 		},
 		"Copy": {
-			reason: "Two must not manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{names: []string{"copy"}},
+			reason: "Two MRs must not manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{names: []string{"copy"}},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.StillHeld}, Code: ExitProblems},
 		},
 		"CopyForced": {
-			reason: "It may be none.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{names: []string{"copy"}, force: true, yes: true},
+			reason: "A user can know that the MR is no copy.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{names: []string{"copy"}, force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.Forced}}, wrote: []string{"buckets copy"},
 		},
 		"CopyForcedUnnamed": {
-			reason: "Whoever lifts all has not looked at each copy.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{force: true, yes: true},
+			reason: "A user who forces every hold has not checked each copy.", objects: []*unstructured.Unstructured{copied}, of: releaseArgs{force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
 		},
 		"CopyUnasked": {
-			reason: "It is as somebody wanted it.", objects: []*unstructured.Unstructured{copied}, want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
+			reason: "The settings wanted the copy held.", objects: []*unstructured.Unstructured{copied}, want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
 		},
 		"NoExternalName": {
-			reason: "Its provider would make a second one.", objects: []*unstructured.Unstructured{nameless},
+			reason: "The provider would create a second external resource.", objects: []*unstructured.Unstructured{nameless},
 			want: results{Results: map[string]report.Result{"Bucket n": report.StillHeld}, Code: ExitProblems},
 		},
 		"NoExternalNameForced": {
-			reason: "Somebody wants just that.", objects: []*unstructured.Unstructured{nameless}, of: releaseArgs{force: true, yes: true},
+			reason: "A user can want a second external resource.", objects: []*unstructured.Unstructured{nameless}, of: releaseArgs{force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "its provider makes another external resource",
 		},
 		"Quarantine": {
-			reason: "Somebody wants it held; the source may be alive.", objects: away.all(), want: results{Results: inQuarantine(report.LeftAlone)},
+			reason: "The source cluster may be alive, so the quarantine must stay.", objects: away.all(), want: results{Results: inQuarantine(report.LeftAlone)},
 		},
 		"QuarantineOfTheRestore": {
-			reason: "Its end is asked for.", objects: away.all(), of: releaseArgs{restore: "gone"}, want: results{Results: inQuarantine(report.Released)},
+			reason: "--restore ends the quarantine of that Restore.", objects: away.all(), of: releaseArgs{restore: "gone"}, want: results{Results: inQuarantine(report.Released)},
 			wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineNamed": {
-			reason: "The same, with all that belongs to it.", objects: append(away.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},
+			reason: "A name ends the quarantine of its whole tree.", objects: append(away.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},
 			want: results{Results: inQuarantine(report.Released)}, wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineOfAnotherRestore": {
-			reason: "That is not asked for.", objects: away.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}},
+			reason: "The user asked for another Restore.", objects: away.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}},
 		},
 		"QuarantineDryRun": {
-			reason: "Nothing is changed.", objects: away.all(), of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: inQuarantine(report.WouldRelease)},
+			reason: "A dry run must change nothing.", objects: away.all(), of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: inQuarantine(report.WouldRelease)},
 		},
 		"QuarantineDryRunMissing": {
-			reason: "What would come after it is told.", objects: []*unstructured.Unstructured{away.claim, away.xr, away.revision},
+			reason: "A dry run must report a resource that the XR would wait for.", objects: []*unstructured.Unstructured{away.claim, away.xr, away.revision},
 			of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: map[string]report.Result{"XOrder x3": report.WouldWait, "OrderClaim team-a/o3": report.WouldWait}, Code: ExitProblems},
 		},
-		"QuarantineOfWhatIsNew": {
-			reason: "It looks like nothing of Crossplane's yet.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{restore: "gone"},
+		"QuarantineNew": {
+			reason: "A new MR in quarantine has no sign of its provider yet.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{restore: "gone"},
 			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
 		},
-		"QuarantineOfWhatIsNewByName": {
-			reason: "The same.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{names: []string{"new"}},
+		"QuarantineNewNamed": {
+			reason: "A new MR in quarantine can be released by its name.", objects: []*unstructured.Unstructured{fresh}, of: releaseArgs{names: []string{"new"}},
 			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
 		},
-		"QuarantineOfWhatIsNewUnasked": {
-			reason: "Nobody has asked for it.", objects: []*unstructured.Unstructured{fresh}, want: results{Results: map[string]report.Result{"Bucket new": report.LeftAlone}},
+		"QuarantineNewUnasked": {
+			reason: "The user did not ask for the quarantine's end.", objects: []*unstructured.Unstructured{fresh}, want: results{Results: map[string]report.Result{"Bucket new": report.LeftAlone}},
 		},
 		"ByHand": {
-			reason: "Somebody wants to be asked.", objects: append(kept.all(), gone("Completed")),
+			reason: "The setting by-hand requires a user's decision.", objects: append(kept.all(), gone("Completed")),
 			want: results{Results: map[string]report.Result{"XOrder x3": report.LeftAlone, "OrderClaim team-a/o3": report.LeftAlone}},
 		},
 		"ByHandOfTheRestore": {
-			reason: "They are.", objects: append(kept.all(), gone("Completed")), of: releaseArgs{restore: "gone"},
+			reason: "--restore is the user's decision.", objects: append(kept.all(), gone("Completed")), of: releaseArgs{restore: "gone"},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
 			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"}, said: "let it go on, as a person has said",
 		},
 		"ByHandNamed": {
-			reason: "The same, with all that belongs to it.", objects: append(kept.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},
+			reason: "A name is the user's decision for its whole tree.", objects: append(kept.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
 			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"ByHandDryRun": {
-			reason: "Nothing is changed.", objects: kept.all(), of: releaseArgs{restore: "gone", dryRun: true},
+			reason: "A dry run must change nothing.", objects: kept.all(), of: releaseArgs{restore: "gone", dryRun: true},
 			want: results{Results: map[string]report.Result{"XOrder x3": report.WouldRelease, "OrderClaim team-a/o3": report.WouldRelease}},
 		},
 		"ByHandMissing": {
-			reason: "What is not ready is not lifted.", objects: []*unstructured.Unstructured{kept.claim, kept.xr, kept.revision},
+			reason: "An XR that is not ready must stay held.", objects: []*unstructured.Unstructured{kept.claim, kept.xr, kept.revision},
 			of:    releaseArgs{restore: "gone"},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.StillHeld, "OrderClaim team-a/o3": report.StillHeld}, Code: ExitProblems},
 			wrote: []string{"xorders x3", "orderclaims o3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineBelow": {
-			reason: "Its XR is not let go without it.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, adoption.Hold{Quarantine: true})},
+			reason: "An XR must wait for a composed resource in quarantine.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, adoption.Hold{Quarantine: true})},
 			want: results{
 				Results: map[string]report.Result{"XOrder x1": report.StillHeld, "OrderClaim team-a/o1": report.StillHeld, "Bucket b1": report.LeftAlone}, Code: ExitProblems,
 			},
 			wrote: []string{"orderclaims o1", "xorders x1"}, said: "Bucket b1: it is in quarantine",
 		},
 		"Unreadable": {
-			reason: "It must not be taken for released.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))},
+			reason: "An unreadable mark must not pass for a released hold.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))},
 			want: results{Results: map[string]report.Result{"XOrder x": report.StillHeld}, Code: ExitProblems},
 		},
-		"None": {reason: "There is nothing to do.", objects: []*unstructured.Unstructured{xptest.XR("x")}, want: results{Results: map[string]report.Result{}}},
+		"None": {reason: "An XR without a hold needs no release.", objects: []*unstructured.Unstructured{xptest.XR("x")}, want: results{Results: map[string]report.Result{}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestRelease(t *testing.T) {
 				t.Errorf("%s\nwritten: -want, +got:\n%s", tc.reason, diff)
 			}
 			if !strings.Contains(got.err, tc.said) {
-				t.Errorf("%s\nsaid: %s", tc.reason, got.err)
+				t.Errorf("%s\nstderr: %s", tc.reason, got.err)
 			}
 			for _, r := range got.releases {
 				if r.Result != report.Released && r.Reason == "" && len(r.Steps) == 0 {
@@ -353,6 +353,6 @@ func TestReleaseLog(t *testing.T) {
 		log.Info("Step taken")
 	}
 	if diff := cmp.Diff("warning: Cannot say it; error: no right; object: XOrder x\n", b.String()); diff != "" {
-		t.Errorf("What goes wrong is said once: -want, +got:\n%s", diff)
+		t.Errorf("The log must have each error once: -want, +got:\n%s", diff)
 	}
 }

@@ -47,43 +47,43 @@ func TestSettings(t *testing.T) {
 		of      settings
 		want    want
 	}{
-		"Defaults": {reason: "Nobody has to set anything."},
+		"Defaults": {reason: "Every setting has a default."},
 		"Cluster": {
-			reason: "What is in the ConfigMap is for all.", objects: []*unstructured.Unstructured{config("s", map[string]any{"hold": "all"}), of("Restore", "hold", "none")},
+			reason: "Without a Restore the command must show only the ConfigMap's settings.", objects: []*unstructured.Unstructured{config("s", map[string]any{"hold": "all"}), of("Restore", "hold", "none")},
 			want: want{Set: map[string]string{"hold": "all from ConfigMap velero/s"}},
 		},
 		"Restore": {
-			reason: "What a Restore says wins.", of: settings{restore: "nightly"},
+			reason: "The annotation of a Restore overrides the ConfigMap.", of: settings{restore: "nightly"},
 			objects: []*unstructured.Unstructured{config("s", map[string]any{"hold": "all", "adoption-timeout": "30m"}), of("Restore", "hold", "none")},
 			want: want{Of: "Restore velero/nightly", Set: map[string]string{
 				"hold": "none from Restore velero/nightly", "adoption-timeout": "30m from ConfigMap velero/s",
 			}},
 		},
 		"RestoreWithNamespace": {
-			reason: "Other commands name it so.", of: settings{restore: "velero/nightly"}, objects: []*unstructured.Unstructured{of("Restore", "hold", "none")},
+			reason: "Velero's commands accept the namespace in the name too.", of: settings{restore: "velero/nightly"}, objects: []*unstructured.Unstructured{of("Restore", "hold", "none")},
 			want: want{Of: "Restore velero/nightly", Set: map[string]string{"hold": "none from Restore velero/nightly"}},
 		},
 		"Backup": {
-			reason: "So does what a Backup says.", of: settings{backup: "nightly"}, objects: []*unstructured.Unstructured{of("Backup", "provider-credentials", "include")},
+			reason: "The annotation of a Backup overrides the ConfigMap.", of: settings{backup: "nightly"}, objects: []*unstructured.Unstructured{of("Backup", "provider-credentials", "include")},
 			want: want{Of: "Backup velero/nightly", Set: map[string]string{"provider-credentials": "include from Backup velero/nightly"}},
 		},
 		"Faults": {
-			reason: "All are named.", of: settings{restore: "nightly"},
+			reason: "The command must name every fault.", of: settings{restore: "nightly"},
 			objects: []*unstructured.Unstructured{config("s", map[string]any{"holds": "all", "clone": "no"}), of("Restore", "release", "manual")},
 			want: want{Of: "Restore velero/nightly", Code: ExitProblems, Faults: []string{
 				"clone in ConfigMap velero/s", "holds in ConfigMap velero/s", "velero.crossplane.io/release in Restore velero/nightly",
 			}},
 		},
 		"Several": {
-			reason: "None of two is heard.", objects: []*unstructured.Unstructured{config("s", nil), config("t", nil)},
+			reason: "The plugin must not choose between two ConfigMaps.", objects: []*unstructured.Unstructured{config("s", nil), config("t", nil)},
 			want: want{Code: ExitProblems, Faults: []string{" in ConfigMap velero/s", " in ConfigMap velero/t"}},
 		},
 		"NoRestore": {
-			reason: "What is not there has no settings.", of: settings{restore: "gone"},
+			reason: "The error must name the missing Restore.", of: settings{restore: "gone"},
 			want: want{Code: ExitFailed, Err: "cannot find the Restore velero/gone: there is none of this name; see: velero restore get -n velero"},
 		},
 		"NoBackup": {
-			reason: "The same.", of: settings{backup: "gone"},
+			reason: "The error must name the missing Backup.", of: settings{backup: "gone"},
 			want: want{Code: ExitFailed, Err: "cannot find the Backup velero/gone: there is none of this name; see: velero backup get -n velero"},
 		},
 	}
@@ -156,9 +156,9 @@ func TestSettingsUsage(t *testing.T) {
 		args   []string
 		says   string
 	}{
-		"Argument": {reason: "There is nothing to name.", args: []string{"nightly"}, says: "nightly"},
-		"Both":     {reason: "Nothing is a Backup and a Restore.", args: []string{"--restore", "a", "--backup", "b"}, says: "backup"},
-		"Format":   {reason: "It is no tree.", args: []string{"-o", "dot"}, says: "table, json, yaml"},
+		"Argument": {reason: "The command has no arguments.", args: []string{"nightly"}, says: "nightly"},
+		"Both":     {reason: "An object can't be both a Backup and a Restore.", args: []string{"--restore", "a", "--backup", "b"}, says: "backup"},
+		"Format":   {reason: "Settings are no tree, so the format dot makes no sense.", args: []string{"-o", "dot"}, says: "table, json, yaml"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -43,8 +43,8 @@ func TestValidateLooksAgain(t *testing.T) {
 		want  []string
 		looks int
 	}{
-		"Passing": {reason: "An XR lists what Crossplane is about to make.", comes: true, want: []string{}, looks: 2},
-		"Staying": {reason: "What is so for longer is a problem.", want: []string{"Dangling Bucket b"}, looks: 2},
+		"Passing": {reason: "Crossplane lists a resource shortly before it creates it.", comes: true, want: []string{}, looks: 2},
+		"Staying": {reason: "A reference that stays dangling is a problem.", want: []string{"Dangling Bucket b"}, looks: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestValidateLooksAgain(t *testing.T) {
 				t.Errorf("%s\n%d looks; -want, +got:\n%s", tc.reason, looks, diff)
 			}
 			if r.Summary.Problems != len(tc.want) {
-				t.Errorf("It counts what it tells; got %+v", r.Summary)
+				t.Errorf("The summary must count the reported problems; got %+v", r.Summary)
 			}
 		})
 	}
@@ -83,13 +83,13 @@ func TestValidateOfARestore(t *testing.T) {
 		restores []report.Restore
 	}{
 		"UnderWay": {
-			reason: "It works on what it holds.", restore: "gone", phase: "InProgress", want: []string{"Held XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "InProgress"}},
+			reason: "The running Restore still works on its holds.", restore: "gone", phase: "InProgress", want: []string{"Held XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "InProgress"}},
 		},
 		"Gone": {
-			reason: "What it holds nobody works on any more.", restore: "gone", want: []string{"LeakedHold XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "Gone"}},
+			reason: "No Restore works on the holds of a deleted one.", restore: "gone", want: []string{"LeakedHold XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "Gone"}},
 		},
 		"Nothing": {
-			reason: "There is nothing of it.", restore: long, want: []string{"NotFound Restore velero/" + long}, restores: []report.Restore{{Name: "velero/" + long, Phase: "Gone"}},
+			reason: "A Restore without any object must be a problem.", restore: long, want: []string{"NotFound Restore velero/" + long}, restores: []report.Restore{{Name: "velero/" + long, Phase: "Gone"}},
 		},
 	}
 	for name, tc := range cases {
@@ -108,7 +108,7 @@ func TestValidateOfARestore(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if wrote := s.wrote(); len(wrote) > 0 {
-				t.Errorf("%s\nValidate changes nothing; it wrote %v", tc.reason, wrote)
+				t.Errorf("%s\nValidate must change nothing; it wrote %v", tc.reason, wrote)
 			}
 			if diff := cmp.Diff(tc.restores, r.Restores); diff != "" {
 				t.Errorf("%s\nrestores: -want, +got:\n%s", tc.reason, diff)
@@ -123,9 +123,9 @@ func TestValidateOfVersions(t *testing.T) {
 		reason, version string
 		want            []string
 	}{
-		"Broken":  {reason: "Packages can't be upgraded in it.", version: "v2.4.0", want: []string{"KnownDefect Deployment crossplane-system/crossplane"}},
-		"Fine":    {reason: "It is mended.", version: "v2.4.2"},
-		"Unknown": {reason: "Nobody can tell.", version: "latest"},
+		"Broken":  {reason: "This version can't upgrade packages.", version: "v2.4.0", want: []string{"KnownDefect Deployment crossplane-system/crossplane"}},
+		"Fine":    {reason: "The defect is fixed in this version.", version: "v2.4.2"},
+		"Unknown": {reason: "A tag without a version does not show whether the defect is there.", version: "latest"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -162,17 +162,17 @@ func TestValidateOfRights(t *testing.T) {
 		want, listed    []string
 	}{
 		"Lost": {
-			reason: "The package has another ServiceAccount.", objects: []*unstructured.Unstructured{binding, revision}, want: []string{"RightsMisplaced ClusterRoleBinding helm"},
+			reason: "The package runs as another ServiceAccount now.", objects: []*unstructured.Unstructured{binding, revision}, want: []string{"RightsMisplaced ClusterRoleBinding helm"},
 			listed: []string{"clusterrolebindings", "rolebindings", "providerrevisions"},
 		},
 		"NoBindings": {
-			reason: "They are read first.", refused: "clusterrolebindings", objects: []*unstructured.Unstructured{binding, revision}, listed: []string{"clusterrolebindings"},
+			reason: "Without the bindings the check must not read more.", refused: "clusterrolebindings", objects: []*unstructured.Unstructured{binding, revision}, listed: []string{"clusterrolebindings"},
 		},
 		"NoRevisions": {
-			reason: "Which revision runs is not known.", refused: "providerrevisions", objects: []*unstructured.Unstructured{binding, revision},
+			reason: "Without the revisions the running package is unknown.", refused: "providerrevisions", objects: []*unstructured.Unstructured{binding, revision},
 			listed: []string{"clusterrolebindings", "rolebindings", "providerrevisions"},
 		},
-		"Nothing": {reason: "Packages are read only if it matters.", objects: []*unstructured.Unstructured{revision}, listed: []string{"clusterrolebindings", "rolebindings"}},
+		"Nothing": {reason: "The check must read revisions only if a binding needs them.", objects: []*unstructured.Unstructured{revision}, listed: []string{"clusterrolebindings", "rolebindings"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestValidateOfALongName(t *testing.T) {
 	value, _, _ := strings.Cut(after, ":")
 	x := xptest.XR("x", xptest.Labelled("velero.io/restore-name", value), xptest.Reconciled())
 	if len(value) != len(label) {
-		t.Errorf("Velero makes label values of 63 characters; got %s", value)
+		t.Errorf("Velero's label values have at most 63 characters; got %s", value)
 	}
 	v = newServer(x).validation()
 	v.restore = name

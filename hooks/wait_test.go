@@ -46,51 +46,51 @@ func TestWait(t *testing.T) {
 		// err are texts in the progress and the error, in this order.
 		err []string
 	}{
-		"Adopted": {reason: "It is over at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
+		"Adopted": {reason: "An adopted XR must end the wait at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
 		"Held": {
-			reason: "It waits until the hold is off.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
+			reason: "The command must wait for the end of the hold.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Order team-a/o: it is held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
 		},
 		"HeldPastTimeout": {
-			reason: "What is not adopted is named, with the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
+			reason: "After the timeout the error must name the object and the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
 			err: []string{"waiting for Order team-a/o", "this is not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
 		},
 		"NotReconciled": {
-			reason: "That no hold is on is not enough.", looks: []live.Roots{of(xptest.ModernXR("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
+			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.ModernXR("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it as it is"},
 		},
 		"NotSynced": {
-			reason: "Nor is it if that fails.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Synced("False", "ReconcileError", "no function")))},
+			reason: "An XR that fails to reconcile is not adopted.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Synced("False", "ReconcileError", "no function")))},
 			want: &exit{code: ExitTimeout}, err: []string{"can't reconcile it: no function"},
 		},
-		"Paused": {reason: "What a person has paused is theirs.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
+		"Paused": {reason: "The command must not wait for an XR that a user paused.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
 		"Deleting": {
-			reason: "What is being deleted is never adopted.", looks: []live.Roots{of(xptest.With(adopted, xptest.Deleting()))}, want: &exit{code: ExitTimeout}, err: []string{"being deleted"},
+			reason: "Crossplane never adopts an XR that is being deleted.", looks: []live.Roots{of(xptest.With(adopted, xptest.Deleting()))}, want: &exit{code: ExitTimeout}, err: []string{"being deleted"},
 		},
-		"Nothing": {reason: "At least one has to exist.", looks: []live.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
+		"Nothing": {reason: "The command must wait until a first claim or XR exists.", looks: []live.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
 		"Named": {
-			reason: "All that are named have to.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.ModernXR("p", xptest.Reconciled()))},
+			reason: "Every named object must exist.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.ModernXR("p", xptest.Reconciled()))},
 			out: "Order team-a/o is adopted\nOrder team-a/p is adopted\n", err: []string{"waiting for team-a/p: there is no claim or XR of this name"},
 		},
-		"OthersHeld": {reason: "And nothing else.", names: []string{"team-a/q"}, looks: []live.Roots{of(held, xptest.ModernXR("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
+		"OthersHeld": {reason: "Other held objects must not matter.", names: []string{"team-a/q"}, looks: []live.Roots{of(held, xptest.ModernXR("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
 		"Unreachable": {
-			reason: "An API server that does not answer may come back.", failure: errors.New("connection refused"), looks: []live.Roots{of(adopted)},
+			reason: "An unreachable API server may come back.", failure: errors.New("connection refused"), looks: []live.Roots{of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"waiting for the cluster: connection refused"},
 		},
 		"ForbiddenKind": {
-			reason: "A kind that may not be read is left out if others can be.", looks: []live.Roots{unread(forbidden, adopted)}, out: "Order team-a/o is adopted\n",
+			reason: "The command must leave out a forbidden kind if it can read others.", looks: []live.Roots{unread(forbidden, adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"Other.example.org", "left out"},
 		},
 		"ForbiddenAll": {
-			reason: "Rights can come back, too.", looks: []live.Roots{kind(0, unread(forbidden)), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"waiting for Other.example.org"},
+			reason: "A user can get the rights while the command waits.", looks: []live.Roots{kind(0, unread(forbidden)), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"waiting for Other.example.org"},
 		},
 		"BrokenGroup": {
-			reason: "A group that does not say what it serves may have some, which must not be left out without a word.",
+			reason: "A broken group may hide claims or XRs, so the command must name it.",
 			looks:  []live.Roots{{Objects: of(adopted).Objects, Kinds: 1, Unasked: map[string]string{"metrics.k8s.io/v1": "it is down"}}},
 			out:    "Order team-a/o is adopted\n", err: []string{"metrics.k8s.io/v1 are left out", "it is down"},
 		},
 		"BrokenKind": {
-			reason: "What fails for another reason is waited for.", looks: []live.Roots{unread(errors.New("webhook down"), adopted), of(adopted)}, out: "Order team-a/o is adopted\n",
+			reason: "A kind that fails for another reason may come back.", looks: []live.Roots{unread(errors.New("webhook down"), adopted), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Other.example.org: webhook down"},
 		},
 	}
@@ -134,7 +134,7 @@ func TestWait(t *testing.T) {
 				printed = rest
 			}
 			if lines := strings.Split(strings.TrimSpace(err.String()), "\n"); len(lines) > 3 {
-				t.Errorf("It says only what has changed; got %q", lines)
+				t.Errorf("The progress must have only changes; got %q", lines)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestWaitUsage(t *testing.T) {
 	for _, args := range [][]string{{"--for=ready"}, {"a/b/c"}, {"-l", "a in"}, {"--timeout", "-1s"}, {"--timeout", "soon"}} {
 		var out, err bytes.Buffer
 		if code := Run(context.Background(), append([]string{"wait"}, args...), Streams{Out: &out, Err: &err}); code != ExitUsage || out.Len() > 0 || err.Len() == 0 {
-			t.Errorf("%s: got %d, %q, %q", args, code, out.String(), err.String())
+			t.Errorf("%s: want a usage error, got %d, %q, %q", args, code, out.String(), err.String())
 		}
 	}
 }
@@ -168,10 +168,10 @@ func TestWaitPlaces(t *testing.T) {
 		want      live.Places
 		selector  string
 	}{
-		"Everywhere":  {reason: "Nothing limits it."},
-		"Namespace":   {reason: "Of one namespace only that is read.", namespace: "team-a", args: []string{"orders"}, want: live.Places{Namespaces: []string{"team-a"}}},
-		"Names":       {reason: "So with names.", args: []string{"team-a/o", "team-a/p", "team-b/o"}, want: live.Places{Namespaces: []string{"team-a", "team-b"}}},
-		"ClusterWide": {reason: "A bare name is of a cluster-scoped XR.", args: []string{"x"}, want: live.Places{Cluster: true}},
+		"Everywhere":  {reason: "Without limits the command must read every namespace."},
+		"Namespace":   {reason: "A namespace must limit the reads to itself.", namespace: "team-a", args: []string{"orders"}, want: live.Places{Namespaces: []string{"team-a"}}},
+		"Names":       {reason: "Names must limit the reads to their namespaces.", args: []string{"team-a/o", "team-a/p", "team-b/o"}, want: live.Places{Namespaces: []string{"team-a", "team-b"}}},
+		"ClusterWide": {reason: "A name without a namespace means a cluster-scoped XR.", args: []string{"x"}, want: live.Places{Cluster: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +189,6 @@ func TestWaitPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "app=orders,velero.io/restore-name=longlonglonglonglonglonglonglonglonglonglonglonglonglonglongl"; !strings.HasPrefix(w.selector, want[:40]) || len(w.selector) != len("app=orders,velero.io/restore-name=")+63 {
-		t.Errorf("Velero makes label values of long names; got %s", w.selector)
+		t.Errorf("Velero shortens long label values; got %s", w.selector)
 	}
 }

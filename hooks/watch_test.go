@@ -84,11 +84,11 @@ func TestWatch(t *testing.T) {
 		want    []string
 	}{
 		"AtOnce": {
-			reason: "What is well needs no watching.", looks: []any{reportWith(2, "")}, timeout: long, code: ExitFine, last: "No problems in test.",
+			reason: "A cluster without problems needs no second look.", looks: []any{reportWith(2, "")}, timeout: long, code: ExitFine, last: "No problems in test.",
 			want: []string{"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings"},
 		},
 		"Changes": {
-			reason: "A log has a line for each change, and no other.", timeout: long, code: ExitFine, last: "No problems in test.",
+			reason: "A log must have one line for each change.", timeout: long, code: ExitFine, last: "No problems in test.",
 			looks: []any{reportWith(0, "waits for a"), reportWith(0, "waits for a"), reportWith(1, "waits for b"), errAway, errAway, reportWith(1, "waits for b"), reportWith(2, "")},
 			want: []string{
 				"0 of 2 composed resources adopted, 3 held; 1 problems, 0 warnings",
@@ -102,7 +102,7 @@ func TestWatch(t *testing.T) {
 			},
 		},
 		"UnderWay": {
-			reason: "A restore that has restored nothing yet is not over.", looks: []any{underWay(reportWith(2, "")), reportWith(1, "waits for b"), reportWith(2, "")}, timeout: long, code: ExitFine,
+			reason: "A running Restore that has restored nothing yet is not over.", looks: []any{underWay(reportWith(2, "")), reportWith(1, "waits for b"), reportWith(2, "")}, timeout: long, code: ExitFine,
 			last: "No problems in test.",
 			want: []string{
 				"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings",
@@ -113,10 +113,10 @@ func TestWatch(t *testing.T) {
 			},
 		},
 		"TimedOut": {
-			reason: "What is left when the time is over is told.", looks: []any{reportWith(1, "waits for b")}, timeout: time.Second, code: ExitTimeout, last: "1 problem in test.",
+			reason: "After the timeout the command must print the problems that are left.", looks: []any{reportWith(1, "waits for b")}, timeout: time.Second, code: ExitTimeout, last: "1 problem in test.",
 			want: []string{"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings", "Held: Order team-a/orders: waits for b"},
 		},
-		"NeverSeen": {reason: "A kubeconfig that leads nowhere is not mended by waiting.", looks: []any{errAway}, timeout: long, code: ExitFailed},
+		"NeverSeen": {reason: "Waiting does not fix a wrong kubeconfig.", looks: []any{errAway}, timeout: long, code: ExitFailed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestWatch(t *testing.T) {
 				t.Errorf("%s stderr: -want, +got:\n%s", tc.reason, diff)
 			}
 			if !strings.Contains(stdout.String(), tc.last) || tc.last == "" && stdout.Len() > 0 {
-				t.Errorf("%s stdout has to end with %q; got:\n%s", tc.reason, tc.last, stdout.String())
+				t.Errorf("%s stdout must end with %q; got:\n%s", tc.reason, tc.last, stdout.String())
 			}
 		})
 	}
@@ -151,10 +151,10 @@ func TestWatchInterrupted(t *testing.T) {
 	}
 	err := failed(w.run(ctx, output{format: printer.Table}, false, look))
 	if codeOf(err) != ExitFailed || !strings.Contains(err.Error(), "interrupted") {
-		t.Errorf("Who interrupts has not seen that all is well: want exit code %d, got %v", ExitFailed, err)
+		t.Errorf("An interrupted watch has not seen success: want exit code %d, got %v", ExitFailed, err)
 	}
 	if !strings.Contains(stdout.String(), "1 problem in test.") {
-		t.Errorf("Who interrupts wants to know how it was; got:\n%s", stdout.String())
+		t.Errorf("An interrupted watch must print its last report; got:\n%s", stdout.String())
 	}
 }
 
@@ -244,14 +244,14 @@ func TestWatchOnTerminal(t *testing.T) {
 		}
 		for line := range strings.SplitSeq(got, "\n") {
 			if got := text.StringWidthWithoutEscSequences(strings.TrimRight(line, "\r")); got > width {
-				t.Errorf("%d columns: a line has %d, so it can't be drawn anew in place: %q", columns, got, line)
+				t.Errorf("%d columns: a line has %d, so the view can't redraw it: %q", columns, got, line)
 			}
 		}
 		if strings.Contains(got, "\x1b[?25l") && !strings.Contains(got, "\x1b[?25h") {
-			t.Errorf("%d columns: the cursor stays hidden", columns)
+			t.Errorf("%d columns: the cursor must come back", columns)
 		}
 		if _, result, _ := strings.Cut(got, "NAME"); strings.Contains(result, "\x1b[1A") {
-			t.Errorf("%d columns: the live view goes on after the result:\n%q", columns, result)
+			t.Errorf("%d columns: the live view must end before the result:\n%q", columns, result)
 		}
 	}
 }
@@ -262,9 +262,9 @@ func TestOutputOnTerminal(t *testing.T) {
 		env, val string
 		want     bool
 	}{
-		"Terminal": {reason: "A terminal shows colours.", env: "TERM", val: "xterm-256color", want: true},
-		"NoColor":  {reason: "Who wants no colours gets none.", env: "NO_COLOR", val: "1"},
-		"Dumb":     {reason: "A dumb terminal shows text only.", env: "TERM", val: "dumb"},
+		"Terminal": {reason: "A terminal must show colours.", env: "TERM", val: "xterm-256color", want: true},
+		"NoColor":  {reason: "NO_COLOR must turn the colours off.", env: "NO_COLOR", val: "1"},
+		"Dumb":     {reason: "A dumb terminal must show only text.", env: "TERM", val: "dumb"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -23,9 +23,9 @@ func TestDuplicateItems(t *testing.T) {
 		want  any
 		flaws int
 	}{
-		"Twice":      {reason: "Velero restores the last.", first: bucket, last: other, want: int64(2), flaws: 1},
-		"Mended":     {reason: "Whatever the first is.", first: "{", last: other, want: int64(2), flaws: 1},
-		"LastBroken": {reason: "It restores nothing if it can't read that.", first: bucket, last: "{", flaws: 2},
+		"Twice":       {reason: "Velero restores the last copy.", first: bucket, last: other, want: int64(2), flaws: 1},
+		"FirstBroken": {reason: "A broken first copy must not matter.", first: "{", last: other, want: int64(2), flaws: 1},
+		"LastBroken":  {reason: "Velero restores no earlier copy if the last one is broken.", first: bucket, last: "{", flaws: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDuplicateItems(t *testing.T) {
 				got, _, _ = unstructured.NestedFieldNoCopy(i.Object().Object, "spec", "n")
 			}
 			if got != tc.want || len(b.Items) > 1 || len(b.Flaws) != tc.flaws {
-				t.Errorf("%s An item that is there twice comes once at most, and that is told; got %v, %+v", tc.reason, got, b)
+				t.Errorf("%s A repeated item must come at most once, with a flaw; got %v, %+v", tc.reason, got, b)
 			}
 		})
 	}
@@ -54,11 +54,11 @@ func TestVersions(t *testing.T) {
 		want []string
 		kept int
 	}{
-		"Above":          {reason: "What is restored needs nothing to be said of its versions.", dirs: []string{"", "v1-preferredversion/", "v1alpha1/"}},
-		"AboveLast":      {reason: "In whatever order they come.", dirs: []string{"v1-preferredversion/", "v1alpha1/", ""}, kept: 1},
-		"Preferred":      {reason: "The preferred version is told of, since that is what who restores by version gets.", dirs: []string{"v1alpha1/", "v1-preferredversion/"}, want: []string{"v1-preferredversion"}, kept: 1},
-		"PreferredFirst": {reason: "In whatever order they come.", dirs: []string{"v1-preferredversion/", "v1alpha1/"}, want: []string{"v1-preferredversion"}, kept: 1},
-		"NonePreferred":  {reason: "Of others the first is.", dirs: []string{"v1alpha1/", "v1beta1/"}, want: []string{"v1alpha1"}, kept: 1},
+		"Above":          {reason: "Velero restores the copy above the version directories, so other versions are no flaw.", dirs: []string{"", "v1-preferredversion/", "v1alpha1/"}},
+		"AboveLast":      {reason: "The order of the entries must not matter.", dirs: []string{"v1-preferredversion/", "v1alpha1/", ""}, kept: 1},
+		"Preferred":      {reason: "A restore by version uses the preferred version, so the flaw must name it.", dirs: []string{"v1alpha1/", "v1-preferredversion/"}, want: []string{"v1-preferredversion"}, kept: 1},
+		"PreferredFirst": {reason: "The order of the entries must not matter.", dirs: []string{"v1-preferredversion/", "v1alpha1/"}, want: []string{"v1-preferredversion"}, kept: 1},
+		"NonePreferred":  {reason: "Without a preferred version the flaw must name the first.", dirs: []string{"v1alpha1/", "v1beta1/"}, want: []string{"v1alpha1"}, kept: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestVersions(t *testing.T) {
 				}
 			}
 			if kept := len(r.versions); kept != tc.kept {
-				t.Errorf("%s A backup has as many copies as items, which need not be kept: got %d", tc.reason, kept)
+				t.Errorf("%s the reader must drop copies that it does not need: got %d", tc.reason, kept)
 			}
 			b, err := r.finish()
 			if err != nil {

@@ -98,16 +98,16 @@ func TestRead(t *testing.T) {
 		`pods/shop/web {"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Each item comes once, with the fields that only a backup's copy has; what is not Crossplane's comes without its spec: %s", diff)
+		t.Errorf("Each item must come once, with the notes of the backup; other objects must come without spec: %s", diff)
 	}
 	if b.Format != "1.1.0" || b.Versions[schema.ParseGroupResource("buckets.cloud.example.org")] != "v1alpha1" || len(b.Flaws) > 0 {
-		t.Errorf("the rest is %+v", b)
+		t.Errorf("the format, the versions or the flaws are wrong: %+v", b)
 	}
 	if u := b.Get(b.Items[1].Item); u.GetName() != "web" {
 		t.Errorf("Get returns %v", u)
 	}
 	if u := b.Get(xp.Item{GroupResource: schema.GroupResource{Resource: "pods"}, Name: "web"}); u != nil {
-		t.Errorf("Get returns %v for what is not there", u)
+		t.Errorf("Get must return nil for a missing item, not %v", u)
 	}
 }
 
@@ -122,14 +122,14 @@ func TestSecretsHaveNoValues(t *testing.T) {
 		old, with string
 		unread    bool
 	}{
-		"Data":            {reason: "More than the metadata is kept of what is Crossplane's.", of: []xptest.Option{encoded}},
-		"StringData":      {reason: "A file that somebody has edited can have values in plain text.", of: []xptest.Option{plain}},
-		"Applied":         {reason: "kubectl repeats what it has applied.", of: []xptest.Option{applied}},
-		"Opaque":          {reason: "The metadata of any other Secret is kept.", of: []xptest.Option{opaque, encoded, plain}},
-		"OpaqueApplied":   {reason: "What kubectl has applied is in that.", of: []xptest.Option{opaque, applied}},
-		"Unusual":         {reason: "What can't be packed as it is read is cut too.", of: all, old: `{`, with: `{"n":1e3,`},
-		"Broken":          {reason: "The error of a decoder can repeat what it has read.", of: all, old: `"type":`, with: `"type"`, unread: true},
-		"ValuesAsTheKind": {reason: "So can ours.", of: all, old: `"Secret"`, with: `["aHVzaA==","hush"]`, unread: true},
+		"Data":            {reason: "The reader keeps more than the metadata of Crossplane's own Secrets.", of: []xptest.Option{encoded}},
+		"StringData":      {reason: "An edited file can have values in plain text.", of: []xptest.Option{plain}},
+		"Applied":         {reason: "kubectl's annotation repeats the applied object.", of: []xptest.Option{applied}},
+		"Opaque":          {reason: "The reader keeps the metadata of any other Secret.", of: []xptest.Option{opaque, encoded, plain}},
+		"OpaqueApplied":   {reason: "The metadata of a Secret contains kubectl's annotation.", of: []xptest.Option{opaque, applied}},
+		"Unusual":         {reason: "An object that the packer decodes another way must lose its values too.", of: all, old: `{`, with: `{"n":1e3,`},
+		"Broken":          {reason: "A decoder's error can repeat its input.", of: all, old: `"type":`, with: `"type"`, unread: true},
+		"ValuesAsTheKind": {reason: "The reader's own error can repeat its input.", of: all, old: `"Secret"`, with: `["aHVzaA==","hush"]`, unread: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestSecretsHaveNoValues(t *testing.T) {
 			}
 			kept := fmt.Sprintf("%+v %+v", b.Flaws, of)
 			if tc.unread != (len(b.Items) == 0) || strings.Contains(kept, "hush") || strings.Contains(kept, "aHVzaA==") {
-				t.Errorf("%s No value of a Secret may be in memory; got %q", tc.reason, kept)
+				t.Errorf("%s no value of a Secret may stay in memory; got %q", tc.reason, kept)
 			}
 		})
 	}
@@ -161,35 +161,35 @@ func TestFlaws(t *testing.T) {
 		want   Flaw
 	}{
 		"NotJSON": {
-			reason: "One file that can't be read does not keep the others from being.", file: file{name: here, content: `{"apiVersion":`},
+			reason: "An unreadable file must not stop the reader.", file: file{name: here, content: `{"apiVersion":`},
 			want: Flaw{Path: here, Why: "cannot decode it: it is no Kubernetes object in JSON"},
 		},
 		"Other": {
-			reason: "Velero goes by the path when an action asks for an item, so the object must be the one that it names.",
+			reason: "Velero finds an item by its path, so the object must match the path.",
 			file:   file{name: here, content: strings.Replace(bucket, `"b"`, `"other"`, 1)},
 			want:   Flaw{Path: here, Why: "it is Bucket other, which its path does not say; find out who has written it"},
 		},
 		"OtherGroup": {
-			reason: "The same goes for the group.", file: file{name: here, content: strings.Replace(bucket, "cloud.example.org/", "rbac.authorization.k8s.io/", 1)},
+			reason: "The object's group must match the path.", file: file{name: here, content: strings.Replace(bucket, "cloud.example.org/", "rbac.authorization.k8s.io/", 1)},
 			want: Flaw{Path: here, Why: `it is of the group "rbac.authorization.k8s.io", which its path is not`},
 		},
 		"NoMetadata": {
-			reason: "Velero can't restore what has no metadata.", file: file{name: here, content: `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":[]}`},
+			reason: "Velero can't restore an object without metadata.", file: file{name: here, content: `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":[]}`},
 			want: Flaw{Path: here, Why: "it has no metadata"},
 		},
 		"Elsewhere": {
-			reason: "What Velero ignores is named.", file: file{name: "resources/buckets.cloud.example.org/b.json", content: bucket},
+			reason: "The flaw must name a file that Velero ignores.", file: file{name: "resources/buckets.cloud.example.org/b.json", content: bucket},
 			want: Flaw{Path: "resources/buckets.cloud.example.org/b.json", Why: "it is not where Velero has its items", Ignored: true},
 		},
 		"OtherNamespace": {
-			reason: "And for the namespace.",
+			reason: "The object's namespace must match the path.",
 			file:   file{name: "resources/buckets.cloud.example.org/namespaces/shop/b.json", content: strings.Replace(bucket, `"name":"b"`, `"name":"b","namespace":"team-a"`, 1)},
 			want: Flaw{
 				Path: "resources/buckets.cloud.example.org/namespaces/shop/b.json", Why: "it is Bucket team-a/b, which its path does not say; find out who has written it",
 			},
 		},
 		"OneVersion": {
-			reason: "Velero restores what is above the directories of the versions.",
+			reason: "Velero restores only files above the version directories.",
 			file:   file{name: "resources/buckets.cloud.example.org/v1alpha1/cluster/b.json", content: bucket},
 			want: Flaw{
 				Path: "resources/buckets.cloud.example.org/v1alpha1", Ignored: true,
@@ -208,7 +208,7 @@ func TestFlaws(t *testing.T) {
 				b.Flaws[n].Item = xp.Item{}
 			}
 			if diff := cmp.Diff([]Flaw{tc.want}, b.Flaws); diff != "" || len(b.Items) != 1 {
-				t.Errorf("%s %s; there are %d items", tc.reason, diff, len(b.Items))
+				t.Errorf("%s %s; got %d items", tc.reason, diff, len(b.Items))
 			}
 		})
 	}
@@ -223,39 +223,39 @@ func TestUnreadable(t *testing.T) {
 		limits func(*Limits)
 		want   []string
 	}{
-		"Empty":      {reason: "A download that failed at once leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
-		"NotGzip":    {reason: "Any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
-		"NotTar":     {reason: "The logs of a backup are gzip'd too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
-		"NotABackup": {reason: "So is any archive.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
-		"Truncated":  {reason: "A download that was cut off must not look like a backup of less.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
-		"Changed":    {reason: "The checksum is at the very end.", input: flip(good, len(good)-6), want: []string{"damaged"}},
-		"Outside":    {reason: "Nothing that Velero writes leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
-		"Absolute":   {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
-		"Symlink":    {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
-		"Device":     {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
-		"HardLink":   {reason: "Or a link of another kind.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
-		"NamedPipe":  {reason: "Or a pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
+		"Empty":      {reason: "A failed download leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
+		"NotGzip":    {reason: "A user can name any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
+		"NotTar":     {reason: "The logs of a backup are compressed too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
+		"NotABackup": {reason: "Another archive is no backup.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
+		"Truncated":  {reason: "A truncated download must not pass for a smaller backup.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
+		"Changed":    {reason: "The checksum at the end must be verified.", input: flip(good, len(good)-6), want: []string{"damaged"}},
+		"Outside":    {reason: "Velero writes no path that leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
+		"Absolute":   {reason: "Velero writes no absolute path.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
+		"Symlink":    {reason: "Velero writes no symbolic link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
+		"Device":     {reason: "Velero writes no device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
+		"HardLink":   {reason: "Velero writes no hard link.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
+		"NamedPipe":  {reason: "Velero writes no named pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
 		"Backslash": {
-			reason: "There are systems on which it is what a slash is.", input: backupOf(t, file{name: `resources\..\..\passwd`}), want: []string{"out of the archive"},
+			reason: "On some systems a backslash separates directories.", input: backupOf(t, file{name: `resources\..\..\passwd`}), want: []string{"out of the archive"},
 		},
 		"LongName": {
 			reason: "The header of an entry can have a name of any length.", input: backupOf(t, file{name: strings.Repeat("a/", 99_999) + "a"}), want: []string{"its name is 199999 bytes long"},
 		},
 		"ManyFlaws": {
-			reason: "What is of no use is told, and that takes memory too.", input: backupOf(t, file{name: "a"}, file{name: "b"}, file{name: "c"}),
+			reason: "Flaws take memory too.", input: backupOf(t, file{name: "a"}, file{name: "b"}, file{name: "c"}),
 			limits: func(l *Limits) { l.Kept = 1200 }, want: []string{`"c"`, "memory"},
 		},
 		"ManyVersions": {
-			reason: "So do copies by version.", limits: func(l *Limits) { l.Kept = 1200 },
+			reason: "Copies by version take memory too.", limits: func(l *Limits) { l.Kept = 1200 },
 			input: backupOf(t, file{name: "resources/a/v1/cluster/a.json"}, file{name: "resources/a/v1/cluster/b.json"}, file{name: "resources/a/v1/cluster/c.json"}),
 			want:  []string{"c.json", "memory"},
 		},
 		"EmptyLists": {
-			reason: "What is short as JSON can be long in memory.", limits: func(l *Limits) { l.Kept = 100_000 },
+			reason: "Short JSON can need much memory.", limits: func(l *Limits) { l.Kept = 100_000 },
 			input: backupOf(t, file{name: here, content: strings.Replace(bucket, `"n":1`, `"n":[`+strings.Repeat("[],", 9999)+`[]]`, 1)}), want: []string{here, "memory"},
 		},
 		"LongAnnotation": {
-			reason: "Also of what is not Crossplane's.", limits: func(l *Limits) { l.Kept = 100_000 },
+			reason: "Other objects can need much memory too.", limits: func(l *Limits) { l.Kept = 100_000 },
 			input: backupOf(t, file{
 				name:    "resources/pods/namespaces/shop/web.json",
 				content: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop","annotations":{"a":"` + strings.Repeat("x", 100_000) + `"}}}`,
@@ -264,10 +264,10 @@ func TestUnreadable(t *testing.T) {
 		"LongEntry": {
 			reason: "No object is that long.", input: good, limits: func(l *Limits) { l.Entry = 10 }, want: []string{here, "bytes long"},
 		},
-		"ManyEntries": {reason: "No cluster has so many.", input: good, limits: func(l *Limits) { l.Entries = 1 }, want: []string{"more than 1 entries"}},
-		"LongStream":  {reason: "What is small can expand to what has no end.", input: good, limits: func(l *Limits) { l.Total = 600 }, want: []string{"longer than any backup"}},
-		"LongTail":    {reason: "Also after the archive.", input: zipped(t, append(tarOf(t, file{name: version}), make([]byte, 1<<20)...)), limits: func(l *Limits) { l.Total = 1 << 19 }, want: []string{"longer than any backup"}},
-		"MuchKept":    {reason: "The memory has an end.", input: good, limits: func(l *Limits) { l.Kept = 10 }, want: []string{here, "memory"}},
+		"ManyEntries": {reason: "No cluster has that many objects.", input: good, limits: func(l *Limits) { l.Entries = 1 }, want: []string{"more than 1 entries"}},
+		"LongStream":  {reason: "A small file can expand without end.", input: good, limits: func(l *Limits) { l.Total = 600 }, want: []string{"longer than any backup"}},
+		"LongTail":    {reason: "Data after the archive must count too.", input: zipped(t, append(tarOf(t, file{name: version}), make([]byte, 1<<20)...)), limits: func(l *Limits) { l.Total = 1 << 19 }, want: []string{"longer than any backup"}},
+		"MuchKept":    {reason: "The kept objects must fit into the limit.", input: good, limits: func(l *Limits) { l.Kept = 10 }, want: []string{here, "memory"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -277,11 +277,11 @@ func TestUnreadable(t *testing.T) {
 			}
 			_, err := Read(t.Context(), bytes.NewReader(tc.input), limits)
 			if err == nil {
-				t.Fatalf("%s It is read all the same", tc.reason)
+				t.Fatalf("%s want an error", tc.reason)
 			}
 			for _, words := range tc.want {
 				if !strings.Contains(err.Error(), words) {
-					t.Errorf("%s The error says %q, without %q", tc.reason, err, words)
+					t.Errorf("%s the error %q lacks %q", tc.reason, err, words)
 				}
 			}
 		})
@@ -292,7 +292,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Read(ctx, bytes.NewReader(backupOf(t)), Default()); !errors.Is(err, context.Canceled) {
-		t.Errorf("Who interrupts it is obeyed; got %v", err)
+		t.Errorf("The reader must stop when its context ends; got %v", err)
 	}
 }
 
@@ -339,10 +339,10 @@ func FuzzRead(f *testing.F) {
 		for _, i := range got.Items {
 			u := i.Object()
 			if _, data := u.Object["data"]; data || i.Name != u.GetName() || i.Namespace != u.GetNamespace() || strings.Contains(i.Name, "/") || i.Ref() != xp.RefTo(u) {
-				t.Errorf("the item %s is %v", i.Item, u)
+				t.Errorf("the item %s does not match its object: %v", i.Item, u)
 			}
 			if diff := cmp.Diff(u, got.Get(i.Item)); diff != "" {
-				t.Errorf("Get does not find %s: %s", i.Item, diff)
+				t.Errorf("Get returns another object for %s: %s", i.Item, diff)
 			}
 		}
 	})

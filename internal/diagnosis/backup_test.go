@@ -49,75 +49,75 @@ func TestInspectBackup(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    []string
 	}{
-		"Healthy":  {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
-		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
-		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
+		"Healthy":  {reason: "The backup has everything that a restore needs.", objects: []*unstructured.Unstructured{lists, mr}},
+		"NoSecret": {reason: "The Secret may hold the only copy of a password.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
+		"Secret":   {reason: "The backup has the Secret.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
 		"NoInput": {
-			reason: "The provider may make another password.", want: []string{"warning InputMissing Secret infra/password"},
+			reason: "Without its input the provider may generate another password.", want: []string{"warning InputMissing Secret infra/password"},
 			objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.MR("alone", reads)},
 		},
 		"Input": {
-			reason: "It is there.", objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.Secret("password", xptest.In("infra"))},
+			reason: "The backup has the input.", objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.Secret("password", xptest.In("infra"))},
 		},
 		"LocalInput": {
-			reason: "Those of what is in a namespace can be left out by their labels.", want: []string{"warning InputMissing Secret team-a/password"},
+			reason: "Labels of a Secret in a namespace can exclude it from a backup.", want: []string{"warning InputMissing Secret team-a/password"},
 			objects: []*unstructured.Unstructured{xptest.NamespacedMR("alone", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"name":"password"}}}}`))},
 		},
-		"OptionalInput": {reason: "The source did not have it either, and a restore does not wait for it.", objects: []*unstructured.Unstructured{noted(false)}},
+		"OptionalInput": {reason: "The source had no such Secret, so a restore does not wait for it.", objects: []*unstructured.Unstructured{noted(false)}},
 		"LostInput": {
-			reason: "The source had it.", objects: []*unstructured.Unstructured{noted(true)}, want: []string{"warning InputMissing Secret infra/password"},
+			reason: "The source had the Secret, and the backup lacks it.", objects: []*unstructured.Unstructured{noted(true)}, want: []string{"warning InputMissing Secret infra/password"},
 		},
 		"Unnamed": {
-			reason: "A person knows that the kind has no names.",
+			reason: "The backup notes that the kind has no external-names.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), xptest.Field(true, "metadata", xp.FieldUnnamed)),
 			},
 		},
 		"CustomizedAccount": {
-			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{customizedAccount("p-1"), customizedAccount("provider"), lists, mr},
+			reason: "Another revision of the package runs with another ServiceAccount.", objects: []*unstructured.Unstructured{customizedAccount("p-1"), customizedAccount("provider"), lists, mr},
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
 		},
 		"Activated": {
-			reason:  "A restore brings the policy.",
+			reason:  "The backup has the policy that activates the kind.",
 			objects: []*unstructured.Unstructured{lists, mr, crd, mrd, xptest.ActivationPolicy("all", xptest.Activating("*.cloud.example.org"))},
 		},
 		"ByHand": {
-			reason: "Where its provider has made it anew it is not active.", want: []string{"warning NotActivated ManagedResourceDefinition buckets.cloud.example.org"},
+			reason: "A definition that the provider creates is inactive by default.", want: []string{"warning NotActivated ManagedResourceDefinition buckets.cloud.example.org"},
 			objects: []*unstructured.Unstructured{lists, mr, crd, mrd, xptest.MR("another"), xptest.ActivationPolicy("other", xptest.Activating("queues.cloud.example.org"))},
 		},
 		"NoDefinition": {
-			reason: "The policy alone activates what the provider brings.", objects: []*unstructured.Unstructured{lists, mr, crd},
+			reason: "Only a policy can activate a definition that the provider brings.", objects: []*unstructured.Unstructured{lists, mr, crd},
 			want: []string{"warning NotActivated ManagedResourceDefinition buckets.cloud.example.org"},
 		},
 		"NoDefinitionButPolicy": {
-			reason:  "Then nothing is missing.",
+			reason:  "The policy activates the definition that the provider brings.",
 			objects: []*unstructured.Unstructured{lists, mr, crd, xptest.ActivationPolicy("all", xptest.Activating("*"))},
 		},
-		"PlainCRD": {reason: "Not every kind has one.", objects: []*unstructured.Unstructured{lists, mr, xptest.With(crd, xptest.Without("metadata", "ownerReferences"))}},
+		"PlainCRD": {reason: "A CRD without an owner needs no activation.", objects: []*unstructured.Unstructured{lists, mr, xptest.With(crd, xptest.Without("metadata", "ownerReferences"))}},
 		"NewerMark": {
-			reason: "This version can't read what a newer one has put on.", want: []string{"problem Malformed XOrder x"},
+			reason: "This version can't read a mark of a newer format.", want: []string{"problem Malformed XOrder x"},
 			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"format":2}`)), mr},
 		},
 		"NewerNotes": {
-			reason: "Nor what it has backed up.", want: []string{"problem Malformed XOrder x"},
+			reason: "This version can't read the notes of a newer format.", want: []string{"problem Malformed XOrder x"},
 			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Field(float64(2), "metadata", xp.FieldFormat)), mr},
 		},
-		"Held": {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
+		"Held": {reason: "The backup was made in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
 		"HeldWithout": {
-			reason: "What was held and had lost something is told with it.", objects: []*unstructured.Unstructured{held},
+			reason: "The report must name the lost resource of a held XR too.", objects: []*unstructured.Unstructured{held},
 			want: []string{"problem Dangling Bucket b", "warning Held XOrder x"},
 		},
 		"NotAdopted": {
-			reason: "What was held had not adopted anything yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
+			reason: "A held XR has not adopted its resources yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
 			want: []string{"warning Held XOrder x"},
 		},
 		"NoExternalName": {
-			reason:  "What is being created when it is backed up is not being created when it is restored.",
+			reason:  "A create that was running during the backup is over at the restore.",
 			objects: []*unstructured.Unstructured{xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), changed(0))},
 			want:    []string{"problem IdentityMissing Bucket b"},
 		},
 		"BadMark": {
-			reason:  "A mark that nobody can read is not this plugin's.",
+			reason:  "The plugin did not write a mark that is unreadable.",
 			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, "me")), mr}, want: []string{"warning Malformed XOrder x"},
 		},
 	}
@@ -144,10 +144,10 @@ func TestReadingsInBackup(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    []string
 	}{
-		"Named":   {reason: "It is there.", objects: append(reading(`{"ref":{"name":"e"}}`), environment)},
-		"Missing": {reason: "A function may leave out what it composed.", objects: reading(`{"ref":{"name":"e"}}`), want: []string{"warning EnvironmentMissing EnvironmentConfig e"}},
+		"Named":   {reason: "The backup has the EnvironmentConfig.", objects: append(reading(`{"ref":{"name":"e"}}`), environment)},
+		"Missing": {reason: "Without the EnvironmentConfig a function may leave out composed resources.", objects: reading(`{"ref":{"name":"e"}}`), want: []string{"warning EnvironmentMissing EnvironmentConfig e"}},
 		"Selected": {
-			reason: "Nobody knows which it is.", objects: append(reading(`{"selector":{}}`), environment),
+			reason: "The selector does not show which EnvironmentConfig the pipeline reads.", objects: append(reading(`{"selector":{}}`), environment),
 			want: []string{"warning PipelineReads CompositionRevision " + xptest.RevisionName},
 		},
 	}
@@ -167,12 +167,12 @@ func TestDanglingInBackup(t *testing.T) {
 	told := Inspect(objectsOf(append(platform(x), xptest.With(lists, xptest.Dangling(mr)))...))
 	lost := Inspect(objectsOf(append(platform(x), lists)...))
 	if len(told) != 1 || len(lost) != 1 || told[0].Next == lost[0].Next {
-		t.Errorf("A restore waits for what is missing, but not for what was missing when it was backed up; got %v and %v", told, lost)
+		t.Errorf("The next step must differ: a restore does not wait for a resource that the source lacked; got %v and %v", told, lost)
 	}
 	o := objectsOf(append(platform(x), lists)...)
 	o.AddMalformed(xp.RefTo(mr), report.Grave, "it is broken", "mend it")
 	if diff := cmp.Diff([]string{"problem Malformed Bucket b"}, summaries(Inspect(o))); diff != "" {
-		t.Errorf("What can't be read is not missing: %s", diff)
+		t.Errorf("An unreadable object must not count as missing: %s", diff)
 	}
 }
 
@@ -185,18 +185,18 @@ func TestVersions(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    string
 	}{
-		"Either": {reason: "XRs with claims run on both.", objects: append(platform(x), x), want: "v1 or v2"},
-		"Old":    {reason: "v2 composes by functions only.", objects: append(platform(x), native), want: "v1 only: Composition old composes without a pipeline"},
-		"New":    {reason: "v1 does not know namespaced XRs.", objects: []*unstructured.Unstructured{modern}, want: "v2 only: Order team-a/m has the schema of v2"},
+		"Either": {reason: "Both versions run XRs with claims.", objects: append(platform(x), x), want: "v1 or v2"},
+		"Old":    {reason: "Crossplane v2 composes only with pipelines.", objects: append(platform(x), native), want: "v1 only: Composition old composes without a pipeline"},
+		"New":    {reason: "Crossplane v1 has no namespaced XRs.", objects: []*unstructured.Unstructured{modern}, want: "v2 only: Order team-a/m has the schema of v2"},
 		"Both": {
-			reason: "One cluster can't run both.", objects: []*unstructured.Unstructured{native, modern, xptest.ModernXR("n")},
+			reason: "No version runs objects of both schemas.", objects: []*unstructured.Unstructured{native, modern, xptest.ModernXR("n")},
 			want: "no version runs all of it: Composition old composes without a pipeline; Order team-a/m has the schema of v2, and 1 more",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := objectsOf(tc.objects...).Versions()[0]; got.Name != "Crossplane" || got.Version != tc.want {
-				t.Errorf("%s It says %q, not %q", tc.reason, got.Version, tc.want)
+				t.Errorf("%s got %q, want %q", tc.reason, got.Version, tc.want)
 			}
 		})
 	}
@@ -207,6 +207,6 @@ func TestVersions(t *testing.T) {
 		{Name: "Provider provider-aws", Version: "registry.example.org/provider-aws:v1.2.3"},
 	}
 	if diff := cmp.Diff(want, objectsOf(append(platform(x), provider)...).Versions()); diff != "" {
-		t.Errorf("packages and XRDs are named with what they are: -want, +got:\n%s", diff)
+		t.Errorf("the versions of packages and XRDs: -want, +got:\n%s", diff)
 	}
 }

@@ -87,52 +87,52 @@ func TestNothingWrong(t *testing.T) {
 		reason  string
 		objects []*unstructured.Unstructured
 	}{
-		"Legacy": {reason: "A tree as Crossplane v1 keeps it.", objects: tree},
-		"Modern": {reason: "A tree as Crossplane v2 keeps it.", objects: []*unstructured.Unstructured{xptest.With(m, xptest.Refs(namespaced)), namespaced}},
-		"Alone":  {reason: "An MR needs no XR.", objects: []*unstructured.Unstructured{xptest.MR("b", ready("True"))}},
+		"Legacy": {reason: "The tree is complete in Crossplane v1.", objects: tree},
+		"Modern": {reason: "The tree is complete in Crossplane v2.", objects: []*unstructured.Unstructured{xptest.With(m, xptest.Refs(namespaced)), namespaced}},
+		"Alone":  {reason: "An MR can exist without an XR.", objects: []*unstructured.Unstructured{xptest.MR("b", ready("True"))}},
 		"Paused": {
-			reason: "What a person has paused is left alone by everybody.",
+			reason: "A user paused the objects, so neither Crossplane nor the provider acts on them.",
 			objects: []*unstructured.Unstructured{
 				xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()),
 				xptest.MR("c", xptest.JSON(`{"spec":{"managementPolicies":[]}}`), xptest.SeenPaused()),
 			},
 		},
 		"Observed": {
-			reason: "An MR that only observes has somebody else manage what it observes.",
+			reason: "An MR that only observes shares its external resource with another MR.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "i-1"), ready("True")),
 				xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "i-1"), xptest.JSON(`{"spec":{"managementPolicies":["Observe","LateInitialize"]}}`), ready("True")),
 			},
 		},
 		"Creating": {
-			reason: "An MR that is just being created has no name yet, and its provider has announced that it asks the cloud.",
+			reason: "The provider is creating the external resource, so the MR has no external-name yet.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("a", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreatePending, ago(30*time.Second)), changed(30*time.Second)),
 				xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(30*time.Second)), changed(30*time.Second)),
 			},
 		},
 		"Young": {
-			reason: "What was changed a moment ago need not be reconciled yet.",
+			reason: "A controller needs a moment to reconcile a change.",
 			objects: []*unstructured.Unstructured{
 				xptest.XR("x", changed(time.Second)), xptest.XR("y", xptest.Reconciled(), xptest.Generation(3), xptest.OfGeneration(2), changed(time.Second)),
 				xptest.XR("z", xptest.SeenPaused(), changed(time.Second)),
 			},
 		},
 		"DeletedTree": {
-			reason: "Of a tree that is being deleted the XR goes first, and what it composes when its provider has deleted it.",
+			reason: "In a tree that is being deleted the XR disappears before its composed resources.",
 			objects: []*unstructured.Unstructured{
 				xptest.With(claim, deleted(time.Hour)), xptest.With(mr, deleted(time.Hour)), xptest.With(deep, deleted(time.Hour)),
 				xptest.With(nested, xptest.Refs(deep, xptest.MR("gone")), deleted(time.Hour)), xptest.With(usage, deleted(time.Second)),
 			},
 		},
 		"Dropped": {
-			reason: "What a Composition dropped is deleted before the XR stops listing it.",
+			reason: "Crossplane deletes a dropped resource before it removes the reference.",
 			objects: []*unstructured.Unstructured{
 				xptest.With(x, xptest.Refs(mr)), xptest.With(mr, xptest.Without("metadata", "ownerReferences"), deleted(time.Hour)),
 			},
 		},
 		"Mirrored": {
-			reason: "What a controller makes for something composed can have its labels.",
+			reason: "A controller can copy the labels of a composed resource to its own objects.",
 			objects: []*unstructured.Unstructured{
 				xptest.With(m, xptest.Refs(xptest.Object("v1", "Service", xptest.Namespace, "s"))), xptest.Object("v1", "Service", xptest.Namespace, "s", xptest.ControlledBy(m)),
 				xptest.Object("discovery.k8s.io/v1", "EndpointSlice", xptest.Namespace, "s-1", xptest.Labelled(xp.LabelComposite, "m"),
@@ -140,26 +140,26 @@ func TestNothingWrong(t *testing.T) {
 			},
 		},
 		"SameName": {
-			reason: "Names of objects are unique only in a namespace, and so can external-names be that are made of them.",
+			reason: "Objects of two namespaces can have the same name, and so the same external-name.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("b", xptest.In("team-a"), ready("True")), xptest.MR("b", xptest.In("team-b"), ready("True")),
 			},
 		},
 		"Accounts": {
-			reason: "In the accounts of two teams two things can have one name.",
+			reason: "External resources of two accounts can have the same name.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("a", xptest.In("team-a"), database("team-a"), ready("True")), xptest.MR("b", xptest.In("team-b"), database("team-b"), ready("True")),
 			},
 		},
 		"Subnets": {
-			reason: "In two networks two subnets can have one name.",
+			reason: "Subnets of two networks can have the same name.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "default"), xptest.JSON(`{"spec":{"forProvider":{"virtualNetworkName":"n1"}}}`), ready("True")),
 				xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "default"), xptest.JSON(`{"spec":{"forProvider":{"virtualNetworkName":"n2"}}}`), ready("True")),
 			},
 		},
-		"Orphaned policy": {
-			reason: "An MR that goes without what it manages makes way for another.",
+		"OrphanPolicy": {
+			reason: "An MR with the policy Orphan can be replaced by another MR.",
 			objects: []*unstructured.Unstructured{
 				xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "i-1"), xptest.Field("Orphan", "spec", "deletionPolicy"), deleted(time.Hour)),
 				xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "i-1"), ready("True")),
@@ -190,10 +190,10 @@ func TestHolds(t *testing.T) {
 		restores map[string]string
 		want     []string
 	}{
-		"UnderWay": {reason: "Velero goes on by itself.", restores: map[string]string{"velero/r": "WaitingForPluginOperations"}, want: []string{"problem Held XOrder x"}},
-		"Ended":    {reason: "Nobody works on it any more.", restores: map[string]string{"velero/r": "PartiallyFailed"}, want: []string{"problem LeakedHold XOrder x"}},
-		"Gone":     {reason: "Nor if it is gone.", restores: map[string]string{}, want: []string{"problem LeakedHold XOrder x"}},
-		"Unread":   {reason: "Whether it is leaked is not known.", restores: map[string]string{"velero/r": PhaseUnread}, want: []string{"problem Held XOrder x"}},
+		"UnderWay": {reason: "Velero continues the Restore.", restores: map[string]string{"velero/r": "WaitingForPluginOperations"}, want: []string{"problem Held XOrder x"}},
+		"Ended":    {reason: "A Restore that ended lifts no hold.", restores: map[string]string{"velero/r": "PartiallyFailed"}, want: []string{"problem LeakedHold XOrder x"}},
+		"Gone":     {reason: "A deleted Restore lifts no hold.", restores: map[string]string{}, want: []string{"problem LeakedHold XOrder x"}},
+		"Unread":   {reason: "Without the Restore the state of the hold is unknown.", restores: map[string]string{"velero/r": PhaseUnread}, want: []string{"problem Held XOrder x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -211,12 +211,12 @@ func TestIsUnderWay(t *testing.T) {
 		phases []string
 		want   bool
 	}{
-		"Before":  {reason: "Velero has not begun with it.", phases: []string{"", "New"}, want: true},
-		"Items":   {reason: "Velero brings back items.", phases: []string{"InProgress"}, want: true},
-		"Waiting": {reason: "Velero asks for its operations.", phases: []string{"WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed"}, want: true},
-		"Last":    {reason: "Velero has not said yet how it has ended.", phases: []string{"Finalizing", "FinalizingPartiallyFailed"}, want: true},
-		"Ended":   {reason: "Velero does nothing more for it.", phases: []string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}},
-		"Unread":  {reason: "Nobody knows.", phases: []string{PhaseUnread}},
+		"Before":  {reason: "Velero has not started the Restore.", phases: []string{"", "New"}, want: true},
+		"Items":   {reason: "Velero restores items.", phases: []string{"InProgress"}, want: true},
+		"Waiting": {reason: "Velero polls the operations.", phases: []string{"WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed"}, want: true},
+		"Last":    {reason: "Velero has not recorded the result yet.", phases: []string{"Finalizing", "FinalizingPartiallyFailed"}, want: true},
+		"Ended":   {reason: "Velero does nothing more for the Restore.", phases: []string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}},
+		"Unread":  {reason: "The phase is unknown.", phases: []string{PhaseUnread}},
 	}
 	for name, tc := range cases {
 		for _, phase := range tc.phases {

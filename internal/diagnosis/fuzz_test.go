@@ -38,7 +38,7 @@ func FuzzDiagnose(f *testing.F) {
 		s.Explain(trees)
 		for _, p := range problems {
 			if p.Code == "" || p.Object.Kind == "" || p.Reason == "" || p.Next == "" {
-				t.Errorf("a problem does not say of what it is, why, or what to do: %+v", p)
+				t.Errorf("a problem lacks its code, object, reason or next step: %+v", p)
 			}
 		}
 		_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
@@ -51,7 +51,7 @@ func FuzzDiagnose(f *testing.F) {
 func checkDepth(t *testing.T, nodes []*report.Node, n int) {
 	t.Helper()
 	if n > len(xptest.Zoo())+1 {
-		t.Fatal("a tree is deeper than there are objects")
+		t.Fatal("a tree has more levels than there are objects")
 	}
 	for _, node := range nodes {
 		checkDepth(t, node.Children, n+1)
@@ -72,7 +72,7 @@ func TestLongChain(t *testing.T) {
 	o.Add(next)
 	trees := o.Trees()
 	if len(trees) != long/maxDepth {
-		t.Errorf("there are %d trees", len(trees))
+		t.Errorf("the number of trees is %d", len(trees))
 	}
 	found := 0
 	for _, n := range trees {
@@ -84,6 +84,6 @@ func TestLongChain(t *testing.T) {
 		}
 	}
 	if found != long+1 {
-		t.Errorf("there are %d objects in the trees", found)
+		t.Errorf("the trees have %d objects", found)
 	}
 }

@@ -23,15 +23,15 @@ func TestGuard(t *testing.T) {
 		says     []string
 	}{
 		"Before": {
-			reason: "The restore is still to come.", restores: []report.Restore{{Phase: "Completed", Started: at(-time.Hour), Completed: at(-time.Minute)}},
+			reason: "No Restore has begun since the guard is up.", restores: []report.Restore{{Phase: "Completed", Started: at(-time.Hour), Completed: at(-time.Minute)}},
 			want: report.Warning, says: []string{"everywhere", "2026-01-02T03:04:05Z", "no Restore has begun since", "guard off"},
 		},
-		"Busy":   {reason: "It is under way.", restores: []report.Restore{over, {Phase: "InProgress", Started: at(time.Hour)}}, want: report.Warning, says: []string{"not over"}},
-		"New":    {reason: "It is about to begin.", restores: []report.Restore{over, {}}, want: report.Warning, says: []string{"not over"}},
-		"Held":   {reason: "Something waits to be adopted.", restores: []report.Restore{over}, held: true, want: report.Warning, says: []string{"not over"}},
-		"Unread": {reason: "Who may not read Restores does not know.", unread: true, want: report.Warning},
+		"Busy":   {reason: "A Restore is under way.", restores: []report.Restore{over, {Phase: "InProgress", Started: at(time.Hour)}}, want: report.Warning, says: []string{"not over"}},
+		"New":    {reason: "A Restore is about to begin.", restores: []report.Restore{over, {}}, want: report.Warning, says: []string{"not over"}},
+		"Held":   {reason: "A held object waits for its adoption.", restores: []report.Restore{over}, held: true, want: report.Warning, says: []string{"not over"}},
+		"Unread": {reason: "Without the Restores the state is unknown.", unread: true, want: report.Warning},
 		"Left": {
-			reason: "Nobody needs it any more.", guard: Guard{By: "alice", Namespaces: []string{"a", "b"}}, restores: []report.Restore{over}, want: report.Grave,
+			reason: "The Restore is over, and no object is held.", guard: Guard{By: "alice", Namespaces: []string{"a", "b"}}, restores: []report.Restore{over}, want: report.Grave,
 			says: []string{"in a, b", "put up by alice", "nothing is held", "guard off"},
 		},
 	}
@@ -51,7 +51,7 @@ func TestGuard(t *testing.T) {
 			}
 			for _, must := range tc.says {
 				if !strings.Contains(got.Reason+" "+got.Next, must) {
-					t.Errorf("%s There is no %q in %q, %q", tc.reason, must, got.Reason, got.Next)
+					t.Errorf("%s %q is not in %q, %q", tc.reason, must, got.Reason, got.Next)
 				}
 			}
 		})

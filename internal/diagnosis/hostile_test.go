@@ -38,26 +38,26 @@ func TestForgedClaimsAndXRs(t *testing.T) {
 		trees, forged []string
 	}{
 		"Self": {
-			reason: "What is its own claim and XR is named once, and has nothing below it.", objects: []*unstructured.Unstructured{claimAndXR("a", "a")},
+			reason: "An object that is its own claim and XR must appear once, without children.", objects: []*unstructured.Unstructured{claimAndXR("a", "a")},
 			trees: []string{"OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
 		},
 		"Two": {
-			reason: "So are two that are each other's.", objects: []*unstructured.Unstructured{claimAndXR("a", "b"), claimAndXR("b", "a")},
+			reason: "Two objects that name each other as claim and XR must appear once each.", objects: []*unstructured.Unstructured{claimAndXR("a", "b"), claimAndXR("b", "a")},
 			trees: []string{"OrderClaim team-a/a", "OrderClaim team-a/b"}, forged: []string{"OrderClaim team-a/a", "OrderClaim team-a/b"},
 		},
 		"OfAClaim": {
-			reason: "A claim can't have it for its XR.", objects: []*unstructured.Unstructured{xptest.With(claim, xptest.Field(claimNamed("a"), "spec", "resourceRef")), claimAndXR("a", "c")},
+			reason: "A claim must not have such an object as its XR.", objects: []*unstructured.Unstructured{xptest.With(claim, xptest.Field(claimNamed("a"), "spec", "resourceRef")), claimAndXR("a", "c")},
 			trees: []string{"OrderClaim team-a/c", "OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
 		},
 		"OfAnXR": {
-			reason: "What an XR lists that is both is not the XR's.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(claimAndXR("a", "a"))), xptest.With(claimAndXR("a", "a"), xptest.ControlledBy(x))},
+			reason: "Such an object that an XR lists must not count as the XR's own.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(claimAndXR("a", "a"))), xptest.With(claimAndXR("a", "a"), xptest.ControlledBy(x))},
 			trees: []string{"XOrder x", "OrderClaim team-a/a (foreign)", "OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
 		},
 		"SelfComposed": {
-			reason: "An XR that composes itself is there once.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(x), xptest.ControlledBy(x))},
+			reason: "An XR that composes itself must end its tree.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(x), xptest.ControlledBy(x))},
 			trees: []string{"XOrder x", "XOrder x (foreign)"},
 		},
-		"Ring": {reason: "So are XRs that compose each other.", objects: ring, trees: []string{"XOrder x", "XOrder y", "XOrder x (foreign)"}},
+		"Ring": {reason: "XRs that compose each other must end their tree.", objects: ring, trees: []string{"XOrder x", "XOrder y", "XOrder x (foreign)"}},
 	}
 	for name, tc := range cases {
 		for _, marked := range []bool{false, true} {
@@ -91,7 +91,7 @@ func TestForgedClaimsAndXRs(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.forged, forged); diff != "" {
-				t.Errorf("%s: %s named: -want, +got:\n%s", name, tc.reason, diff)
+				t.Errorf("%s: %s forged: -want, +got:\n%s", name, tc.reason, diff)
 			}
 			_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
 			_, _ = o.Select(Selection{Names: []string{"team-a/a"}, Namespace: xptest.Namespace}, all, nil)
@@ -133,11 +133,11 @@ func TestLongLists(t *testing.T) {
 		began := time.Now()
 		for _, problems := range [][]report.Problem{Inspect(o), Validate(o, ClusterState{Now: now})} {
 			if len(problems) < long {
-				t.Errorf("%s: there are %d problems", name, len(problems))
+				t.Errorf("%s: got %d problems", name, len(problems))
 			}
 		}
 		if trees := o.Trees(); len(trees) != 1 || len(trees[0].Children) != long {
-			t.Errorf("%s: there are %d trees", name, len(trees))
+			t.Errorf("%s: got %d trees", name, len(trees))
 		}
 		if fullReads > 100 {
 			t.Errorf("%s: the XR was read %d times", name, fullReads)

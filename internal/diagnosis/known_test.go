@@ -29,19 +29,19 @@ func TestInspectKnowsKinds(t *testing.T) {
 	}{
 		"Known": {reason: "The id of a VPC is its external-name.", objects: []*unstructured.Unstructured{vpc("b")}, want: warning + known},
 		"Taken": {
-			reason: "The restore can't tell which of them manages it.", objects: []*unstructured.Unstructured{vpc("b"), vpc("o", xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))},
+			reason: "Another MR has that external-name, so the id is ambiguous.", objects: []*unstructured.Unstructured{vpc("b"), vpc("o", xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))},
 			want: problem + "it has no external-name, so nothing says",
 		},
 		"Doubted": {
-			reason: "The backup could not.", objects: []*unstructured.Unstructured{vpc("b", xptest.Field(true, "metadata", xp.FieldDoubted))},
+			reason: "The backup notes that the id is doubtful.", objects: []*unstructured.Unstructured{vpc("b", xptest.Field(true, "metadata", xp.FieldDoubted))},
 			want: problem + "it has no external-name, so nothing says",
 		},
 		"NotKnown": {
-			reason: "Of some kinds it is not certain.", want: problem + "it has no external-name, so nothing says",
+			reason: "For some kinds the id may not be the external-name.", want: problem + "it has no external-name, so nothing says",
 			objects: []*unstructured.Unstructured{vpc("b", xptest.JSON(`{"apiVersion":"iam.aws.upbound.io/v1beta1","kind":"Policy"}`))},
 		},
 		"InFlight": {
-			reason: "An id of earlier says nothing.", objects: []*unstructured.Unstructured{vpc("b", xptest.Annotated(xp.AnnotationCreatePending, ago(0)))},
+			reason: "During a create the id may be of an earlier external resource.", objects: []*unstructured.Unstructured{vpc("b", xptest.Annotated(xp.AnnotationCreatePending, ago(0)))},
 			want: "problem IdentityInFlight: its external resource was being created",
 		},
 	}

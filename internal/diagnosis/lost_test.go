@@ -30,28 +30,28 @@ func TestValidateNamesWhatARestoreLost(t *testing.T) {
 		want       string
 	}{
 		"Controlled": {
-			reason: "It came back before the XR dropped it.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later),
+			reason: "The restore brought the resource back before the XR dropped it.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later),
 			want: "XOrder x controls it and does not list it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which was made after that: the XR " +
 				"was reconciled without its hold",
 		},
 		"Labelled": {
-			reason: "It came back after that.", lost: bucket("b", "r", back, restored, free), anew: bucket("new", "r", later),
+			reason: "The restore brought the resource back after the XR dropped it.", lost: bucket("b", "r", back, restored, free), anew: bucket("new", "r", later),
 			want: "its label names the XR x, and no XR lists it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which was made after that: the " +
 				"XR was reconciled without its hold",
 		},
 		"AnotherPlace": {
-			reason: "What does other work has taken nobody's place.", lost: bucket("b", "r", back, restored), anew: bucket("new", "other", later),
+			reason: "A resource of another template does not replace the lost one.", lost: bucket("b", "r", back, restored), anew: bucket("new", "other", later),
 			want: "XOrder x controls it and does not list it; the restore monday brought it back",
 		},
 		"Older": {
-			reason: "Nor has what was there before.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", earlier),
+			reason: "A resource that is older than the restore does not replace the lost one.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", earlier),
 			want: "XOrder x controls it and does not list it; the restore monday brought it back",
 		},
 		"Restored": {
-			reason: "Nor has what came back with it: it was an orphan in the backup.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later, restored),
+			reason: "A resource of the same restore does not replace the lost one: it was an orphan in the backup.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later, restored),
 			want: "XOrder x controls it and does not list it; the restore monday brought it back",
 		},
-		"NotRestored": {reason: "Without a restore it is as ever.", lost: bucket("b", "r", back), anew: bucket("new", "r", later), want: "XOrder x controls it and does not list it"},
+		"NotRestored": {reason: "Without a restore the reason must not mention one.", lost: bucket("b", "r", back), anew: bucket("new", "r", later), want: "XOrder x controls it and does not list it"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,32 +38,32 @@ func TestRights(t *testing.T) {
 		objects   []*unstructured.Unstructured
 		want      []string
 	}{
-		"Named":     {reason: "It can be called otherwise elsewhere.", of: Backup, objects: []*unstructured.Unstructured{bound, revision(then, "Active", "")}, want: []string{"warning ClusterRoleBinding helm"}},
-		"NamedOnce": {reason: "It is called the same everywhere.", of: Backup, objects: []*unstructured.Unstructured{gives("helm", "cluster-admin", fixed), revision(then, "Active", "named"), config}},
-		"NamedOld":  {reason: "It had no rights there either.", of: Backup, objects: []*unstructured.Unstructured{bound, active}},
-		"Made":      {reason: "Crossplane makes it again.", of: Backup, objects: []*unstructured.Unstructured{made, revision(then, "Active", "")}},
+		"Named":     {reason: "The package can have another ServiceAccount name in another cluster.", of: Backup, objects: []*unstructured.Unstructured{bound, revision(then, "Active", "")}, want: []string{"warning ClusterRoleBinding helm"}},
+		"NamedOnce": {reason: "The ServiceAccount has the same name in every cluster.", of: Backup, objects: []*unstructured.Unstructured{gives("helm", "cluster-admin", fixed), revision(then, "Active", "named"), config}},
+		"NamedOld":  {reason: "The package had no such rights at the source.", of: Backup, objects: []*unstructured.Unstructured{bound, active}},
+		"Made":      {reason: "Crossplane creates the binding again.", of: Backup, objects: []*unstructured.Unstructured{made, revision(then, "Active", "")}},
 		"Running":   {reason: "The package has the rights.", of: Cluster, objects: []*unstructured.Unstructured{gives("helm", "cluster-admin", now), active}},
 		"Lost": {
-			reason: "The package has lost its rights.", of: Cluster, objects: []*unstructured.Unstructured{bound, active, gives("helm-2", "view", now), gives("a/helm", "cluster-admin", now)},
+			reason: "The package lacks the rights of its former ServiceAccount.", of: Cluster, objects: []*unstructured.Unstructured{bound, active, gives("helm-2", "view", now), gives("a/helm", "cluster-admin", now)},
 			want: []string{"problem ClusterRoleBinding helm"},
 		},
 		"LostInNamespace": {
-			reason: "Also if it had them in one namespace.", of: Cluster, objects: []*unstructured.Unstructured{gives("a/helm", "edit", then), active},
+			reason: "The package had the rights in one namespace only.", of: Cluster, objects: []*unstructured.Unstructured{gives("a/helm", "edit", then), active},
 			want: []string{"problem RoleBinding a/helm"},
 		},
 		"LostByName": {
-			reason: "Now it runs as what a person has named.", of: Cluster, objects: []*unstructured.Unstructured{bound, revision(now, "Active", "named"), config},
+			reason: "The package now runs as the ServiceAccount that a user named.", of: Cluster, objects: []*unstructured.Unstructured{bound, revision(now, "Active", "named"), config},
 			want: []string{"problem ClusterRoleBinding helm"},
 		},
 		"Upgraded": {
-			reason: "An inactive revision does not run.", of: Cluster, objects: []*unstructured.Unstructured{bound, active, revision(then, "Inactive", "")},
+			reason: "An inactive revision does not use its ServiceAccount.", of: Cluster, objects: []*unstructured.Unstructured{bound, active, revision(then, "Inactive", "")},
 			want: []string{"problem ClusterRoleBinding helm"},
 		},
-		"GivenAgain":   {reason: "What was left behind does no harm.", of: Cluster, objects: []*unstructured.Unstructured{bound, active, gives("helm-2", "cluster-admin", now)}},
-		"GivenByName":  {reason: "The same.", of: Cluster, objects: []*unstructured.Unstructured{bound, revision(now, "Active", "named"), config, gives("helm-2", "cluster-admin", fixed)}},
-		"NotInstalled": {reason: "Nobody knows whether there was such a package.", of: Cluster, objects: []*unstructured.Unstructured{bound}},
-		"NotActive":    {reason: "It has no Pod yet.", of: Cluster, objects: []*unstructured.Unstructured{bound, revision(now, "Inactive", "")}},
-		"Elsewhere":    {reason: "Packages run beside Crossplane.", of: Cluster, namespace: "upbound", objects: []*unstructured.Unstructured{bound, active}},
+		"GivenAgain":   {reason: "The package has its rights again, so the old binding is harmless.", of: Cluster, objects: []*unstructured.Unstructured{bound, active, gives("helm-2", "cluster-admin", now)}},
+		"GivenByName":  {reason: "A user gave the named ServiceAccount the rights again.", of: Cluster, objects: []*unstructured.Unstructured{bound, revision(now, "Active", "named"), config, gives("helm-2", "cluster-admin", fixed)}},
+		"NotInstalled": {reason: "Without a revision the binding may belong to no package.", of: Cluster, objects: []*unstructured.Unstructured{bound}},
+		"NotActive":    {reason: "An inactive revision has no Pod yet.", of: Cluster, objects: []*unstructured.Unstructured{bound, revision(now, "Inactive", "")}},
+		"Elsewhere":    {reason: "Packages run in Crossplane's namespace, so the binding is of another namespace.", of: Cluster, namespace: "upbound", objects: []*unstructured.Unstructured{bound, active}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

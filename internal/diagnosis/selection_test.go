@@ -36,35 +36,35 @@ func TestSelect(t *testing.T) {
 		problems []string
 	}{
 		"Everything": {
-			reason: "Nothing is left out.", trees: []string{"team-a/c", "team-a/o", "duplicate", "far", "orphan"},
+			reason: "Without a choice the report must have everything.", trees: []string{"team-a/c", "team-a/o", "duplicate", "far", "orphan"},
 			problems: append([]string{leaked, "warning NotReady Bucket duplicate", "warning NotReady Bucket far"}, of...),
 		},
 		"Claim": {
-			reason: "With a tree comes what was left by it, and what manages the same as something of it.", choice: Selection{Names: []string{"team-a/c"}},
+			reason: "A tree must bring its orphans and the duplicates of its MRs.", choice: Selection{Names: []string{"team-a/c"}},
 			trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
 		},
 		"Nested": {
-			reason: "An XR in the middle stands for its tree.", choice: Selection{Names: []string{"n"}}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
+			reason: "A nested XR must select its whole tree.", choice: Selection{Names: []string{"n"}}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
 		},
 		"Restore": {
-			reason: "What a Restore created anything of.", choice: Selection{Restore: "velero/monday", Label: "monday"}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
+			reason: "A Restore must select each tree with an object that it created.", choice: Selection{Restore: "velero/monday", Label: "monday"}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
 		},
 		"RestoreHolds": {
-			reason: "What it holds is its, too.", choice: Selection{Restore: "velero/r", Label: "r"}, trees: []string{"team-a/o"}, problems: []string{leaked},
+			reason: "A Restore must select the objects that it holds.", choice: Selection{Restore: "velero/r", Label: "r"}, trees: []string{"team-a/o"}, problems: []string{leaked},
 		},
 		"RestoreOfNothing": {
-			reason: "That nothing of a Restore is there is a problem.", choice: Selection{Restore: "velero/tuesday", Label: "tuesday"},
+			reason: "A Restore without any object must be a problem.", choice: Selection{Restore: "velero/tuesday", Label: "tuesday"},
 			problems: []string{"problem NotFound Restore velero/tuesday"},
 		},
 		"Namespace": {
-			reason: "A tree is in each namespace that it has something in.", choice: Selection{Namespace: xptest.Namespace},
+			reason: "A namespace must select each tree with an object in it.", choice: Selection{Namespace: xptest.Namespace},
 			trees: []string{"team-a/c", "team-a/o", "duplicate", "orphan"}, problems: append([]string{leaked}, of...),
 		},
 		"NotFound": {
-			reason: "What is named and not there is a problem.", choice: Selection{Names: []string{"team-b/c", "nobody"}},
+			reason: "A name without an object must be a problem.", choice: Selection{Names: []string{"team-b/c", "nobody"}},
 			problems: []string{"problem NotFound * team-b/c", "problem NotFound * nobody"},
 		},
-		"Both": {reason: "All that is asked for must hold.", choice: Selection{Namespace: xptest.Namespace, Names: []string{"far"}}},
+		"Both": {reason: "Several choices must all hold.", choice: Selection{Namespace: xptest.Namespace, Names: []string{"far"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,6 +145,6 @@ func TestStates(t *testing.T) {
 	}
 	want["x"], want["adopted"], want["lost"] = report.Held, report.Held, report.Held
 	if diff := cmp.Diff(want, states(held(xr))); diff != "" {
-		t.Errorf("What a held XR composes waits with it: -want, +got:\n%s", diff)
+		t.Errorf("The composed resources of a held XR must wait with it: -want, +got:\n%s", diff)
 	}
 }

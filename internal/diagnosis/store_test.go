@@ -19,11 +19,11 @@ func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
 		want   string
 	}{
 		"Refused": {
-			reason: "Nothing else takes it back.", option: xptest.StoresTo("default", "s"),
+			reason: "Only a changed owner label lets the XR publish to the Secret again.", option: xptest.StoresTo("default", "s"),
 			want: "if the Secret s in which it publishes is its own, as after a restore without this plugin, set the label " +
 				"secret.crossplane.io/owner-uid of that to new",
 		},
-		"NoStore": {reason: "It publishes in none.", option: xptest.PublishesTo("infra", "s"), want: mend},
+		"NoStore": {reason: "The XR publishes to no store.", option: xptest.PublishesTo("infra", "s"), want: mend},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

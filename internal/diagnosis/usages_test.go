@@ -25,13 +25,13 @@ func TestUsages(t *testing.T) {
 		usage  *unstructured.Unstructured
 		want   []string
 	}{
-		"Listed":       {reason: "It is in use.", lists: true, by: by, usage: usage},
-		"Left":         {reason: "Its XR does not list it any more.", by: by, usage: usage, want: left},
-		"OfItsOwn":     {reason: "A person made it.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "labels"))},
-		"JustDeleted":  {reason: "It may be gone in a moment.", by: by, usage: xptest.With(usage, deleted(time.Second))},
-		"Deleted":      {reason: "It waits for what nobody deletes.", by: by, usage: xptest.With(usage, deleted(time.Hour)), want: left},
-		"DeletedUser":  {reason: "It waits for what is being deleted.", by: xptest.With(by, deleted(time.Hour)), usage: xptest.With(usage, deleted(time.Hour))},
-		"WithoutOwner": {reason: "A restore has left it without an owner.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "ownerReferences")), want: left},
+		"Listed":       {reason: "The XR lists the Usage.", lists: true, by: by, usage: usage},
+		"Left":         {reason: "The XR does not list the Usage any more.", by: by, usage: usage, want: left},
+		"OfAUser":      {reason: "A user created the Usage.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "labels"))},
+		"JustDeleted":  {reason: "The deletion of the Usage may end in a moment.", by: by, usage: xptest.With(usage, deleted(time.Second))},
+		"Deleted":      {reason: "The Usage waits for a resource that is not being deleted.", by: by, usage: xptest.With(usage, deleted(time.Hour)), want: left},
+		"DeletedUser":  {reason: "The Usage waits for a resource that is being deleted.", by: xptest.With(by, deleted(time.Hour)), usage: xptest.With(usage, deleted(time.Hour))},
+		"WithoutOwner": {reason: "The restored Usage has lost its owner.", by: by, usage: xptest.With(usage, xptest.Without("metadata", "ownerReferences")), want: left},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestUsages(t *testing.T) {
 			}
 			for _, p := range problems {
 				if len(p.Others) != 1 || p.Others[0] != xp.RefTo(x) {
-					t.Errorf("It says whose it was; got %v", p.Others)
+					t.Errorf("The problem must name the former XR; got %v", p.Others)
 				}
 			}
 		})

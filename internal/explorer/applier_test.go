@@ -109,7 +109,7 @@ func TestExplorerFindsHoldsTakenOff(t *testing.T) {
 		}
 		for _, d := range []damage{orphaned, unsettled} {
 			if _, ok := x.found[d]; !ok {
-				t.Errorf("%s: it was not found that %s", w, damages[d])
+				t.Errorf("%s: the explorer did not find that %s", w, damages[d])
 			}
 		}
 	}

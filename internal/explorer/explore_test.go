@@ -37,7 +37,7 @@ func TestExplore(t *testing.T) {
 				t.Errorf("%s:\n%s", damages[d], x.format(at))
 			}
 			if at, ok := x.deadEnd(); ok {
-				t.Errorf("nothing leads from here to an end in which all is as it was:\n%s", x.format(at))
+				t.Errorf("no path from this state leads to a sound end:\n%s", x.format(at))
 			}
 		})
 	}

@@ -122,7 +122,7 @@ func TestExplorerFindsWhatIsTakenOver(t *testing.T) {
 				sound = sound || s.applied && s.cloud == w.start().cloud && w.isSound(s) && !w.isReported(s)
 			}
 			if sound == without {
-				t.Errorf("%s: that all is as it was though somebody was first can be: %t", w, sound)
+				t.Errorf("%s: a sound end exists although Git is first: %t", w, sound)
 			}
 		}
 	}

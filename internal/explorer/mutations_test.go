@@ -60,14 +60,14 @@ func tenantCases() []mutationCase {
 		all = append(all,
 			mutationCase{
 				mutation{name: "unsigned marks count, and anything can be an XR's own", unverified: true, acceptAny: true, copied: true},
-				"What has a tenant's XR as its controller goes with it.", w, trustedForgery | changedOthers,
+				"A resource whose controller is a tenant's XR counts as part of its tree.", w, trustedForgery | changedOthers,
 			},
-			mutationCase{mutation{name: "steps are taken again", noOnce: true}, "A genuine mark can be kept and put back.", w, endless},
+			mutationCase{mutation{name: "steps are taken again", noOnce: true}, "A tenant can save a genuine mark and write it again.", w, endless},
 		)
 	}
 
 	return append(all, mutationCase{
-		mutation{name: "unsigned marks count", unverified: true}, "Who may write an object can write a mark.", alone(v120).vary(claimed), trustedForgery,
+		mutation{name: "unsigned marks count", unverified: true}, "A tenant who may write an object can forge a mark on it.", alone(v120).vary(claimed), trustedForgery,
 	})
 }
 
@@ -98,7 +98,7 @@ func TestExplorerFindsDamage(t *testing.T) {
 				if at, ok := x.found[d]; ok {
 					t.Logf("%s\n%s:\n%s", b.reason, damages[d], x.format(at))
 				} else {
-					t.Errorf("%s\nIt was not found that %s.", b.reason, damages[d])
+					t.Errorf("%s\nThe explorer did not find that %s.", b.reason, damages[d])
 				}
 			}
 			if b.of.tenants == 0 {
@@ -112,10 +112,10 @@ func TestExplorerFindsDamage(t *testing.T) {
 func TestExplorerFindsNoneWithOneRule(t *testing.T) {
 	t.Parallel()
 	for _, b := range []mutationCase{
-		{mutation{name: "signatures", acceptAny: true}, "A mark that the plugin did not write says nothing.", alone(v23).vary(unlabelled), 0},
-		{mutation{name: "signatures", acceptAny: true, copied: true}, "A claim's mark is none on its XR.", alone(v120).vary(claimed, unlabelled), 0},
-		{mutation{name: "what is its own", unverified: true}, "What a mark says does not make anything an XR's own.", alone(v23).vary(unlabelled), 0},
-		{mutation{name: "what is copied", unverified: true, acceptAny: true}, "No mark gets from a claim to its XR.", alone(v120).vary(claimed, unlabelled), trustedForgery},
+		{mutation{name: "signatures", acceptAny: true}, "The plugin must ignore a mark that it did not write.", alone(v23).vary(unlabelled), 0},
+		{mutation{name: "signatures", acceptAny: true, copied: true}, "A mark of a claim must not count on its XR.", alone(v120).vary(claimed, unlabelled), 0},
+		{mutation{name: "what is its own", unverified: true}, "A mark must not make a resource the XR's own.", alone(v23).vary(unlabelled), 0},
+		{mutation{name: "what is copied", unverified: true, acceptAny: true}, "A mark of a claim must not reach its XR.", alone(v120).vary(claimed, unlabelled), trustedForgery},
 	} {
 		w := b.mutated()
 		t.Run(w.String()+" "+b.name, func(t *testing.T) {

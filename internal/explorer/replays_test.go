@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the replays anew")
+var update = flag.Bool("update", false, "write the replays again")
 
 // replays is the folder from which test/e2e replays on the real stack.
 const replays = "../../test/e2e/testdata/replays"
@@ -90,6 +90,6 @@ func (b mutationCase) compareReplay(t *testing.T, x *exploration) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what is found now; write it with: go test ./internal/explorer -run FindsDamage -update\n-file, +found:\n%s", file, diff)
+		t.Errorf("the replay %s is outdated; write it with: go test ./internal/explorer -run FindsDamage -update\n-file, +found:\n%s", file, diff)
 	}
 }

@@ -29,7 +29,7 @@ func BenchmarkSlim(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := p.JSON(document, slim()); !ok {
-			b.Fatal("It is unsure of what an API server has written.")
+			b.Fatal("The packer must be sure of JSON from an API server.")
 		}
 	}
 }
@@ -52,7 +52,7 @@ func BenchmarkUnpack(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if o.Unpack(nil) == nil {
-			b.Fatal("There is nothing in it.")
+			b.Fatal("Unpack must return the object.")
 		}
 	}
 	b.ReportMetric(float64(len(o.data)), "bytes-packed")

@@ -40,17 +40,17 @@ func TestPack(t *testing.T) {
 	zoo := xptest.Zoo()
 	for n, o := range objects {
 		if diff := cmp.Diff(zoo[n%len(zoo)].Object, o.Unpack(nil)); diff != "" {
-			t.Errorf("What comes out is what went in, also when much of it has become words: %s", diff)
+			t.Errorf("Unpack must return the packed object, even if it consists of shared words: %s", diff)
 		}
 		if diff := cmp.Diff(zoo[n%len(zoo)].Object, o.Clone().Unpack(nil)); diff != "" {
-			t.Errorf("What is in memory of its own is the same: %s", diff)
+			t.Errorf("A clone must unpack to the same object: %s", diff)
 		}
 	}
 	if first, last := len(objects[0].data), len(objects[len(objects)-len(zoo)].data); last >= first {
-		t.Errorf("What objects have in common takes less the more there are: %d bytes at first, %d at last", first, last)
+		t.Errorf("Later objects must need less memory than the first: %d bytes at first, %d at last", first, last)
 	}
 	if o := (Object{}); !o.IsNone() || o.Unpack(nil) != nil || o.Field("kind") != nil || objects[0].IsNone() {
-		t.Error("The zero value is no object.")
+		t.Error("The zero value must be no object.")
 	}
 }
 
@@ -60,35 +60,35 @@ func TestJSON(t *testing.T) {
 		document string
 		unsure   bool
 	}{
-		"Usual":       {reason: "What an API server writes is read.", document: `{"kind":"K","metadata":{"name":"a","generation":2},"spec":{"group":"g","a":[1,-2,true,false,null,"x",{}]}}`},
-		"Space":       {reason: "So is what a person has formatted.", document: " {\n\t\"kind\" : \"K\" , \"spec\" : { \"group\" : [ ] , \"versions\" : { } } } \n"},
-		"Escapes":     {reason: "Strings say what they say to anybody.", document: `{"kind":"K","a":"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00 é","b":"é"}`},
-		"Floats":      {reason: "So do numbers.", document: `{"kind":"K","a":1.5,"b":-0.0,"c":-0,"d":100.0e-2}`},
-		"Shape":       {reason: "Fields that are not kept are not.", document: `{"kind":"K","data":{"a":[1,{}]},"metadata":{"managedFields":[{}],"annotations":{"secret":"s","x":"y"}},"spec":{"x":1,"group":"g","versions":[{"name":"v","schema":{"a":{}}}]}}`},
-		"Twice":       {reason: "The last of two fields of one name counts.", document: `{"kind":"K","metadata":{"name":"a","b":1},"metadata":{"name":"c"}}`},
-		"BadUTF8":     {reason: "What is no text is replaced, and not by us.", document: "{\"kind\":\"K\",\"a\":\"\xff\"}", unsure: true},
-		"Surrogate":   {reason: "So is half of a character.", document: `{"kind":"K","a":"\ud83d"}`, unsure: true},
-		"Empty":       {reason: "What is not there can't be read.", document: ``, unsure: true},
-		"List":        {reason: "An object is no list.", document: `[]`, unsure: true},
-		"Cut":         {reason: "Nor is half of one an object.", document: `{"kind":"K","a":{"b":[1,`, unsure: true},
-		"Tail":        {reason: "Nor is more than one.", document: `{"kind":"K"}{}`, unsure: true},
-		"Comma":       {reason: "Not everything that looks like JSON is.", document: `{"kind":"K","a":[1,]}`, unsure: true},
-		"NoComma":     {reason: "Commas are needed.", document: `{"kind":"K" "a":1}`, unsure: true},
-		"Control":     {reason: "A string has no line breaks.", document: "{\"kind\":\"K\",\"a\":\"\n\"}", unsure: true},
-		"Escape":      {reason: "There are few escapes.", document: `{"kind":"K","a":"\x"}`, unsure: true},
-		"Dropped":     {reason: "What is not kept must be JSON all the same.", document: `{"kind":"K","data":{"a":tru}}`, unsure: true},
-		"LongNumber":  {reason: "Whether it fits is not for us to say.", document: `{"kind":"K","a":9223372036854775807}`, unsure: true},
-		"Exponent":    {reason: "Nor whether it is an integer.", document: `{"kind":"K","a":1e3}`, unsure: true},
-		"LeadingZero": {reason: "It is no number.", document: `{"kind":"K","a":01}`, unsure: true},
-		"Signs":       {reason: "Nor is this.", document: `{"kind":"K","a":--1}`, unsure: true},
-		"HugeFloat":   {reason: "Nor is what no float can be.", document: `{"kind":"K","a":1.5e999}`, unsure: true},
-		"Deep":        {reason: "Nothing of Kubernetes' is as deep.", document: `{"kind":"K","a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}", unsure: true},
+		"Usual":       {reason: "The packer must read JSON from an API server.", document: `{"kind":"K","metadata":{"name":"a","generation":2},"spec":{"group":"g","a":[1,-2,true,false,null,"x",{}]}}`},
+		"Space":       {reason: "The packer must read JSON with blanks.", document: " {\n\t\"kind\" : \"K\" , \"spec\" : { \"group\" : [ ] , \"versions\" : { } } } \n"},
+		"Escapes":     {reason: "Escaped strings must decode as encoding/json decodes them.", document: `{"kind":"K","a":"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00 é","b":"é"}`},
+		"Floats":      {reason: "Floats must decode as encoding/json decodes them.", document: `{"kind":"K","a":1.5,"b":-0.0,"c":-0,"d":100.0e-2}`},
+		"Shape":       {reason: "The shape must drop its fields.", document: `{"kind":"K","data":{"a":[1,{}]},"metadata":{"managedFields":[{}],"annotations":{"secret":"s","x":"y"}},"spec":{"x":1,"group":"g","versions":[{"name":"v","schema":{"a":{}}}]}}`},
+		"Twice":       {reason: "The last of two equal fields must win.", document: `{"kind":"K","metadata":{"name":"a","b":1},"metadata":{"name":"c"}}`},
+		"BadUTF8":     {reason: "Another decoder must replace invalid UTF-8.", document: "{\"kind\":\"K\",\"a\":\"\xff\"}", unsure: true},
+		"Surrogate":   {reason: "Another decoder must replace half a surrogate pair.", document: `{"kind":"K","a":"\ud83d"}`, unsure: true},
+		"Empty":       {reason: "An empty document is no object.", document: ``, unsure: true},
+		"List":        {reason: "A list is no object.", document: `[]`, unsure: true},
+		"Cut":         {reason: "A truncated document is no object.", document: `{"kind":"K","a":{"b":[1,`, unsure: true},
+		"Tail":        {reason: "Data after the object is an error.", document: `{"kind":"K"}{}`, unsure: true},
+		"Comma":       {reason: "A surplus comma is an error.", document: `{"kind":"K","a":[1,]}`, unsure: true},
+		"NoComma":     {reason: "A missing comma is an error.", document: `{"kind":"K" "a":1}`, unsure: true},
+		"Control":     {reason: "A line break in a string is an error.", document: "{\"kind\":\"K\",\"a\":\"\n\"}", unsure: true},
+		"Escape":      {reason: "An unknown escape is an error.", document: `{"kind":"K","a":"\x"}`, unsure: true},
+		"Dropped":     {reason: "A dropped field must be valid JSON too.", document: `{"kind":"K","data":{"a":tru}}`, unsure: true},
+		"LongNumber":  {reason: "Another decoder must decide whether a long number fits.", document: `{"kind":"K","a":9223372036854775807}`, unsure: true},
+		"Exponent":    {reason: "Another decoder must decide whether an exponent makes an integer.", document: `{"kind":"K","a":1e3}`, unsure: true},
+		"LeadingZero": {reason: "A leading zero is an error.", document: `{"kind":"K","a":01}`, unsure: true},
+		"Signs":       {reason: "Two signs are an error.", document: `{"kind":"K","a":--1}`, unsure: true},
+		"HugeFloat":   {reason: "A number beyond float64 is an error.", document: `{"kind":"K","a":1.5e999}`, unsure: true},
+		"Deep":        {reason: "Kubernetes has no object of this depth.", document: `{"kind":"K","a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}", unsure: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, ok := New().JSON([]byte(tc.document), slim())
 			if ok == tc.unsure {
-				t.Fatalf("%s It is sure: %t", tc.reason, ok)
+				t.Fatalf("%s the packer is sure: %t", tc.reason, ok)
 			}
 			want := decoded([]byte(tc.document))
 			if tc.unsure {
@@ -110,13 +110,13 @@ func TestField(t *testing.T) {
 		path   []string
 		want   any
 	}{
-		"Top":     {reason: "A field of the object is found behind anything.", path: []string{"t"}, want: true},
-		"Nested":  {reason: "So is one below, of the last of two of one name.", path: []string{"a", "b", "c"}, want: "y"},
-		"Int":     {reason: "Numbers are what they were.", path: []string{"i"}, want: int64(-7)},
-		"List":    {reason: "A list comes whole.", path: []string{"l"}, want: []any{int64(1), []any{int64(2)}, map[string]any{"m": map[string]any{}}}},
-		"Through": {reason: "Nothing is below what is no object.", path: []string{"f", "x"}},
-		"Null":    {reason: "Null is nothing.", path: []string{"n"}},
-		"Missing": {reason: "Nor is what is not there anything.", path: []string{"a", "z"}},
+		"Top":     {reason: "Field must find a field behind any other value.", path: []string{"t"}, want: true},
+		"Nested":  {reason: "Field must find a nested field, and the last of two equal ones.", path: []string{"a", "b", "c"}, want: "y"},
+		"Int":     {reason: "A number must keep its type.", path: []string{"i"}, want: int64(-7)},
+		"List":    {reason: "Field must return a whole list.", path: []string{"l"}, want: []any{int64(1), []any{int64(2)}, map[string]any{"m": map[string]any{}}}},
+		"Through": {reason: "A value that is no object has no fields.", path: []string{"f", "x"}},
+		"Null":    {reason: "A null value counts as nil.", path: []string{"n"}},
+		"Missing": {reason: "A missing field counts as nil.", path: []string{"a", "z"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,13 +142,13 @@ func TestWordsAreBounded(t *testing.T) {
 		p.Pack(map[string]any{"a": long, "b": "once"})
 	}
 	if len(p.words.values) > maxWords {
-		t.Errorf("there are %d words", len(p.words.values))
+		t.Errorf("the packer keeps %d words", len(p.words.values))
 	}
 	if _, ok := p.words.numbers[long]; ok {
-		t.Error("What is long is no word.")
+		t.Error("A long string must not become a word.")
 	}
 	if diff := cmp.Diff(names, o.Unpack(nil)); diff != "" {
-		t.Errorf("All comes out all the same: %s", diff)
+		t.Errorf("Unpack must return every name: %s", diff)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestWeight(t *testing.T) {
 	}
 	p.Pack(map[string]any{"a": many})
 	if heavy := p.Weight(); heavy < 1000*weightObject || light >= 1000 {
-		t.Errorf("What is short as JSON can take much memory: %d and %d", light, heavy)
+		t.Errorf("The weight must count memory, not the length of JSON: %d and %d", light, heavy)
 	}
 }
 
@@ -224,11 +224,11 @@ func FuzzSlim(f *testing.F) {
 			return
 		}
 		if !json.Valid(document) {
-			t.Fatalf("%q is no JSON", document)
+			t.Fatalf("the packer accepts invalid JSON: %q", document)
 		}
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(document); err != nil && u.Object == nil {
-			t.Fatalf("%q can't be decoded: %v", document, err)
+			t.Fatalf("another decoder refuses %q: %v", document, err)
 		}
 		slim().Cut(u.Object)
 		if diff := cmp.Diff(u.Object, o.Unpack(nil)); diff != "" {

@@ -23,10 +23,10 @@ func TestBrowserNotices(t *testing.T) {
 	} {
 		b.open(bad, "", 800, false)
 		if title := eval[string](b, "document.title"); title == "owned" {
-			t.Errorf("%s: the page's policy must not let it run", name)
+			t.Errorf("%s: the page's policy must block the script", name)
 		}
 		if len(b.console) == 0 {
-			t.Errorf("%s: the browser must complain", name)
+			t.Errorf("%s: the browser must report the blocked script", name)
 		}
 	}
 }
@@ -49,10 +49,10 @@ func TestBrowser(t *testing.T) {
 					t.Errorf("%s: the page is %d px wider than the screen", where, over)
 				}
 				if len(b.console) > 0 {
-					t.Errorf("%s: the browser complains: %s", where, b.console)
+					t.Errorf("%s: the browser reports: %s", where, b.console)
 				}
 				if asked := slices.DeleteFunc(slices.Clone(b.requests), isItself); len(asked) > 0 {
-					t.Errorf("%s: the page must need nothing else; it asked for %s", where, asked)
+					t.Errorf("%s: the page must load nothing else; it requested %s", where, asked)
 				}
 				scheme := "light"
 				if dark {
@@ -60,7 +60,7 @@ func TestBrowser(t *testing.T) {
 				}
 				b.screenshot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 				if got := eval[[]string](b, contrast); len(got) > 0 {
-					t.Errorf("%s: these are hard to read: %s", where, got)
+					t.Errorf("%s: the contrast is too low: %s", where, got)
 				}
 			}
 		}
@@ -107,7 +107,7 @@ func TestBrowserFolds(t *testing.T) {
 	b.open(page, "", 1600, false)
 	all, atFirst := count(".tree details"), count(".tree details[open]")
 	if atFirst == 0 || atFirst == all {
-		t.Errorf("What is well is folded, and what is not is unfolded: of %d, %d are unfolded", all, atFirst)
+		t.Errorf("Only resources with a problem must be unfolded: of %d, %d are unfolded", all, atFirst)
 	}
 	eval[any](b, "document.querySelector('[data-open=all]').click()")
 	if got := count(".tree details[open]"); got != all {
@@ -131,11 +131,11 @@ func TestBrowserFolds(t *testing.T) {
 	deep := "#" + eval[string](b, "document.querySelector('.tree > li.well details li li').id")
 	b.open(page, deep, 360, false)
 	if !eval[bool](b, "document.querySelector('"+deep+"').checkVisibility()") {
-		t.Error("What a link leads to must not be folded away")
+		t.Error("The target of a link must be unfolded")
 	}
 	eval[any](b, "dispatchEvent(new Event('beforeprint'))")
 	if got := count(".tree details[open]"); got != all {
-		t.Errorf("On paper nothing is folded: want %d, got %d", all, got)
+		t.Errorf("A printed page must be unfolded: want %d, got %d", all, got)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 	b.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	b.open(printed(t, heldReport(), HTML, Options{}), "", 800, false)
 	if eval[bool](b, "document.querySelector('.tools').checkVisibility()") {
-		t.Error("Buttons that do nothing must not be shown")
+		t.Error("Without scripts the page must hide its buttons")
 	}
 	if got := eval[int](b, "document.querySelectorAll('.problems li').length"); got != 2 {
 		t.Errorf("want 2 problems, got %d", got)

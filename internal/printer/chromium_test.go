@@ -186,7 +186,7 @@ func (b *browser) until(what string, done func(m message) bool) {
 				return
 			}
 		case <-late:
-			b.t.Fatalf("the browser says nothing of %s", what)
+			b.t.Fatalf("the browser sent no answer: %s", what)
 		}
 	}
 }
@@ -252,6 +252,6 @@ func (b *browser) screenshot(name string) {
 	file := filepath.Join(b.t.ArtifactDir(), name+".png")
 	must(b.t, os.WriteFile(file, shot.Data, 0o644))
 	if len(shot.Data) < 5000 {
-		b.t.Errorf("%s shows nothing", file)
+		b.t.Errorf("%s is an empty picture", file)
 	}
 }

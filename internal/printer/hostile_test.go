@@ -59,26 +59,26 @@ func TestFormatsAreWellFormed(t *testing.T) {
 				t.Fatalf("%q: JUnit: %v", s, err)
 			}
 			if e, ok := token.(xml.StartElement); ok && e.Name.Local == "pwned" {
-				t.Errorf("%q is an element of JUnit's", s)
+				t.Errorf("%q became an element of JUnit", s)
 			}
 		}
 		page := printed(t, r, HTML, Options{})
 		for _, element := range []string{"<b>", "<pwned", "<script>pwned", "<!--", `" onmouseover="`, `="javascript`} {
 			if strings.Contains(page, element) {
-				t.Errorf("%q: the page has %q", s, element)
+				t.Errorf("%q: the page contains %q", s, element)
 			}
 		}
 		for line := range strings.Lines(printed(t, r, DOT, Options{})) {
 			line = strings.TrimSuffix(line, "\n")
 			if strings.Contains(line, "[") && !attribute.MatchString(line) {
-				t.Errorf("%q: Graphviz would read %s", s, line)
+				t.Errorf("%q: Graphviz would interpret %s", s, line)
 			}
 		}
 		for _, f := range []Format{Table, Wide} {
 			for _, width := range []int{0, 80, 200} {
 				got := printed(t, r, f, Options{Width: width})
 				if !xp.IsPrintable(strings.ReplaceAll(got, "\n", "")) {
-					t.Errorf("%q: %s has what does not print: %q", s, f, got)
+					t.Errorf("%q: %s has unprintable characters: %q", s, f, got)
 				}
 			}
 		}

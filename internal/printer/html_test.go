@@ -13,11 +13,11 @@ func TestPageNeedsNothingElse(t *testing.T) {
 	for name, r := range samples() {
 		got := printed(t, r, HTML, Options{})
 		if found := fetches.FindString(got); found != "" {
-			t.Errorf("%s: the page must open without network; it has %q", name, found)
+			t.Errorf("%s: the page must open without a network; it loads %q", name, found)
 		}
 		for _, s := range []string{pageStyle, pageScript} {
 			if !strings.Contains(got, ">"+s+"</") || !strings.Contains(got, strings.ReplaceAll(digest(s), "+", "&#43;")) {
-				t.Errorf("%s: the policy allows the style and the script as they are in the page, by their digests", name)
+				t.Errorf("%s: the page's policy must allow its style and its script by their digests", name)
 			}
 		}
 	}
@@ -29,24 +29,24 @@ func TestPageShowsAll(t *testing.T) {
 		want   []string
 	}{
 		"held": {
-			reason: "What is wrong comes with its next step and leads to its place in the tree.",
+			reason: "A problem must have its next step and a link to its place in the tree.",
 			want: []string{
 				"<title>2 problems in kind-production. Validation</title>", `<a href="#r2">XOrder orders-x7k2p</a>`, `<li id="r2" class="wrong">`, "<strong>Next:</strong>",
 				`datetime="2026-03-14T09:18:00Z"`,
 			},
 		},
-		"restored": {reason: "What a restore took is told.", want: []string{`<td class="took">11m</td>`, "12m so far", "Restore, PartiallyFailed"}},
-		"healthy":  {reason: "What is well is folded.", want: []string{`class="well"><details><summary>`}},
-		"against":  {reason: "A backup has an order and outcomes.", want: []string{"Order of restore", "restore: refuse", "its XRD is being deleted", "backup format"}},
-		"empty":    {reason: "Nothing is told, not left out.", want: []string{"Nothing of Crossplane&#39;s was found"}},
-		"hostile":  {reason: "What objects say is text.", want: []string{"&lt;img src=x onerror=alert(1)&gt;"}},
+		"restored": {reason: "The page must show how long a restore took.", want: []string{`<td class="took">11m</td>`, "12m so far", "Restore, PartiallyFailed"}},
+		"healthy":  {reason: "A tree without problems must be folded.", want: []string{`class="well"><details><summary>`}},
+		"against":  {reason: "The page of a backup must show the restore order and the outcomes.", want: []string{"Order of restore", "restore: refuse", "its XRD is being deleted", "backup format"}},
+		"empty":    {reason: "An empty report must state that the cluster has no objects of Crossplane.", want: []string{"Nothing of Crossplane&#39;s was found"}},
+		"hostile":  {reason: "The page must escape the text of objects.", want: []string{"&lt;img src=x onerror=alert(1)&gt;"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := printed(t, samples()[name], HTML, Options{})
 			for _, want := range tc.want {
 				if !strings.Contains(got, want) {
-					t.Errorf("%s The page has no %s:\n%s", tc.reason, want, got)
+					t.Errorf("%s %s is not in the page:\n%s", tc.reason, want, got)
 				}
 			}
 		})

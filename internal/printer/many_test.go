@@ -34,7 +34,7 @@ func TestLongListsAreBounded(t *testing.T) {
 		for _, width := range []int{0, 80, 200} {
 			got := printed(t, r, f, Options{Width: width})
 			if lines := strings.Count(got, "\n"); lines > 5000 {
-				t.Errorf("%s at %d: there are %d lines", f, width, lines)
+				t.Errorf("%s at %d: got %d lines", f, width, lines)
 			}
 			more := 14900
 			if f != Table {
@@ -45,13 +45,13 @@ func TestLongListsAreBounded(t *testing.T) {
 					continue // Columns are too narrow for it.
 				}
 				if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
-					t.Errorf("%s at %d does not say %q", f, width, want)
+					t.Errorf("%s at %d: the output lacks %q", f, width, want)
 				}
 			}
 		}
 	}
 	if got := printed(t, r, JSON, Options{}); strings.Count(got, `"Kind14999"`) != 2 {
-		t.Error("JSON is all of the data")
+		t.Error("JSON must contain all data")
 	}
 }
 

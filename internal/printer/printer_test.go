@@ -81,7 +81,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 func TestNothingIsCutWithoutTerminal(t *testing.T) {
 	for name, r := range samples() {
 		if got := printed(t, r, Table, Options{}); strings.Contains(got, "…") {
-			t.Errorf("%s: a program that reads it has as many columns as it takes:\n%s", name, got)
+			t.Errorf("%s: output for a program must not be cut:\n%s", name, got)
 		}
 	}
 }
@@ -92,13 +92,13 @@ func TestColour(t *testing.T) {
 		for _, f := range []Format{Table, Wide} {
 			without, with := printed(t, r, f, Options{Width: 80}), printed(t, r, f, Options{Width: 80, Colour: true})
 			if strings.Contains(without, "\x1b") {
-				t.Errorf("%s: there is an escape sequence where no colour was asked for:\n%q", name, without)
+				t.Errorf("%s: without colours the output must have no escape sequence:\n%q", name, without)
 			}
 			if !strings.Contains(with, "\x1b") {
-				t.Errorf("%s: there is no colour:\n%q", name, with)
+				t.Errorf("%s: the output must have colours:\n%q", name, with)
 			}
 			if diff := cmp.Diff(without, text.StripEscape(with)); diff != "" {
-				t.Errorf("%s: colours must change nothing else: -without, +with:\n%s", name, diff)
+				t.Errorf("%s: colours must not change the text: -without, +with:\n%s", name, diff)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestJSONIsTheData(t *testing.T) {
 				b, err = yaml.JSONToYAML(b)
 			}
 			if diff := cmp.Diff(string(b), printed(t, r, YAML, Options{})); err != nil || diff != "" {
-				t.Errorf("%s, as a whole and in parts: %v, -want, +got:\n%s", name, err, diff)
+				t.Errorf("%s: the whole report and its parts must print the same: %v, -want, +got:\n%s", name, err, diff)
 			}
 		}
 		if err := json.Unmarshal([]byte(printed(t, r, JSON, Options{})), &fromJSON); err != nil {
@@ -141,11 +141,11 @@ func TestHostileText(t *testing.T) {
 		got := printed(t, hostileReport(), Format(f), Options{Width: 80})
 		for _, c := range got {
 			if c != '\n' && c != '\t' && !unicode.IsPrint(c) {
-				t.Errorf("%s: there is %U, which does not print:\n%q", f, c, got)
+				t.Errorf("%s: unprintable character %U:\n%q", f, c, got)
 			}
 		}
 		if f == string(HTML) && (strings.Contains(got, "<script>alert") || strings.Contains(got, "<img")) {
-			t.Errorf("there is an element that is not the page's:\n%s", got)
+			t.Errorf("hostile text became an element of the page:\n%s", got)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func FuzzPrint(f *testing.F) {
 			}
 			// For such deep trees the time of cmp doubles with each level, so compare the text.
 			if diff := cmp.Diff(text, printed(t, &back, JSON, Options{})); diff != "" {
-				t.Errorf("JSON is the data: -want, +got:\n%s", diff)
+				t.Errorf("the report must survive JSON: -want, +got:\n%s", diff)
 			}
 		}
 		var b bytes.Buffer

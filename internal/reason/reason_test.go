@@ -52,13 +52,13 @@ func TestFind(t *testing.T) {
 		code   string
 		want   want
 	}{
-		"Known": {reason: "A code is found as reports print it.", code: "GuardUp", want: want{Code: "GuardUp", OK: true}},
-		"Lower": {reason: "Nobody has to type capitals.", code: "guardup", want: want{Code: "GuardUp", OK: true}},
-		"Part": {reason: "A part of a code finds all that have it.", code: "Missing", want: want{Similar: []string{
+		"Known": {reason: "Find must accept a code in the form that reports print.", code: "GuardUp", want: want{Code: "GuardUp", OK: true}},
+		"Lower": {reason: "A user can type a code in lower case.", code: "guardup", want: want{Code: "GuardUp", OK: true}},
+		"Part": {reason: "A part of a code must find all codes with it.", code: "Missing", want: want{Similar: []string{
 			"IdentityMissing", "RevisionMissing", "DefinitionMissing", "SecretMissing", "InputMissing", "EnvironmentMissing",
 		}}},
-		"Begins":  {reason: "The first letters are enough.", code: "dangle", want: want{Similar: []string{"Dangling"}}},
-		"Unknown": {reason: "Nothing is like it.", code: "Xylophone"},
+		"Begins":  {reason: "The first letters of a code must find it.", code: "dangle", want: want{Similar: []string{"Dangling"}}},
+		"Unknown": {reason: "A word without a similar code must find none.", code: "Xylophone"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,12 +74,12 @@ func TestAllAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range All() {
 		if seen[r.Code] {
-			t.Errorf("%s is there twice", r.Code)
+			t.Errorf("the code %s appears twice", r.Code)
 		}
 		seen[r.Code] = true
 		for part, text := range map[string]string{"reportedBy": r.ReportedBy, "meaning": r.Meaning, "cause": r.Cause, "cure": r.Cure} {
 			if strings.TrimSpace(text) == "" || strings.Contains(text, "\n") {
-				t.Errorf("%s has no %s, or one of several lines", r.Code, part)
+				t.Errorf("%s must have one line of %s", r.Code, part)
 			}
 		}
 	}

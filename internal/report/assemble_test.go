@@ -29,13 +29,13 @@ func TestAssemble(t *testing.T) {
 		t.Errorf("the summary: %s", diff)
 	}
 	if diff := cmp.Diff([]Code{IdentityMissing, NotReady}, mr.Problems); diff != "" {
-		t.Errorf("A node has the codes of what is wrong with it, the gravest first: %s", diff)
+		t.Errorf("a node must have its codes in order, the gravest first: %s", diff)
 	}
 	if diff := cmp.Diff([]Code{Dangling}, missing.Problems); diff != "" {
-		t.Errorf("Also one that is missing: %s", diff)
+		t.Errorf("a missing node must have its code too: %s", diff)
 	}
 	if lax, strict := r.Failing(false), r.Failing(true); lax != 2 || strict != 3 {
-		t.Errorf("Warnings count only for who is strict; got %d and %d", lax, strict)
+		t.Errorf("only a strict check must count warnings; got %d and %d", lax, strict)
 	}
 }
 
@@ -43,6 +43,6 @@ func TestAssembleNothing(t *testing.T) {
 	var r Report
 	r.Assemble(nil, nil)
 	if r.Trees == nil || r.Problems == nil {
-		t.Error("Programs find empty lists in the JSON, not null.")
+		t.Error("The JSON must have empty lists, not null.")
 	}
 }

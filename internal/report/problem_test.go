@@ -18,6 +18,6 @@ func TestCodesAreDescribed(t *testing.T) {
 		described = append(described, Code(row[1]))
 	}
 	if diff := cmp.Diff(Codes(), described); diff != "" {
-		t.Errorf("docs/problems.md describes each code once, in the order of the reports: -codes, +described:\n%s", diff)
+		t.Errorf("docs/problems.md must describe each code once, in the order of the reports: -codes, +described:\n%s", diff)
 	}
 }

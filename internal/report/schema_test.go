@@ -44,7 +44,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("Programs read reports by docs/report.schema.json, so it must be what the types are; run go test ./internal/report -update: -types, +file:\n%s", diff)
+		t.Errorf("docs/report.schema.json must match the types, because programs read reports by it; run go test ./internal/report -update: -types, +file:\n%s", diff)
 	}
 }
 
@@ -59,24 +59,24 @@ func TestPageNamesAll(t *testing.T) {
 	for name, properties := range s.fields {
 		for _, p := range properties {
 			if !strings.Contains(page, "`"+p+"`") {
-				t.Errorf("docs/report.md does not say what %s of %s is", p, name)
+				t.Errorf("docs/report.md does not describe %s of %s", p, name)
 			}
 		}
 	}
 	for name, values := range s.values {
 		for _, v := range values {
 			if !strings.Contains(page, "`"+v+"`") {
-				t.Errorf("docs/report.md does not say what the %s %s is", name, v)
+				t.Errorf("docs/report.md does not describe the %s %s", name, v)
 			}
 		}
 	}
 	for _, c := range Codes() {
 		if !slices.Contains(s.values["Code"], string(c)) {
-			t.Errorf("the order of codes has %s, which is none", c)
+			t.Errorf("the order of codes has the unknown code %s", c)
 		}
 	}
 	if got, want := len(Codes()), len(s.values["Code"]); got != want {
-		t.Errorf("the order of codes has %d of %d", got, want)
+		t.Errorf("the order of codes has %d of %d codes", got, want)
 	}
 }
 

@@ -17,31 +17,31 @@ func TestDefinitions(t *testing.T) {
 	for _, d := range Definitions() {
 		names = append(names, d.Name)
 		if d.Meaning == "" || (d.Values == nil) == (d.Form == "") || len(d.For) == 0 {
-			t.Errorf("%s must have a meaning, either values or a form, and something that hears it: %+v", d.Name, d)
+			t.Errorf("%s needs a meaning, a purpose, and either values or a form: %+v", d.Name, d)
 		}
 		for _, what := range d.For {
 			if what != ForBackup && what != ForRestore {
-				t.Errorf("%s: nothing is a %s", d.Name, what)
+				t.Errorf("%s: a setting can't be for a %s", d.Name, what)
 			}
 		}
 		for _, value := range append(d.Values, d.Default) {
 			if _, err := Parse(map[string]string{d.Name: value}, nil); err != nil {
-				t.Errorf("%s can't be %q: %v", d.Name, value, err)
+				t.Errorf("%s must accept %q: %v", d.Name, value, err)
 			}
 		}
 		before, _ := Parse(nil, nil)
 		after, _ := Parse(nil, map[string]string{Prefix + d.Name: d.Default})
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("%s: its default must be what there is without it: -without, +with:\n%s", d.Name, diff)
+			t.Errorf("%s: the documented default must be the real one: -without, +with:\n%s", d.Name, diff)
 		}
 		for _, value := range d.Values {
 			if changed, _ := Parse(map[string]string{d.Name: value}, nil); value != d.Default && cmp.Equal(before, changed) {
-				t.Errorf("%s: %s changes nothing", d.Name, value)
+				t.Errorf("%s: %s has no effect", d.Name, value)
 			}
 		}
 	}
 	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
-		t.Errorf("They must be in order, and each once: %v", names)
+		t.Errorf("The names must be sorted and unique: %v", names)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestExample(t *testing.T) {
 	for _, d := range Definitions() {
 		want[d.Name] = d.Default
 		if !regexp.MustCompile(`\n  # [^\n]+\n  ` + d.Name + `: `).Match(b) {
-			t.Errorf("%s has no comment right above it", d.Name)
+			t.Errorf("%s must have a comment in the line above", d.Name)
 		}
 	}
 	if diff := cmp.Diff(want, example.Data); diff != "" {
@@ -86,12 +86,12 @@ func TestPage(t *testing.T) {
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, value := range d.Values {
 			if !strings.Contains(section, "`"+value+"`") {
-				t.Errorf("The section on %s does not say what %s is", d.Name, value)
+				t.Errorf("The section on %s does not describe %s", d.Name, value)
 			}
 		}
 		for _, must := range []string{"```", "Refused:"} {
 			if !strings.Contains(section, must) {
-				t.Errorf("The section on %s has no %q", d.Name, must)
+				t.Errorf("The section on %s lacks %q", d.Name, must)
 			}
 		}
 		value := "none"
@@ -99,14 +99,14 @@ func TestPage(t *testing.T) {
 			value = "`" + d.Default + "`"
 		}
 		if row := "\n| [`" + d.Name + "`](#" + d.Name + ") | " + strings.Join(d.For, ", ") + " | " + value + " | " + d.Meaning + " |"; !strings.Contains(page, row) {
-			t.Errorf("docs/settings.md has no row %q", row)
+			t.Errorf("docs/settings.md lacks the row %q", row)
 		}
 	}
 	for section := range strings.SplitSeq(page, "\n## ") {
 		name, _, _ := strings.Cut(section, "\n")
 		_, err := definitionOf(name)
 		if isName := regexp.MustCompile(`^[a-z-]+$`).MatchString(name); isName && err != nil {
-			t.Errorf("docs/settings.md has a section on %s, and there is no such setting", name)
+			t.Errorf("docs/settings.md has a section on the unknown setting %s", name)
 		}
 	}
 }

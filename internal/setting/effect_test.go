@@ -27,26 +27,26 @@ func TestEffect(t *testing.T) {
 		of      *Place
 		want    want
 	}{
-		"Defaults": {reason: "Without anything all is as it is by default.", of: restore(map[string]string{"velero.io/hold": "x", "hold": "all"})},
-		"Cluster":  {reason: "The ConfigMap is for all.", configs: []Place{config("s", map[string]string{"hold": "all"})}, want: want{Set: map[string]string{"hold": "all from ConfigMap velero/s"}}},
+		"Defaults": {reason: "Without settings every value is the default.", of: restore(map[string]string{"velero.io/hold": "x", "hold": "all"})},
+		"Cluster":  {reason: "The ConfigMap applies to the whole cluster.", configs: []Place{config("s", map[string]string{"hold": "all"})}, want: want{Set: map[string]string{"hold": "all from ConfigMap velero/s"}}},
 		"Restore": {
-			reason: "What a Restore says wins.", configs: []Place{config("s", map[string]string{"hold": "all", "release": "by-hand"})},
+			reason: "The annotation of a Restore overrides the ConfigMap.", configs: []Place{config("s", map[string]string{"hold": "all", "release": "by-hand"})},
 			of: restore(map[string]string{"velero.crossplane.io/hold": "none"}),
 			want: want{Set: map[string]string{
 				"hold": "none from Restore velero/monday", "release": "by-hand from ConfigMap velero/s",
 			}},
 		},
 		"SameAsDefault": {
-			reason: "Where a value comes from matters though nothing changes with it.", configs: []Place{config("s", map[string]string{"hold": "unsafe"})},
+			reason: "The source of a value matters even if it equals the default.", configs: []Place{config("s", map[string]string{"hold": "unsafe"})},
 			want: want{Set: map[string]string{"hold": "unsafe from ConfigMap velero/s"}},
 		},
 		"Backup": {
-			reason: "A backup hears what is for backups.", configs: []Place{config("s", map[string]string{"hold": "all", "provider-credentials": "include"})},
+			reason: "A backup uses only the settings for backups.", configs: []Place{config("s", map[string]string{"hold": "all", "provider-credentials": "include"})},
 			of:   &Place{Kind: KindBackup, Namespace: "velero", Name: "b"},
 			want: want{Set: map[string]string{"provider-credentials": "include from ConfigMap velero/s"}},
 		},
 		"Faults": {
-			reason:  "Who mends one fault must not find the next one then.",
+			reason:  "The command must report all faults at once.",
 			configs: []Place{config("s", map[string]string{"clone": "Hold", "clones": "hold", "adoption-timeout": "soon"})},
 			of:      restore(map[string]string{"velero.crossplane.io/release": "manual", "velero.crossplane.io/hold": "all"}),
 			want: want{Set: map[string]string{"hold": "all from Restore velero/monday"}, Faults: []string{
@@ -56,12 +56,12 @@ func TestEffect(t *testing.T) {
 			}},
 		},
 		"NotApplicable": {
-			reason: "What a backup does not hear must not look as if it did.",
+			reason: "A setting without effect on a backup must be a fault.",
 			of:     &Place{Kind: KindBackup, Namespace: "velero", Name: "b", Data: map[string]string{"velero.crossplane.io/hold": "all"}},
 			want:   want{Faults: []string{`velero.crossplane.io/hold in Backup velero/b: hold is for a restore, and a backup does not hear it`}},
 		},
 		"Several": {
-			reason: "Nobody can tell which of them is meant.", configs: []Place{config("s", map[string]string{"hold": "all"}), config("t", nil), config("u", nil)},
+			reason: "The plugin must not choose between several ConfigMaps.", configs: []Place{config("s", map[string]string{"hold": "all"}), config("t", nil), config("u", nil)},
 			of: restore(map[string]string{"velero.crossplane.io/clone": "new"}),
 			want: want{Set: map[string]string{"clone": "new from Restore velero/monday"}, Faults: []string{
 				` in ConfigMap velero/s: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, of which none is heard`,
@@ -77,7 +77,7 @@ func TestEffect(t *testing.T) {
 			for _, s := range all {
 				d, err := definitionOf(s.Name)
 				if err != nil || tc.of != nil && !d.IsFor(tc.of.purpose()) {
-					t.Errorf("%s is not heard", s.Name)
+					t.Errorf("%s must not be in the result", s.Name)
 				}
 				if s.Source == SourceDefault && s.Value == d.Default {
 					continue
@@ -116,10 +116,10 @@ func FuzzEffect(f *testing.F) {
 		all, faults := Effect([]Place{config}, restore)
 		faults = slices.DeleteFunc(faults, func(f Fault) bool { return strings.HasSuffix(f.Reason, "does not hear it") })
 		if (err == nil) != (len(faults) == 0) || err != nil && !strings.HasSuffix(err.Error(), faults[0].Reason) {
-			t.Errorf("Parse says %v, and the faults are %v", err, faults)
+			t.Errorf("Parse returns %v, and the faults are %v", err, faults)
 		}
 		if len(all) == 0 {
-			t.Error("there are no settings")
+			t.Error("the result has no settings")
 		}
 	})
 }

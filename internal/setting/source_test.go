@@ -46,26 +46,26 @@ func TestOf(t *testing.T) {
 		want   want
 	}{
 		"None": {
-			reason: "A cluster without settings has the defaults, and that there are none is known then.", source: &source{},
+			reason: "A cluster without a ConfigMap has the defaults, and the source must cache that.", source: &source{},
 			of:   []metav1.Object{plain, plain},
 			want: want{Settings: []Settings{{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{"", ""}, Asked: []string{"velero"}},
 		},
 		"Once": {
-			reason: "Each item asks, and the settings are those of one Backup or Restore.", source: &source{config: map[string]string{"clone": "observe"}},
+			reason: "Every item asks for settings, so the source must read the ConfigMap once.", source: &source{config: map[string]string{"clone": "observe"}},
 			of: []metav1.Object{plain, plain, plain},
 			want: want{
 				Settings: []Settings{{Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{"", "", ""}, Asked: []string{"velero"},
 			},
 		},
 		"Annotations": {
-			reason: "The annotations are those of what is asked about, and win.",
+			reason: "The annotations of one object must override the ConfigMap for it only.",
 			source: &source{config: map[string]string{"clone": "observe", "provider-credentials": "include"}}, of: []metav1.Object{annotated, plain},
 			want: want{
 				Settings: []Settings{{Clone: New, Hold: HoldUnsafe, KindTimeout: time.Minute, Credentials: true}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute, Credentials: true}}, Errs: []string{"", ""}, Asked: []string{"velero"},
 			},
 		},
 		"Failure": {
-			reason: "A failure is not remembered.", source: &source{config: map[string]string{"clone": "observe"}, failures: 2},
+			reason: "The source must not cache a failure.", source: &source{config: map[string]string{"clone": "observe"}, failures: 2},
 			of: []metav1.Object{plain, annotated, plain, plain},
 			want: want{
 				Settings: []Settings{{}, {}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{errAPI.Error(), errAPI.Error(), "", ""},
@@ -73,7 +73,7 @@ func TestOf(t *testing.T) {
 			},
 		},
 		"Odd": {
-			reason: "What is not understood is not worth another question.", source: &source{}, of: []metav1.Object{odd, odd, plain},
+			reason: "A wrong annotation must not cause another read.", source: &source{}, of: []metav1.Object{odd, odd, plain},
 			want: want{Settings: []Settings{{}, {}, {Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{oddErr, oddErr, ""}, Asked: []string{"velero"}},
 		},
 	}

@@ -14,14 +14,14 @@ func TestChanged(t *testing.T) {
 		before, after map[string]any
 		want          []string
 	}{
-		"Same":    {reason: "A restore changes nothing.", before: map[string]any{"A/a": spec("x")}, after: map[string]any{"A/a": spec("x")}},
-		"Emptied": {reason: "An empty map and none are the same.", before: map[string]any{"A/a": map[string]string{}}, after: map[string]any{"A/a": map[string]string(nil)}},
+		"Same":    {reason: "A complete restore changes no object.", before: map[string]any{"A/a": spec("x")}, after: map[string]any{"A/a": spec("x")}},
+		"Emptied": {reason: "An empty map and a missing map are equal.", before: map[string]any{"A/a": map[string]string{}}, after: map[string]any{"A/a": map[string]string(nil)}},
 		"Changed": {
-			reason: "A setting that is another is a person's lost.", before: map[string]any{"A/a": spec("x")}, after: map[string]any{"A/a": spec("y")},
+			reason: "A changed field is a loss.", before: map[string]any{"A/a": spec("x")}, after: map[string]any{"A/a": spec("y")},
 			want: []string{"A/a was map[spec:x] and is map[spec:y]"},
 		},
-		"Missing": {reason: "So is an object.", before: map[string]any{"A/a": spec("x")}, want: []string{"A/a is missing"}},
-		"New":     {reason: "What was made anew was not restored.", after: map[string]any{"A/a": spec("x")}, want: []string{"A/a was not there before"}},
+		"Missing": {reason: "A missing object is a loss.", before: map[string]any{"A/a": spec("x")}, want: []string{"A/a is missing"}},
+		"New":     {reason: "A new object was created, not restored.", after: map[string]any{"A/a": spec("x")}, want: []string{"A/a was not there before"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -39,19 +39,19 @@ func TestSound(t *testing.T) {
 		change func(r *Recovery)
 		want   bool
 	}{
-		"Sound":   {reason: "As if nothing had happened.", change: func(*Recovery) {}, want: true},
-		"Creates": {reason: "Something was made anew.", change: func(r *Recovery) { r.Creates = 1 }},
-		"Held":    {reason: "A hold was left.", change: func(r *Recovery) { r.Holds = 1 }},
-		"Phase":   {reason: "Velero says that it failed.", change: func(r *Recovery) { r.Phase = "PartiallyFailed" }},
-		"Wrong":   {reason: "An owner is not alive.", change: func(r *Recovery) { r.Wrong = []string{"Bucket/b"} }},
-		"Nothing": {reason: "Where there is nothing, nothing is proven.", change: func(r *Recovery) { r.Outcome = Outcome{} }},
+		"Sound":   {reason: "The restore is complete.", change: func(*Recovery) {}, want: true},
+		"Creates": {reason: "The provider created an external resource again.", change: func(r *Recovery) { r.Creates = 1 }},
+		"Held":    {reason: "The restore left a hold.", change: func(r *Recovery) { r.Holds = 1 }},
+		"Phase":   {reason: "The Restore failed.", change: func(r *Recovery) { r.Phase = "PartiallyFailed" }},
+		"Wrong":   {reason: "An owner does not exist.", change: func(r *Recovery) { r.Wrong = []string{"Bucket/b"} }},
+		"Nothing": {reason: "A drill without objects proves nothing.", change: func(r *Recovery) { r.Outcome = Outcome{} }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := sound
 			tc.change(&r)
 			if got := r.Sound(); got != tc.want {
-				t.Errorf("%s\n%+v is sound: %v", tc.reason, r, got)
+				t.Errorf("%s\n%+v: sound is %v", tc.reason, r, got)
 			}
 		})
 	}

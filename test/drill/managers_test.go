@@ -24,44 +24,44 @@ func TestManagersOf(t *testing.T) {
 		want    Managers
 	}{
 		"Fields": {
-			reason:  "A map that is managed itself is another than one of which only what is in it is managed.",
+			reason:  "A manager can own a map itself or only its fields.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:b":{},"f:c":{"f:d":{}}}}`)},
 			want:    Managers{name: {"/metadata/labels", "/metadata/labels/a", "/spec/b", "/spec/c/d"}},
 		},
 		"Lists": {
-			reason:  "Items of lists are told apart by their keys, and those of sets by their values.",
+			reason:  "A key identifies an item of a list, and a value an item of a set.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:spec":{"f:a":{"k:{\"type\":\"Ready\"}":{".":{}}},"f:b":{"v:\"Observe\"":{}}}}`)},
 			want:    Managers{name: {`/spec/a/{"type":"Ready"}`, `/spec/b/"Observe"`}},
 		},
 		"Owners": {
-			reason: "The UID of an owner is another one in each cluster, but one that no owner has is none that a restore may leave.",
+			reason: "Owner UIDs differ between clusters, but a restore must leave no UID without an owner.",
 			entries: []metav1.ManagedFieldsEntry{
 				entry(`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"1\"}":{},"k:{\"uid\":\"2\"}":{}}}}`),
 			},
 			want: Managers{name: {"/metadata/ownerReferences/XShop a", "/metadata/ownerReferences/no owner of it: 2"}},
 		},
 		"Entries": {
-			reason:  "What one manager manages of the status, or in another entry, is told apart.",
+			reason:  "The status and a second entry of one manager must stay apart.",
 			entries: []metav1.ManagedFieldsEntry{status, entry(`{"f:spec":{}}`), entry(`{"f:data":{}}`)},
 			want:    Managers{name + " status": {"/status/ready"}, name: {"/spec"}, name + " again": {"/data"}},
 		},
 		"Velero": {
-			reason:  "Labels that Velero writes on a claim come to its XR, and with them the map that nobody managed before.",
+			reason:  "Velero's labels on a claim reach its XR, and may create the map of labels there.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:metadata":{"f:labels":{".":{},"f:velero.io/backup-name":{}},"f:name":{}}}`)},
 			want:    Managers{name: {"/metadata/name"}},
 		},
 		"VeleroAndOthers": {
-			reason:  "They hide no other label.",
+			reason:  "Velero's labels must not hide other labels.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:metadata":{"f:labels":{".":{},"f:a":{},"f:velero.io/backup-name":{}}}}`)},
 			want:    Managers{name: {"/metadata/labels", "/metadata/labels/a"}},
 		},
 		"Conditions": {
-			reason:  "Of the status only what varies without a restore is left out.",
+			reason:  "Only the fields that vary without a restore may be left out.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{},"f:observedGeneration":{}}}}}`)},
 			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`, `/status/conditions/{"type":"Ready"}/lastTransitionTime`}},
 		},
 		"Crossplane": {
-			reason: "Of the conditions it matters only that they are Crossplane's, but the rest of the status is told apart.",
+			reason: "Crossplane's managers share its conditions, but other fields of the status keep their manager.",
 			entries: []metav1.ManagedFieldsEntry{
 				{Manager: "crossplane-v2", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:a":{},"f:conditions":{"k:{}":{"f:type":{}}}}}`)}},
 				{
@@ -76,7 +76,7 @@ func TestManagersOf(t *testing.T) {
 			},
 		},
 		"Varies": {
-			reason:  "An entry of what varies is none, but one of nothing is.",
+			reason:  "An entry with only varying fields is left out, but an empty entry stays.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{}}}`), {Manager: "empty", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}}},
 			want:    Managers{"empty": {}},
 		},

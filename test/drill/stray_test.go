@@ -33,6 +33,6 @@ func TestStrays(t *testing.T) {
 		got = append(got, u.GetName())
 	}
 	if diff := cmp.Diff([]string{"forgotten"}, got); diff != "" {
-		t.Errorf("only what the XR controls and does not list is a stray: -want, +got:\n%s", diff)
+		t.Errorf("a stray is an object that the XR controls but does not list: -want, +got:\n%s", diff)
 	}
 }

@@ -21,7 +21,7 @@ func TestLinks(t *testing.T) {
 	for _, glob := range []string{"*.md", "docs/*.md", "example/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("There are no pages %s: %v", glob, err)
+			t.Fatalf("no pages match %s: %v", glob, err)
 		}
 		for _, file := range files {
 			b, err := os.ReadFile(file)
@@ -30,7 +30,7 @@ func TestLinks(t *testing.T) {
 			}
 			for _, l := range link.FindAllStringSubmatch(string(b), -1) {
 				if !strings.Contains(l[1], "://") && !leads(t, file, l[1]) {
-					t.Errorf("%s has a link that leads nowhere: %s", strings.TrimPrefix(file, root+"/"), l[1])
+					t.Errorf("%s has a broken link: %s", strings.TrimPrefix(file, root+"/"), l[1])
 				}
 			}
 		}

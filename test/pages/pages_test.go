@@ -15,19 +15,19 @@ func TestRead(t *testing.T) {
 		err    bool
 	}{
 		"Commands": {
-			reason: "Each line of a block is a command, unless it goes on in the next one or is a comment.",
+			reason: "A line of a block is a command, a continued command or a comment.",
 			text:   "# A page\n\n```console\n# first\nkubectl get pods \\\n  -A   # all\nvelero backup get\n```\n\n```text\nno command\n```\n",
 			want:   []Block{{Line: 3, Commands: []string{"kubectl get pods   -A", "velero backup get"}}},
 		},
 		"Output": {
-			reason: "What is printed belongs to the commands before it.",
+			reason: "An output belongs to the commands before it.",
 			text:   "```console\ntrue\n```\n\nIt says:\n\n```output\nfine\n```\n",
 			want:   []Block{{Line: 1, Commands: []string{"true"}, Output: []string{"fine"}}},
 		},
-		"NoLanguage":    {reason: "Commands in a block without a language would be overlooked.", text: "```\nkubectl get pods\n```\n", err: true},
-		"OutputOfNone":  {reason: "Output without commands is compared with nothing.", text: "```output\nfine\n```\n", err: true},
-		"OutputTwice":   {reason: "There is one output of commands.", text: "```console\ntrue\n```\n```output\na\n```\n```output\nb\n```\n", err: true},
-		"CommandsAgain": {reason: "A command that has no end is not what its author meant.", text: "```console\ntrue \\\n```\n", err: true},
+		"NoLanguage":    {reason: "Commands in a block without a language would never run.", text: "```\nkubectl get pods\n```\n", err: true},
+		"OutputOfNone":  {reason: "An output without commands would never be compared.", text: "```output\nfine\n```\n", err: true},
+		"OutputTwice":   {reason: "Commands have only one output.", text: "```console\ntrue\n```\n```output\na\n```\n```output\nb\n```\n", err: true},
+		"CommandsAgain": {reason: "A command that continues after its block is a mistake.", text: "```console\ntrue \\\n```\n", err: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestMissing(t *testing.T) {
 		output []string
 		want   string
 	}{
-		"All":       {reason: "Columns may be wider, and lines indented.", output: []string{"NAME STATUS CREATED", "Phase: Completed"}},
-		"Gap":       {reason: "What differs from run to run is left out.", output: []string{"nightly … 2026…", "Phase:…"}},
-		"Beginning": {reason: "A line can be told in part.", output: []string{"nightly Completed …"}},
-		"Wrong":     {reason: "A word that is not there is missing.", output: []string{"nightly Failed …"}, want: "nightly Failed …"},
-		"Order":     {reason: "Lines come in the order in which they are told.", output: []string{"Phase: Completed", "nightly …"}, want: "nightly …"},
-		"Part":      {reason: "A line that goes on is not the one that ends.", output: []string{"nightly Completed"}, want: "nightly Completed"},
+		"All":       {reason: "The width of columns and the indentation must not matter.", output: []string{"NAME STATUS CREATED", "Phase: Completed"}},
+		"Gap":       {reason: "An ellipsis stands for text that varies.", output: []string{"nightly … 2026…", "Phase:…"}},
+		"Beginning": {reason: "An ellipsis at the end hides the rest of a line.", output: []string{"nightly Completed …"}},
+		"Wrong":     {reason: "A wrong word makes its line missing.", output: []string{"nightly Failed …"}, want: "nightly Failed …"},
+		"Order":     {reason: "The lines must appear in their order.", output: []string{"Phase: Completed", "nightly …"}, want: "nightly …"},
+		"Part":      {reason: "Without an ellipsis the line must end there.", output: []string{"nightly Completed"}, want: "nightly Completed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +71,6 @@ func TestAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) < 10 {
-		t.Errorf("There are only %d pages with commands", len(all))
+		t.Errorf("only %d pages have commands", len(all))
 	}
 }

@@ -37,7 +37,7 @@ func TestShown(t *testing.T) {
 	for _, glob := range []string{"*.md", "docs/*.md", "example/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("There are no pages %s: %v", glob, err)
+			t.Fatalf("no pages match %s: %v", glob, err)
 		}
 		for _, file := range files {
 			b, err := os.ReadFile(file)
@@ -46,7 +46,7 @@ func TestShown(t *testing.T) {
 			}
 			for _, name := range shown.FindAllStringSubmatch(string(b), -1) {
 				if !regexp.MustCompile("(?m)^" + strings.ReplaceAll(name[1], "…", `\w*`)).MatchString(tests.String()) {
-					t.Errorf("%s names the test %s, and there is none", strings.TrimPrefix(file, root+"/"), name[1])
+					t.Errorf("%s names the test %s, which does not exist", strings.TrimPrefix(file, root+"/"), name[1])
 				}
 			}
 		}

@@ -29,7 +29,7 @@ func TestWrapped(t *testing.T) {
 	for _, glob := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "example/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("There are no pages %s: %v", glob, err)
+			t.Fatalf("no pages match %s: %v", glob, err)
 		}
 		for _, file := range files {
 			name := strings.TrimPrefix(file, root+"/")
@@ -72,6 +72,6 @@ func TestTooLong(t *testing.T) {
 	words := strings.Repeat("word ", 25)
 	page := "# " + words + "\n\n```text\n" + words + "\n```\n\n| " + words + "|\n" + words + "\n- [" + words + "](a.md)\n"
 	if got := tooLong(page); !slices.Equal(got, []int{8}) {
-		t.Errorf("tooLong(…): %v, and only line 8 can be wrapped", got)
+		t.Errorf("got tooLong(…) = %v, but only line 8 can be wrapped", got)
 	}
 }

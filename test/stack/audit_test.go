@@ -27,9 +27,9 @@ func TestRequestsBefore(t *testing.T) {
 		want   []Request
 		fails  bool
 	}{
-		"Found":   {reason: "What is before the mark counts, the mark and what follows does not.", uri: "/version?last=a", want: []Request{patch}},
-		"Partial": {reason: "A mark that is half written is not there yet.", uri: "/version?last=b", fails: true},
-		"Missing": {reason: "As long as there is no mark, something may be missing.", uri: "/version?last=c", fails: true},
+		"Found":   {reason: "Only the requests before the mark count.", uri: "/version?last=a", want: []Request{patch}},
+		"Partial": {reason: "The mark is not there until its whole line is written.", uri: "/version?last=b", fails: true},
+		"Missing": {reason: "Without the mark some requests may be missing.", uri: "/version?last=c", fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestRequestsBefore(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if !tc.fails && !strings.HasPrefix(auditLog[read:], `{"kind":"Event","stage":"ResponseComplete","requestURI":"/version?last=b"`) {
-				t.Errorf("%s\nreading goes on at %q", tc.reason, auditLog[read:])
+				t.Errorf("%s\nthe next read would begin at %q", tc.reason, auditLog[read:])
 			}
 		})
 	}

@@ -15,12 +15,12 @@ func TestRenamedBackup(t *testing.T) {
 		fails  bool
 	}{
 		"Renamed": {
-			reason: "Velero makes a Backup of the file, so that has the new name, what it says of items is true, and nothing names the object that it is a copy of.",
+			reason: "Velero reads the Backup from this file, so its name and counts must be right, without the original's UID.",
 			backup: `{"kind":"Backup","metadata":{"name":"a","uid":"1","resourceVersion":"2","labels":{"l":"m"}},"status":{"phase":"Completed","progress":{"totalItems":1}}}`,
 			want: `{"kind":"Backup","metadata":{"name":"b","labels":{"l":"m"}},
 				"status":{"phase":"Completed","progress":{"totalItems":70,"itemsBackedUp":70}}}`,
 		},
-		"NoBackup": {reason: "What is no Backup must not get into the bucket.", backup: `{}`, fails: true},
+		"NoBackup": {reason: "A file without a Backup must not reach the bucket.", backup: `{}`, fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,24 +25,24 @@ func TestCheckpoint(t *testing.T) {
 		status  int
 	}{
 		"Created": {
-			reason: "What is created was nothing before.", request: `{"uid": "1", "kind": {"group": "g", "kind": "XR"}, "object": ` + object + `, "oldObject": null}`,
+			reason: "A created object has no former state.", request: `{"uid": "1", "kind": {"group": "g", "kind": "XR"}, "object": ` + object + `, "oldObject": null}`,
 			visits: []string{"nothing -> new, status false"}, status: http.StatusOK,
 		},
 		"Status": {
-			reason:  "A change of the status is told from one of the rest.",
+			reason:  "A status update must differ from other updates.",
 			request: `{"uid": "1", "kind": {"group": "g", "kind": "XR"}, "subResource": "status", "object": ` + object + `, "oldObject": ` + old + `}`,
 			visits:  []string{"old -> new, status true"}, status: http.StatusOK,
 		},
 		"DryRun": {
-			reason:  "What will not be stored is no step.",
+			reason:  "A dry run stores nothing, so it must not be a step.",
 			request: `{"uid": "1", "kind": {"group": "g", "kind": "XR"}, "dryRun": true, "object": ` + object + `}`, status: http.StatusOK,
 		},
 		"Probe": {
-			reason:  "The probe is not the test's business.",
+			reason:  "The probe must not be a step of the test.",
 			request: `{"uid": "1", "kind": {"kind": "ConfigMap"}, "dryRun": true, "object": ` + object + `}`, seen: true, status: http.StatusOK,
 		},
 		"NoKind": {
-			reason: "An object must say what it is.", request: `{"uid": "1", "kind": {"group": "g", "kind": "XR"}, "object": {}}`,
+			reason: "An object must have its kind.", request: `{"uid": "1", "kind": {"group": "g", "kind": "XR"}, "object": {}}`,
 			status: http.StatusBadRequest,
 		},
 		"NoRequest": {reason: "A review must have a request.", request: `null`, status: http.StatusBadRequest},
@@ -74,7 +74,7 @@ func TestCheckpoint(t *testing.T) {
 				} `json:"response"`
 			}
 			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Kind != "AdmissionReview" || answer.Response.UID != "1" || !answer.Response.Allowed {
-				t.Errorf("%s It was not let through: %v, %s", tc.reason, err, w.Body)
+				t.Errorf("%s the request must be allowed: %v, %s", tc.reason, err, w.Body)
 			}
 		})
 	}

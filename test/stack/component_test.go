@@ -29,12 +29,12 @@ func TestComponentThatEnds(t *testing.T) {
 		ready  probe
 	}{
 		"BeforeItIsReady": {
-			reason: "Waiting for a component that is gone must end at once and show its log.",
+			reason: "A component that has ended must end the wait at once, and the error must have its log.",
 			script: "echo the reason; exit 3",
 			ready:  func(context.Context, *process) error { return errors.New("not ready") },
 		},
-		"ByItselfWithSuccess": {
-			reason: "A server that ends is dead even if it is content.",
+		"WithSuccess": {
+			reason: "A server that ends with exit code 0 has died too.",
 			script: "echo the reason; exit 0",
 			ready:  func(context.Context, *process) error { return errors.New("not ready") },
 		},
@@ -54,7 +54,7 @@ func TestComponentThatEnds(t *testing.T) {
 				}
 			}
 			if err := crew.Err(); err == nil {
-				t.Error("a component that died must be noticed later, too")
+				t.Error("a component that died must be noticed later too")
 			}
 		})
 	}
@@ -71,13 +71,13 @@ func TestComponentThatIsStopped(t *testing.T) {
 			script: "trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.05; done",
 			stop:   func(c *Crew) error { return c.Stop("sh") },
 		},
-		"StopDeaf": {
-			reason: "A component that ignores SIGTERM must be gone after a while.",
+		"StopIgnored": {
+			reason: "A component that ignores SIGTERM must be killed after a while.",
 			script: "trap '' TERM; echo $$; while :; do sleep 0.05; done",
 			stop:   func(c *Crew) error { return c.Stop("sh") },
 		},
 		"Kill": {
-			reason: "A component that is killed must be gone with its children.",
+			reason: "The children of a killed component must end too.",
 			script: "echo $$; sleep 300",
 			stop:   func(c *Crew) error { return c.Kill("sh") },
 		},
@@ -100,10 +100,10 @@ func TestComponentThatIsStopped(t *testing.T) {
 				t.Errorf("%s\nthe log is:\n%s", tc.reason, tail(c.log))
 			}
 			if err := crew.Err(); err != nil {
-				t.Errorf("a component that was told to end did not die: %v", err)
+				t.Errorf("a stopped component must not count as dead: %v", err)
 			}
 			if err := crew.Start(t.Context(), "sh"); err != nil {
-				t.Errorf("a component that was stopped must start again: %v", err)
+				t.Errorf("a stopped component must start again: %v", err)
 			}
 			if err := crew.killAll(); err != nil {
 				t.Error(err)
@@ -117,6 +117,6 @@ func TestUnknownComponent(t *testing.T) {
 	crew.members = []*component{{name: "etcd"}, {name: "velero"}}
 	err := crew.Stop("valero")
 	if err == nil || !strings.Contains(err.Error(), "there are etcd, velero") {
-		t.Errorf("a wrong name must say which names there are, not: %v", err)
+		t.Errorf("the error must list the valid names, not: %v", err)
 	}
 }

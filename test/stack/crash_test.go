@@ -17,8 +17,8 @@ func TestParentOf(t *testing.T) {
 		dir    string
 		want   int
 	}{
-		"Living": {reason: "A process has the parent that it says it has.", dir: fmt.Sprintf("/proc/%d", os.Getpid()), want: os.Getppid()},
-		"Gone":   {reason: "A process that is gone has no parent.", dir: "/proc/0", want: 0},
+		"Living": {reason: "The parent must match the process's own view.", dir: fmt.Sprintf("/proc/%d", os.Getpid()), want: os.Getppid()},
+		"Gone":   {reason: "A process that has ended has no parent.", dir: "/proc/0", want: 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -40,16 +40,16 @@ func TestCrash(t *testing.T) {
 		t.Errorf("the process is %d, not %d: %v", pid, got, err)
 	}
 	if err := crew.Crash("sh"); err != nil || alive(pid) {
-		t.Errorf("what crashes must be gone: %v", err)
+		t.Errorf("a crashed process must end: %v", err)
 	}
 	if err := crew.Crash("sh"); err == nil {
-		t.Error("what does not run can't crash")
+		t.Error("Crash must fail without a process")
 	}
 	if _, err := crew.PID("sh"); err == nil {
-		t.Error("what does not run has no process")
+		t.Error("PID must fail without a process")
 	}
 	if dead, err := crew.Revive(t.Context()); err != nil || len(dead) > 0 {
-		t.Errorf("what was killed on purpose is started on purpose: %v, %v", dead, err)
+		t.Errorf("Revive must not start a component that the test crashed: %v, %v", dead, err)
 	}
 }
 
@@ -75,10 +75,10 @@ func TestRevive(t *testing.T) {
 	}
 	dead, err := crew.Revive(t.Context())
 	if diff := cmp.Diff([]string{"sh"}, dead); diff != "" || err != nil {
-		t.Errorf("what died by itself must be started: -want, +got:\n%s%v", diff, err)
+		t.Errorf("Revive must start a component that died: -want, +got:\n%s%v", diff, err)
 	}
 	if err := crew.Err(); err != nil {
-		t.Errorf("what was started again lives: %v", err)
+		t.Errorf("a revived component must count as alive: %v", err)
 	}
 	if err := crew.killAll(); err != nil {
 		t.Error(err)

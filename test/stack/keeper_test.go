@@ -62,7 +62,7 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	pids := readPIDs(t, logFile(dir, "sh"), 2)
 	for _, pid := range pids {
 		if !alive(pid) {
-			t.Fatalf("process %d should run while its parent does", pid)
+			t.Fatalf("process %d must run while its parent does", pid)
 		}
 	}
 
@@ -74,7 +74,7 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	err := Wait(t.Context(), 20*time.Second, "the end of every process", func(context.Context) error {
 		for _, pid := range pids {
 			if alive(pid) {
-				return fmt.Errorf("process %d runs", pid)
+				return fmt.Errorf("process %d still runs", pid)
 			}
 		}
 		if _, err := os.Stat(filepath.Join(dir, "gone")); err == nil {
@@ -109,7 +109,7 @@ func TestKeeperLeavesWhatWasDropped(t *testing.T) {
 		}
 	}
 	if !alive(pid) {
-		t.Error("a keeper must not kill a group that it was told to forget")
+		t.Error("the keeper must not kill a forgotten group")
 	}
 	if err := other.close(); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestKeeperLeavesWhatWasDropped(t *testing.T) {
 
 		return nil
 	}); err != nil {
-		t.Error("a keeper must kill a group that it knows:", err)
+		t.Error("the keeper must kill a group that it knows:", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func readPIDs(t *testing.T, file string, n int) []int {
 			pids = append(pids, pid)
 		}
 		if len(pids) != n {
-			return fmt.Errorf("there are %d", len(pids))
+			return fmt.Errorf("the log has %d processes", len(pids))
 		}
 
 		return nil

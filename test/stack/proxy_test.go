@@ -94,24 +94,24 @@ func TestProxy(t *testing.T) {
 		want   want
 	}{
 		"None": {
-			reason: "Without faults it passes on what is asked and answered.", method: http.MethodPatch,
+			reason: "Without faults the proxy must pass calls and answers on.", method: http.MethodPatch,
 			want: want{carriedOut: 1, code: http.StatusOK, body: whole},
 		},
 		"Reset": {
-			reason: "The API server never has the call.", fault: Reset, method: http.MethodPatch, want: want{err: syscall.ECONNRESET},
+			reason: "The call never reaches the API server.", fault: Reset, method: http.MethodPatch, want: want{err: syscall.ECONNRESET},
 		},
 		"Unanswered": {
-			reason: "The call is carried out, and its author does not know.", fault: Unanswered, method: http.MethodPatch,
+			reason: "The API server carries out the call, but the client gets no answer.", fault: Unanswered, method: http.MethodPatch,
 			want: want{carriedOut: 1, err: io.EOF},
 		},
 		"Conflict": {
-			reason: "A write can be refused.", fault: Conflict, method: http.MethodPatch, want: want{code: http.StatusConflict, reason: metav1.StatusReasonConflict},
+			reason: "A write can be in conflict.", fault: Conflict, method: http.MethodPatch, want: want{code: http.StatusConflict, reason: metav1.StatusReasonConflict},
 		},
 		"ConflictOfRead": {
-			reason: "A read never is in conflict.", fault: Conflict, method: http.MethodGet, want: want{carriedOut: 1, code: http.StatusOK, body: whole},
+			reason: "A read can't be in conflict.", fault: Conflict, method: http.MethodGet, want: want{carriedOut: 1, code: http.StatusOK, body: whole},
 		},
 		"TooMany": {
-			reason: "A client is told when to try again.", fault: TooMany, method: http.MethodGet,
+			reason: "The answer must have the time of the next try.", fault: TooMany, method: http.MethodGet,
 			want: want{code: http.StatusTooManyRequests, retryAfter: "1", reason: metav1.StatusReasonTooManyRequests},
 		},
 		"Internal": {
@@ -123,11 +123,11 @@ func TestProxy(t *testing.T) {
 			want: want{code: http.StatusServiceUnavailable, reason: metav1.StatusReasonServiceUnavailable},
 		},
 		"Truncated": {
-			reason: "The answer ends in the middle, and its length says so.", fault: Truncated, method: http.MethodGet,
+			reason: "The connection ends before the announced length.", fault: Truncated, method: http.MethodGet,
 			want: want{carriedOut: 1, code: http.StatusOK, body: whole[:len(whole)/2], err: io.ErrUnexpectedEOF},
 		},
 		"WatchClosed": {
-			reason: "What is no watch can't be closed too early.", fault: WatchClosed, method: http.MethodGet,
+			reason: "The fault must only close watches.", fault: WatchClosed, method: http.MethodGet,
 			want: want{carriedOut: 1, code: http.StatusOK, body: whole},
 		},
 	}
@@ -146,14 +146,14 @@ func TestProxy(t *testing.T) {
 				got.reason, got.body = status.Reason, ""
 			}
 			if !errors.Is(err, tc.want.err) {
-				t.Errorf("%s The error is %v, not %v", tc.reason, err, tc.want.err)
+				t.Errorf("%s got the error %v, want %v", tc.reason, err, tc.want.err)
 			}
 			tc.want.err = nil
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			if tc.want.carriedOut > 0 && u.user.Load() != "Bearer mine" {
-				t.Errorf("the API server was asked by %q", u.user.Load())
+				t.Errorf("the API server got the credentials %q", u.user.Load())
 			}
 		})
 	}
@@ -187,18 +187,18 @@ func TestProxyHangs(t *testing.T) {
 	for i := range tries {
 		code, _, _, err := do(t, client, http.MethodPatch, fmt.Sprintf("%s/api/v1/namespaces/a/configmaps/c%d", s.URL, i))
 		if err != nil || code != http.StatusGatewayTimeout {
-			t.Fatalf("a call that hung for a moment: %d, %v", code, err)
+			t.Fatalf("a call that hung for a moment must time out: %d, %v", code, err)
 		}
 	}
 	if done := u.carriedOut.Load(); done == 0 || done == tries {
-		t.Errorf("%d of %d calls that hung were carried out: it should be some", done, tries)
+		t.Errorf("%d of %d calls that hung were carried out, want some", done, tries)
 	}
 
 	p.Set(&Faults{Kinds: []Fault{Hang}, Rate: 1, Hang: time.Hour})
 	client.Timeout = 50 * time.Millisecond
 	_, _, _, err := do(t, client, http.MethodGet, s.URL+"/api/v1/configmaps")
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("a call that hangs for longer than its client waits: %v", err)
+		t.Errorf("a call that hangs must reach its client's timeout: %v", err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestProxyWatch(t *testing.T) {
 	for _, want := range []string{"first", "second"} {
 		line, err := events.ReadString('\n')
 		if line != want+"\n" {
-			t.Fatalf("the watch says %q, not %q: %v", line, want, err)
+			t.Fatalf("the watch sent %q, want %q: %v", line, want, err)
 		}
 		if want == "first" {
 			u.next <- "second"
@@ -233,15 +233,15 @@ func TestProxyWatch(t *testing.T) {
 	p.Set(&Faults{Kinds: []Fault{WatchClosed}, Rate: 1, Programs: []string{"another"}})
 	u.next <- "third"
 	if line, err := events.ReadString('\n'); line != "third\n" {
-		t.Errorf("the watch of another program was closed: %q, %v", line, err)
+		t.Errorf("the watch of another program must stay open: %q, %v", line, err)
 	}
 	p.Set(&Faults{Kinds: []Fault{WatchClosed}, Rate: 1})
 	if line, err := events.ReadString('\n'); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		t.Errorf("the watch that was under way was not closed: %q, %v", line, err)
+		t.Errorf("the running watch must be closed: %q, %v", line, err)
 	}
 	events = watch(t.Context())
 	if line, err := events.ReadString('\n'); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		t.Errorf("the watch was not closed: %q, %v", line, err)
+		t.Errorf("a new watch must be closed: %q, %v", line, err)
 	}
 }
 
@@ -264,18 +264,18 @@ func TestProxyCounts(t *testing.T) {
 	}
 	first, injected := fates(1, nil, false)
 	if again, _ := fates(1, nil, true); again != first {
-		t.Error("with the same seed other calls have failed, only because somebody else made some too")
+		t.Error("calls of another program must not change the faults of a seed")
 	}
 	if other, _ := fates(2, nil, false); other == first {
-		t.Error("with another seed the same calls have failed")
+		t.Error("another seed must fail other calls")
 	}
 	if none, counted := fates(1, []string{"velero-server"}, false); strings.TrimSpace(none) != "" || len(counted) > 0 {
-		t.Errorf("calls of another program have failed: %v", counted)
+		t.Errorf("calls of other programs must not fail: %v", counted)
 	}
 	for _, fault := range []Fault{Internal, Unavailable} {
 		i := Injection{fault, Call{Program: plugin, Verb: "patch", Resource: "xs.a.org/status"}}
 		if n := strings.Count(first, string(fault)+"\n"); n == 0 || injected[i] != n {
-			t.Errorf("%s has happened %d times and is counted as %v", fault, n, injected)
+			t.Errorf("%s happened %d times, but the count is %v", fault, n, injected)
 		}
 	}
 }
@@ -291,7 +291,7 @@ func TestProxySpares(t *testing.T) {
 		}
 		injected := p.Stop()
 		if len(injected) != 1 || injected[Injection{Internal, Call{Program: plugin, Verb: "list", Resource: "secrets"}}] == 0 {
-			t.Errorf("seed %d: of four calls of the plugin one must fail, and none of another program: %v", seed, injected)
+			t.Errorf("seed %d: one of the plugin's four calls must fail, and none of another program: %v", seed, injected)
 		}
 	}
 }
@@ -311,18 +311,18 @@ func TestCallOf(t *testing.T) {
 		reason, method, path string
 		want                 Call
 	}{
-		"List":        {reason: "All of a kind.", path: "/apis/a.org/v1/xs", want: Call{Verb: "list", Resource: "xs.a.org"}},
-		"ListIn":      {reason: "All in a namespace.", path: "/api/v1/namespaces/n/secrets?limit=500", want: Call{Verb: "list", Resource: "secrets"}},
-		"Watch":       {reason: "A watch is a GET.", path: "/apis/a.org/v1/xs?watch=true", want: Call{Verb: "watch", Resource: "xs.a.org"}},
-		"Get":         {reason: "One object.", path: "/apis/a.org/v1/namespaces/n/xs/x", want: Call{Verb: "get", Resource: "xs.a.org"}},
+		"List":        {reason: "A path without a name lists objects.", path: "/apis/a.org/v1/xs", want: Call{Verb: "list", Resource: "xs.a.org"}},
+		"ListIn":      {reason: "A path with a namespace lists its objects.", path: "/api/v1/namespaces/n/secrets?limit=500", want: Call{Verb: "list", Resource: "secrets"}},
+		"Watch":       {reason: "A watch is a GET with a parameter.", path: "/apis/a.org/v1/xs?watch=true", want: Call{Verb: "watch", Resource: "xs.a.org"}},
+		"Get":         {reason: "A path with a name gets one object.", path: "/apis/a.org/v1/namespaces/n/xs/x", want: Call{Verb: "get", Resource: "xs.a.org"}},
 		"Namespace":   {reason: "A namespace is an object too.", path: "/api/v1/namespaces/n", want: Call{Verb: "get", Resource: "namespaces"}},
-		"Finalize":    {reason: "It has subresources.", method: http.MethodPut, path: "/api/v1/namespaces/n/finalize", want: Call{Verb: "update", Resource: "namespaces/finalize"}},
-		"Subresource": {reason: "A status.", method: http.MethodPatch, path: "/apis/a.org/v1/xs/x/status", want: Call{Verb: "patch", Resource: "xs.a.org/status"}},
-		"Create":      {reason: "A POST.", method: http.MethodPost, path: "/api/v1/namespaces/n/events", want: Call{Verb: "create", Resource: "events"}},
-		"Delete":      {reason: "One or all.", method: http.MethodDelete, path: "/api/v1/namespaces/n/events", want: Call{Verb: "delete", Resource: "events"}},
-		"Kinds":       {reason: "Which kinds there are.", path: "/apis/a.org/v1", want: Call{Verb: "get", Resource: "discovery"}},
-		"Core":        {reason: "Kubernetes' own too.", path: "/api/v1", want: Call{Verb: "get", Resource: "discovery"}},
-		"Root":        {reason: "There is nothing in the path.", path: "/", want: Call{Verb: "get", Resource: "discovery"}},
+		"Finalize":    {reason: "A namespace has subresources too.", method: http.MethodPut, path: "/api/v1/namespaces/n/finalize", want: Call{Verb: "update", Resource: "namespaces/finalize"}},
+		"Subresource": {reason: "A subresource is a part of the resource's name.", method: http.MethodPatch, path: "/apis/a.org/v1/xs/x/status", want: Call{Verb: "patch", Resource: "xs.a.org/status"}},
+		"Create":      {reason: "A POST creates an object.", method: http.MethodPost, path: "/api/v1/namespaces/n/events", want: Call{Verb: "create", Resource: "events"}},
+		"Delete":      {reason: "A DELETE can delete one object or all.", method: http.MethodDelete, path: "/api/v1/namespaces/n/events", want: Call{Verb: "delete", Resource: "events"}},
+		"Kinds":       {reason: "The path of a group version lists its kinds.", path: "/apis/a.org/v1", want: Call{Verb: "get", Resource: "discovery"}},
+		"Core":        {reason: "The core group has another path.", path: "/api/v1", want: Call{Verb: "get", Resource: "discovery"}},
+		"Root":        {reason: "The root has no group.", path: "/", want: Call{Verb: "get", Resource: "discovery"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func TestFreePorts(t *testing.T) {
 	}
 	slices.Sort(ports)
 	if got := len(slices.Compact(slices.Clone(ports))); got != 2000 {
-		t.Errorf("there are %d different ports, not 2000", got)
+		t.Errorf("got %d different ports, want 2000", got)
 	}
 	if ports[0] < lowestPort || ports[len(ports)-1] > highestPort {
 		t.Errorf("ports from %d to %d are out of range", ports[0], ports[len(ports)-1])
@@ -45,9 +45,9 @@ func TestTail(t *testing.T) {
 		last    string
 		lines   int
 	}{
-		"Short": {reason: "A short log is shown whole.", content: "a\nb\n", first: "  a", last: "  b", lines: 2},
-		"Long":  {reason: "Of a long log only the end is shown.", content: long.String(), first: "  line 4980", last: "  line 4999", lines: tailLines},
-		"Empty": {reason: "An empty log is said to be empty.", content: "", first: "  (the log is empty)", last: "  (the log is empty)", lines: 1},
+		"Short": {reason: "The error must show the whole of a short log.", content: "a\nb\n", first: "  a", last: "  b", lines: 2},
+		"Long":  {reason: "The error must show only the end of a long log.", content: long.String(), first: "  line 4980", last: "  line 4999", lines: tailLines},
+		"Empty": {reason: "The error must state that a log is empty.", content: "", first: "  (the log is empty)", last: "  (the log is empty)", lines: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestPKI(t *testing.T) {
 	}
 	ca, err := os.ReadFile(p.path(caFile))
 	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(ca) {
-		t.Errorf("%s holds no certificate: %v", caFile, err)
+		t.Errorf("%s has no certificate: %v", caFile, err)
 	}
 }
 
@@ -115,12 +115,12 @@ func TestParse(t *testing.T) {
 		want     []string
 	}{
 		"Documents": {
-			reason:   "Documents keep their order and empty ones do not count.",
+			reason:   "Objects must keep their order, without empty documents.",
 			manifest: "---\n# nothing\n---\nkind: B\nmetadata: {name: b, namespace: team}\n---\nkind: A\nmetadata: {name: a}\n",
 			want:     []string{"B team/b", "A a"},
 		},
 		"List": {
-			reason:   "A list is its items.",
+			reason:   "A list stands for its items.",
 			manifest: `{"kind": "List", "apiVersion": "v1", "items": [{"kind": "A", "metadata": {"name": "a"}}, {"kind": "B", "metadata": {"name": "b"}}]}`,
 			want:     []string{"A a", "B b"},
 		},
@@ -185,9 +185,9 @@ func TestUsageWebhook(t *testing.T) {
 		version Version
 		want    string
 	}{
-		"V1":       {reason: "In v1 Usages are among the extensions of the API.", version: V1, want: "nousages.apiextensions.crossplane.io"},
-		"V2":       {reason: "In v2 they have a group of their own.", version: V2, want: "nousages.protection.crossplane.io"},
-		"Older v2": {reason: "They had it from the first v2 on.", version: "crossplane-v2.0", want: "nousages.protection.crossplane.io"},
+		"V1":      {reason: "Crossplane v1 has Usages in its group apiextensions.", version: V1, want: "nousages.apiextensions.crossplane.io"},
+		"V2":      {reason: "Crossplane v2 has Usages in a group of their own.", version: V2, want: "nousages.protection.crossplane.io"},
+		"OlderV2": {reason: "The first v2 has that group already.", version: "crossplane-v2.0", want: "nousages.protection.crossplane.io"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestUsageWebhook(t *testing.T) {
 			}
 			webhooks, _, _ := unstructured.NestedSlice(objs[0].Object, "webhooks")
 			if len(webhooks) != 1 {
-				t.Fatalf("there are %d webhooks, not 1", len(webhooks))
+				t.Fatalf("got %d webhooks, want 1", len(webhooks))
 			}
 			webhook, _ := webhooks[0].(map[string]any)
 			want := map[string]any{"url": "https://127.0.0.1:12345/validate-no-usages", "caBundle": "Y2E="}

@@ -14,8 +14,8 @@ func TestReplaceDir(t *testing.T) {
 		reason string
 		had    map[string]string
 	}{
-		"Missing":  {reason: "What was saved for the first time has no directory yet."},
-		"Outdated": {reason: "What came later must be gone, and not lie beside what was saved.", had: map[string]string{"later": "x", "member/wal": "longer than before"}},
+		"Missing":  {reason: "The first snapshot has no directory yet."},
+		"Outdated": {reason: "Later files must not stay beside the saved ones.", had: map[string]string{"later": "x", "member/wal": "longer than before"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

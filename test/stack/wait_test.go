@@ -17,19 +17,19 @@ func TestWait(t *testing.T) {
 		want    []string
 	}{
 		"InTheEnd": {
-			reason:  "A condition is looked at until it holds.",
+			reason:  "Wait must check a condition until it holds.",
 			states:  []error{errors.New("1 of 3"), errors.New("2 of 3"), nil},
 			timeout: time.Minute,
 			calls:   3,
 		},
 		"Timeout": {
-			reason:  "The error must name what was waited for and the last state.",
+			reason:  "The error must name the condition and its last state.",
 			states:  []error{errors.New("0 of 3"), errors.New("2 of 3")},
 			timeout: 300 * time.Millisecond,
 			want:    []string{"cannot get three things", "2 of 3"},
 		},
 		"Never": {
-			reason:  "What can't be any more must not be waited for.",
+			reason:  "Wait must end at once when the condition can't hold any more.",
 			states:  []error{Never(errors.New("it is broken"))},
 			timeout: time.Minute,
 			calls:   1,

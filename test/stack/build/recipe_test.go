@@ -24,23 +24,23 @@ func TestWrapperMod(t *testing.T) {
 		want   string
 	}{
 		"Plain": {
-			reason: "A module's own replaces don't count in a wrapper, so without a word there are none.",
+			reason: "Go ignores the replaces of a dependency, so the wrapper must not copy them by default.",
 			recipe: Recipe{Module: "example.org/m", Version: "v1.2.3"},
 			want:   "module wrapper\n\ngo 1.25.0\n\nrequire example.org/m v1.2.3\n",
 		},
 		"Staging": {
-			reason: "Kubernetes' folders are published as modules of their own, with another major version.",
+			reason: "Kubernetes publishes its staging folders as modules of another major version.",
 			recipe: Recipe{Module: "k8s.io/kubernetes", Version: "v1.35.4", Staging: true, Replaces: []string{"a => b v1.0.0"}},
 			want: "module wrapper\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.4\n\nreplace k8s.io/api => k8s.io/api v0.35.4\n\n" +
 				"replace a => b v1.0.0\n",
 		},
 		"As": {
-			reason: "A module that is published under another path than its own is required by its own.",
+			reason: "A fork must be required by the module path in its go.mod.",
 			recipe: Recipe{Module: "example.org/m", Version: "v1.2.3", As: "example.org/own"},
 			want:   "module wrapper\n\ngo 1.25.0\n\nrequire example.org/own v1.2.3\n\nreplace example.org/own => example.org/m v1.2.3\n",
 		},
 		"Stubs": {
-			reason: "What stands in for a module is in the wrapper's own directory.",
+			reason: "A stub of a module is a directory of the wrapper.",
 			recipe: Recipe{
 				Module: "example.org/m", Version: "v1.2.3", Replaces: []string{"a => b v1.0.0"},
 				Stubs: map[string]map[string]string{"example.org/z": nil, "example.org/y": nil},
@@ -65,13 +65,13 @@ func TestKey(t *testing.T) {
 		change func(*Recipe)
 		same   bool
 	}{
-		"Nothing":  {reason: "What is built is found again.", change: func(*Recipe) {}, same: true},
-		"OnDemand": {reason: "When a program is built says nothing about it.", change: func(r *Recipe) { r.OnDemand = true }, same: true},
-		"Ldflags":  {reason: "Another recipe is another program.", change: func(r *Recipe) { r.Ldflags = []string{"a=b"} }},
-		"Stubs": {reason: "So is another stub.", change: func(r *Recipe) {
+		"Nothing":  {reason: "An unchanged recipe must find the program in the cache.", change: func(*Recipe) {}, same: true},
+		"OnDemand": {reason: "The time of a build must not change its key.", change: func(r *Recipe) { r.OnDemand = true }, same: true},
+		"Ldflags":  {reason: "Other linker flags make another program.", change: func(r *Recipe) { r.Ldflags = []string{"a=b"} }},
+		"Stubs": {reason: "Another stub makes another program.", change: func(r *Recipe) {
 			r.Stubs = map[string]map[string]string{"example.org/m": {"m.go": "package m\n"}}
 		}},
-		"Version": {reason: "Another version too.", change: func(r *Recipe) { r.Version = "v1.0.1" }},
+		"Version": {reason: "Another version makes another program.", change: func(r *Recipe) { r.Version = "v1.0.1" }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestKey(t *testing.T) {
 				t.Errorf("%s\n%s and %s", tc.reason, base.key(), changed.key())
 			}
 			if !strings.HasPrefix(changed.key(), changed.Version+"-") {
-				t.Errorf("a person can't tell the version from %s", changed.key())
+				t.Errorf("the key must begin with the version: %s", changed.key())
 			}
 		})
 	}
@@ -95,6 +95,6 @@ func TestEnsureRefusesUnknownPrograms(t *testing.T) {
 	names := Names()
 	slices.Sort(names)
 	if unique := slices.Compact(slices.Clone(names)); len(unique) != len(names) {
-		t.Errorf("two programs have one name: %v", names)
+		t.Errorf("the names of programs must be unique: %v", names)
 	}
 }
