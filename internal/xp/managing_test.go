@@ -26,7 +26,7 @@ func TestAccountOf(t *testing.T) {
 			reason: "A ProviderConfig serves one namespace.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ProviderConfig","name":"a"}`)),
 			want: xp.Ref{Kind: "ProviderConfig", Namespace: "team-a", Name: "a"},
 		},
-		"Unsaid":  {reason: "The default is a ClusterProviderConfig.", mr: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
+		"Default": {reason: "The default is a ClusterProviderConfig.", mr: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
 		"Policy":  {reason: "The name counts, not the policy.", mr: xptest.MR("b", uses(`{"name":"a","policy":{"resolve":"Always"}}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
 		"Nothing": {reason: "MRs without a named ProviderConfig share the default one.", mr: xptest.MR("b", uses(`7`)), want: xp.Ref{Kind: "ProviderConfig"}},
 	}

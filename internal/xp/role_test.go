@@ -33,7 +33,7 @@ func TestRoles(t *testing.T) {
 			object: xptest.XR("a", never, xptest.ClaimedBy(xptest.Claim("c"))), want: roles{Composite: true},
 		},
 		"NewRefsXR": {reason: "The resourceRefs mark an XR.", object: xptest.XR("a", never, xptest.Refs(xptest.MR("b"))), want: roles{Composite: true}},
-		"XRWithDogear": {
+		"XRWithOtherFinalizer": {
 			reason: "Other finalizers have no effect.",
 			object: xptest.XR("a", xptest.Finalizers("x", xp.FinalizerComposite)), want: roles{Composite: true},
 		},
@@ -45,7 +45,7 @@ func TestRoles(t *testing.T) {
 			object: xptest.Claim("a", xptest.Without("metadata", "namespace"), xptest.OfXR(xptest.XR("x"))),
 		},
 		"MR":    {reason: "The finalizer marks an MR.", object: xptest.MR("a"), want: roles{Managed: true}},
-		"NewMR": {reason: "The external-name and the fields mark a new MR.", object: xptest.MR("a", never), want: roles{Managed: true}},
+		"NewMR": {reason: "The external-name and the fields mark an MR that no provider has seen yet.", object: xptest.MR("a", never), want: roles{Managed: true}},
 		"NamelessNewMR": {
 			reason: "Any kind can have a forProvider, and no provider has seen an object without name and finalizer.",
 			object: xptest.MR("a", never, xptest.Without("metadata", "annotations"), xptest.JSON(`{"spec":{"forProvider":{}}}`)),

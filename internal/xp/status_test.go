@@ -29,16 +29,16 @@ func TestTrueConditions(t *testing.T) {
 		now    *unstructured.Unstructured
 		lacks  []string
 	}{
-		"Both":      {"The live object has all conditions of the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("both")), nil},
-		"OneLess":   {"The live object lacks one condition of the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ready")), []string{"Synced"}},
-		"OneMore":   {"The live object may have more conditions than the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("both")), nil},
-		"New":       {"A newly restored object is not ready yet.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b"), []string{"Ready", "Synced"}},
-		"Ill":       {"Only the status True counts.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ill")), []string{"Ready", "Synced"}},
-		"WasIll":    {"A condition that was not True in the backup is not required.", xp.TrueConditionsOf(xptest.MR("b", conditions("ill"))), xptest.MR("b"), nil},
-		"Unknown":   {"Without saved conditions nothing is required.", xp.UnknownConditions, xptest.MR("b"), nil},
-		"Forged":    {"A mark can require any condition, but only of its own object.", "Happy", xptest.MR("b", conditions("both")), []string{"Happy"}},
-		"NoneBoth":  {"The backup has no conditions.", xp.TrueConditionsOf(xptest.MR("b")), xptest.MR("b"), nil},
-		"ReadyOnly": {"The backed-up object was not Synced.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("ready")), nil},
+		"Both":       {"The live object has all conditions of the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("both")), nil},
+		"OneLess":    {"The live object lacks one condition of the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ready")), []string{"Synced"}},
+		"OneMore":    {"The live object may have more conditions than the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("both")), nil},
+		"New":        {"A newly restored object is not ready yet.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b"), []string{"Ready", "Synced"}},
+		"NotTrue":    {"Only the status True counts.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ill")), []string{"Ready", "Synced"}},
+		"WasNotTrue": {"A condition that was not True in the backup is not required.", xp.TrueConditionsOf(xptest.MR("b", conditions("ill"))), xptest.MR("b"), nil},
+		"Unknown":    {"Without saved conditions nothing is required.", xp.UnknownConditions, xptest.MR("b"), nil},
+		"Forged":     {"A mark can require any condition, but only of its own object.", "Happy", xptest.MR("b", conditions("both")), []string{"Happy"}},
+		"NoneBoth":   {"The backup has no conditions.", xp.TrueConditionsOf(xptest.MR("b")), xptest.MR("b"), nil},
+		"ReadyOnly":  {"The backed-up object was not Synced.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("ready")), nil},
 	} {
 		if diff := cmp.Diff(tc.lacks, tc.was.Missing(tc.now)); diff != "" && (len(tc.lacks) > 0 || len(tc.was.Missing(tc.now)) > 0) {
 			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)

@@ -90,7 +90,7 @@ func TestStored(t *testing.T) {
 		},
 		"Nothing":  {reason: "A zero value removes the field.", object: xptest.MR("b", xptest.Stored("infra", "s"))},
 		"Reaching": {reason: "A claim publishes in its own namespace only.", object: xptest.Claim("o"), secret: secret("infra", "s")},
-		"Absurd":   {reason: "No Secret can have such a name.", object: xptest.MR("b"), secret: secret("infra", "../s")},
+		"Invalid":  {reason: "No Secret can have such a name.", object: xptest.MR("b"), secret: secret("infra", "../s")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
