@@ -78,7 +78,7 @@ func TestPlan(t *testing.T) {
 		live, saved []*unstructured.Unstructured
 		want        want
 	}{
-		"Anew": {
+		"New": {
 			reason: "The MR that the new XR created goes with its external resource, and the backed-up MR comes back.",
 			live:   []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}},
@@ -137,15 +137,15 @@ func TestPlan(t *testing.T) {
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"a restore holds it"}},
 		},
 		"Restored": {
-			reason: "The XR came from a restore, so nothing was created before it.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
+			reason: "The XR itself came from a restore, so no new XR took its place.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"the restore monday"}},
 		},
-		"NotAnew": {
+		"NotNew": {
 			reason: "The live XR is the backed-up one, so its composed resources changed on purpose.", root: xptest.With(anew, xptest.UID("old")),
 			live: []*unstructured.Unstructured{mr("b", "two", in(old))}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"when it was backed up"}},
 		},
 		"Paused": {
-			reason: "The exchange pauses the XR itself and could not restore the pause of a user.", root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true")),
+			reason: "The exchange pauses the XR itself and would mistake the pause of a user for its own.", root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"paused"}},
 		},
 		"Deleting": {

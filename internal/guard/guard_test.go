@@ -17,7 +17,7 @@ func TestValidate(t *testing.T) {
 		guard  Guard
 		want   string
 	}{
-		"Fine": {
+		"Valid": {
 			reason: "The guard takes the names of claims, XRs, namespaces and users.",
 			guard:  Guard{Kinds: []string{"orders.example.org", "*.example.org"}, Namespaces: []string{"team-a"}, Users: []string{"system:serviceaccount:velero:velero", `o"k\`}},
 		},
