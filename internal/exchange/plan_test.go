@@ -137,7 +137,7 @@ func TestPlan(t *testing.T) {
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"a restore holds it"}},
 		},
 		"Restored": {
-			reason: "The XR itself came from a restore, so no new XR took its place.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
+			reason: "A restore created this XR, so it was not in the cluster before the restore.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"the restore monday"}},
 		},
 		"NotNew": {

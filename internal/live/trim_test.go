@@ -34,7 +34,7 @@ func TestTrim(t *testing.T) {
 		"Held":     {reason: "The hold can restore any field.", slim: held, want: xptest.With(held, some)},
 		"Released": {reason: "A release writes all managedFields back.", slim: freed, want: xptest.With(freed, all)},
 		"MR": {
-			reason: "Only the provider needs the state of the external resource.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
+			reason: "Only the provider needs the settings and state of the external resource.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
 			slim: xptest.With(mr, xptest.Field("large", "spec", "forProvider", "policy"), xptest.Field("id", "status", "atProvider", "id")),
 		},
 		"Secret": {
@@ -42,12 +42,12 @@ func TestTrim(t *testing.T) {
 			slim: xptest.Secret("s", xptest.ControlledBy(mr), xptest.Field(map[string]any{"key": "dmFsdWU="}, "data")),
 		},
 		"UncontrolledSecret": {
-			reason: "The writer of the data is the publisher, and a Secret without data has one too.",
+			reason: "The managedFields of data and type name the publisher of a Secret without a controller.",
 			want:   xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:type":{}}`)),
 			slim:   xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:immutable":{},"f:type":{}}`)),
 		},
 		"Native": {
-			reason: "Kubernetes alone uses the spec.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),
+			reason: "The plugin does not need the spec of Kubernetes' own kinds.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),
 			want: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(map[string]any{}, "spec")),
 		},
 	}
