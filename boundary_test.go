@@ -78,10 +78,10 @@ func TestItemsThatAreTooLong(t *testing.T) {
 	const mib = 1 << 20
 	for range 2 {
 		if err := execute(mib + mib/2); err != nil {
-			t.Errorf("All that an API server takes by default is taken; got %v", err)
+			t.Errorf("an item of the API server's default size must pass; got %v", err)
 		}
 		if err := execute(4 * mib); err == nil || !strings.Contains(err.Error(), "larger than max") {
-			t.Errorf("Of what is too long there is an error that says so, and the plugin goes on; got %v", err)
+			t.Errorf("an item that is too long must cause an error that names the limit; got %v", err)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func FuzzInspect(f *testing.F) {
 			}
 		case code == hooks.ExitFailed && stderr.Len() > 0 && out.Len() == 0: // The error names the reason.
 		case code != hooks.ExitProblems && code != hooks.ExitFine:
-			t.Errorf("it ended with %d: %s", code, stderr.String())
+			t.Errorf("inspect ended with %d: %s", code, stderr.String())
 		case args[3] == string(printer.JSON):
 			var r report.Report
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -57,7 +57,7 @@ func FuzzInspect(f *testing.F) {
 			}
 			for _, p := range r.Problems {
 				if p.Code == "" || p.Object.Kind == "" || p.Reason == "" || p.Next == "" {
-					t.Errorf("a problem does not say of what it is, why, or what to do: %+v", p)
+					t.Errorf("a problem must name its object, the cause and the next step: %+v", p)
 				}
 			}
 		}

@@ -80,7 +80,7 @@ func TestUnservedKindsAreCheap(t *testing.T) {
 			t.Fatal(err)
 		}
 		if dangling, err := xp.UnresolvedRefs(xr); err != nil || len(dangling) != kinds {
-			t.Fatalf("a restore would wait for %d of %d, error %v", kinds-len(dangling), kinds, err)
+			t.Fatalf("a restore would wait for %d of %d kinds that are not served, error %v", kinds-len(dangling), kinds, err)
 		}
 	}
 	if lines := len(hook.AllEntries()); lines > xrs*30 {
@@ -93,7 +93,7 @@ func TestUnservedKindsAreCheap(t *testing.T) {
 	perXR := len(client.Actions()) / xrs
 	const perXRLimit = 8 // The CompositionRevision, the Composition and the XRD, which are missing, each time.
 	if discovery.calls > mostRequests || perXR > perXRLimit {
-		t.Errorf("%d requests for what is served, and %d for each XR", discovery.calls, perXR)
+		t.Errorf("%d requests for the served kinds, and %d for each XR", discovery.calls, perXR)
 	}
 	runtime.KeepAlive(links)
 }

@@ -168,7 +168,7 @@ func decodeAll(file string) error {
 // do not.
 func TestInspectIsLinear(t *testing.T) {
 	if testing.Short() {
-		t.Skip("It inspects thousands of objects, twice.")
+		t.Skip("the test inspects thousands of objects twice")
 	}
 	const small, large = 1000, 4000
 	each := func(objects int) (allocations, bytesEach float64) {
@@ -179,7 +179,7 @@ func TestInspectIsLinear(t *testing.T) {
 		code := hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
 		runtime.ReadMemStats(&after)
 		if code != hooks.ExitProblems {
-			t.Fatalf("it ended with %d: %s", code, stderr.String())
+			t.Fatalf("inspect ended with %d: %s", code, stderr.String())
 		}
 
 		return float64(after.Mallocs-before.Mallocs) / float64(objects), float64(after.TotalAlloc-before.TotalAlloc) / float64(objects)

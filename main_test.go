@@ -22,25 +22,25 @@ func TestExampleBackups(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			if info, err := os.Stat(file); err != nil || info.Size() > small {
-				t.Errorf("everybody clones it, so it must be small; it is %v (%v)", info, err)
+				t.Errorf("every clone of the repository has the file, so it must be small; it is %v (%v)", info, err)
 			}
 			var out, stderr bytes.Buffer
 			code := hooks.Run(t.Context(), []string{"inspect", file, "-o", "json"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
 			var r report.Report
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != hooks.ExitProblems {
-				t.Fatalf("it ended with %d: %v %s", code, err, stderr.String())
+				t.Fatalf("the command ended with %d: %v %s", code, err, stderr.String())
 			}
 			for _, c := range []report.Code{report.IdentityInFlight, report.IdentityMissing, report.Dangling, report.RevisionMissing} {
 				if !slices.ContainsFunc(r.Problems, func(p report.Problem) bool { return p.Code == c }) {
-					t.Errorf("it shows no %s", c)
+					t.Errorf("the report lacks %s", c)
 				}
 			}
 			if len(r.Order) == 0 || len(r.Versions) == 0 || len(r.Trees) == 0 {
-				t.Errorf("it shows neither order nor versions nor trees: %+v", r)
+				t.Errorf("the report lacks the order, versions or trees: %+v", r)
 			}
 			out.Reset()
 			if code := hooks.Run(t.Context(), []string{"inspect", file}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun)); code != hooks.ExitProblems || out.Len() == 0 {
-				t.Errorf("for a person it ended with %d", code)
+				t.Errorf("the command for a text report ended with %d", code)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func TestMessagesPage(t *testing.T) {
 	for dir, all := range messageDirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("There are no sources in %s: %v", dir, err)
+			t.Fatalf("%s has no sources: %v", dir, err)
 		}
 		for _, file := range files {
 			if !strings.HasSuffix(file, "_test.go") {
@@ -61,12 +61,12 @@ func TestMessagesPage(t *testing.T) {
 	page := onPage(string(b))
 	for _, message := range slices.Sorted(maps.Keys(messages)) {
 		if !slices.ContainsFunc(page, func(entry string) bool { return matches(entry, message) }) {
-			t.Errorf("%s says what %s does not have, with its cause and cure:\n| `%s` | | |", messages[message], messagesFile, message)
+			t.Errorf("%s has a message that %s lacks; add its cause and what to do:\n| `%s` | | |", messages[message], messagesFile, message)
 		}
 	}
 	for _, entry := range page {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(messages)), func(message string) bool { return matches(entry, message) }) {
-			t.Errorf("%s has what nothing says: %s", messagesFile, entry)
+			t.Errorf("%s has an entry for no message: %s", messagesFile, entry)
 		}
 	}
 }

@@ -15,12 +15,12 @@ func TestFeaturesOf(t *testing.T) {
 		args   []string
 		want   []string
 	}{
-		"None":   {reason: "Velero has none by default.", args: []string{"--plugin-dir=/plugins", "--log-level=debug"}},
-		"One":    {reason: "As the Deployment of Velero has it.", args: []string{"--features=OwnerRefRelink"}, want: []string{"OwnerRefRelink"}},
+		"None":   {reason: "Velero has no features by default.", args: []string{"--plugin-dir=/plugins", "--log-level=debug"}},
+		"One":    {reason: "Velero's Deployment has the flag in this form.", args: []string{"--features=OwnerRefRelink"}, want: []string{"OwnerRefRelink"}},
 		"Apart":  {reason: "The value can be an argument of its own.", args: []string{"--features", "EnableCSI"}, want: []string{"EnableCSI"}},
-		"Many":   {reason: "They are separated by commas, or given one by one.", args: []string{"--features=a,b", "--features=c"}, want: []string{"a", "b", "c"}},
-		"Beside": {reason: "Flags that only Velero knows are passed over.", args: []string{"--namespace=velero", "--features=a", "--new=1"}, want: []string{"a"}},
-		"Empty":  {reason: "So is the flag without a value.", args: []string{"--features="}},
+		"Many":   {reason: "Commas separate features, and the flag can be repeated.", args: []string{"--features=a,b", "--features=c"}, want: []string{"a", "b", "c"}},
+		"Beside": {reason: "Other flags of Velero have no effect.", args: []string{"--namespace=velero", "--features=a", "--new=1"}, want: []string{"a"}},
+		"Empty":  {reason: "A flag without a value has no effect.", args: []string{"--features="}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestModifiersOf(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"None":  {reason: "Velero has none by default.", args: []string{"--plugin-dir=/plugins"}},
-		"Named": {reason: "It is for each restore that names none.", args: []string{"--default-resource-modifier-configmap=cni", "--features=a"}, want: "cni"},
+		"None":  {reason: "Velero has no default modifier.", args: []string{"--plugin-dir=/plugins"}},
+		"Named": {reason: "The default is for each restore without a modifier of its own.", args: []string{"--default-resource-modifier-configmap=cni", "--features=a"}, want: "cni"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

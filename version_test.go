@@ -27,27 +27,27 @@ func TestVersionOf(t *testing.T) {
 		want   string
 	}{
 		"Release": {
-			reason: "A release is what its build was told, wherever it was built.",
+			reason: "The linker flags set the version of a release.",
 			args:   args{release: "v1.2.3", commit: "0123456", info: built("v0.0.0-2026", revision)},
 			want:   "v1.2.3 (commit 0123456",
 		},
 		"Installed": {
-			reason: "What was built with go install has the module's version, and no commit.",
+			reason: "A build of go install has the module's version, and no commit.",
 			args:   args{info: built("v1.2.3")},
 			want:   "v1.2.3 (commit unknown",
 		},
 		"Checkout": {
-			reason: "A build in a checkout has the commit of that.",
+			reason: "A build in a checkout has its commit.",
 			args:   args{info: built("(devel)", revision, debug.BuildSetting{Key: "vcs.modified", Value: "false"})},
 			want:   "v0.0.0-dev (commit 929283c",
 		},
 		"Changed": {
-			reason: "It says that it is not what was committed.",
+			reason: "The version marks a build of changed sources.",
 			args:   args{info: built("(devel)", debug.BuildSetting{Key: "vcs.modified", Value: "true"}, revision)},
 			want:   "v0.0.0-dev (commit 929283c-dirty",
 		},
 		"Unknown": {
-			reason: "A program about which nothing is known says that.",
+			reason: "Without build information the version is unknown.",
 			args:   args{info: &debug.BuildInfo{}},
 			want:   "v0.0.0-dev (commit unknown",
 		},

@@ -78,99 +78,99 @@ func TestPlan(t *testing.T) {
 		live, saved []*unstructured.Unstructured
 		want        want
 	}{
-		"Anew": {
-			reason: "What was made anew goes with its external resource, and what was there before comes.",
+		"New": {
+			reason: "The MR that the new XR created goes with its external resource, and the backed-up MR comes back.",
 			live:   []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}},
 		},
 		"SameExternal": {
-			reason: "The old one manages the same external resource, which must not go with the new one.",
+			reason: "The old MR manages the same external resource, which must stay when the new MR goes.",
 			live:   []*unstructured.Unstructured{mr("b", "one", in(anew))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b one stays"}, Comes: []string{"a one"}},
 		},
 		"SameNameOtherExternal": {
-			reason: "What is only called the same goes with what it manages.",
+			reason: "An MR with the same name and another external resource goes with its external resource.",
 			live:   []*unstructured.Unstructured{mr("a", "two", in(anew))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"a two"}, Comes: []string{"a one"}},
 		},
 		"NeededElsewhere": {
-			reason: "Another one in the cluster manages it too.",
+			reason: "Another MR in the cluster manages the same external resource.",
 			live:   []*unstructured.Unstructured{fresh, mr("c", "two")}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two stays"}, Comes: []string{"a one"}},
 		},
 		"NeededElsewhereInBackup": {
-			reason: "What another tree of the backup manages is needed when that comes back.",
+			reason: "An MR of another tree in the backup manages the external resource and needs it once it is restored.",
 			live:   []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was, mr("c", "two")},
 			want: want{Goes: []string{"b two stays"}, Comes: []string{"a one"}},
 		},
 		"SameID": {
-			reason: "The provider calls it what the old one is called.",
+			reason: "The provider reports the ID of the old external resource.",
 			live:   []*unstructured.Unstructured{xptest.With(fresh, xptest.Field("one", "status", "atProvider", "id"))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two stays"}, Comes: []string{"a one"}},
 		},
 		"OwnPolicies": {
-			reason: "It is not to be deleted with it anyway.",
+			reason: "The deletionPolicy of the MR keeps the external resource.",
 			live:   []*unstructured.Unstructured{xptest.With(fresh, xptest.Field("Orphan", "spec", "deletionPolicy"))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two stays"}, Comes: []string{"a one"}},
 		},
 		"Same": {
-			reason: "There is nothing to exchange.",
+			reason: "The cluster has the same objects as the backup, so there is nothing to exchange.",
 			live:   []*unstructured.Unstructured{mr("a", "one", in(anew))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"a one stays"}, Comes: []string{"a one"}, Refused: []string{"nothing to exchange"}},
 		},
 		"Emptied": {
-			reason: "An exchange has done all but the restore.",
+			reason: "An exchange has done all steps but the restore.",
 			root:   xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now")),
 			saved:  []*unstructured.Unstructured{was}, want: want{Comes: []string{"a one"}, Over: true},
 		},
 		"Interrupted": {
-			reason: "All is gone, and the XR still lists it.",
+			reason: "All objects are gone, although the XR still lists one.",
 			root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now"),
 				xptest.Refs(fresh)),
 			saved: []*unstructured.Unstructured{was}, want: want{Comes: []string{"a one"}},
 		},
 		"NeverComposed": {
-			reason: "The restore gives it what it composed.", root: anew, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"restore again"}},
+			reason: "A restore is enough for an XR that never composed anything.", root: anew, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"restore again"}},
 		},
 		"Held": {
-			reason: "A restore is at it.", root: xptest.With(anew, xptest.Annotated(adoption.AnnotationHold, "{}")),
+			reason: "A restore is adopting the XR, and an exchange would interfere.", root: xptest.With(anew, xptest.Annotated(adoption.AnnotationHold, "{}")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"a restore holds it"}},
 		},
 		"Restored": {
-			reason: "It was not first.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
+			reason: "A restore created this XR, so it was not in the cluster before the restore.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"the restore monday"}},
 		},
-		"NotAnew": {
-			reason: "What it composes has changed since the backup, as it should.", root: xptest.With(anew, xptest.UID("old")),
+		"NotNew": {
+			reason: "The live XR is the backed-up one, so its composed resources changed on purpose.", root: xptest.With(anew, xptest.UID("old")),
 			live: []*unstructured.Unstructured{mr("b", "two", in(old))}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"when it was backed up"}},
 		},
 		"Paused": {
-			reason: "Nobody would know that the pause is a person's.", root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true")),
+			reason: "The exchange pauses the XR itself and would mistake the pause of a user for its own.", root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"paused"}},
 		},
 		"Deleting": {
-			reason: "It goes by itself.", root: xptest.With(anew, xptest.Deleting()),
+			reason: "The XR is being deleted and needs no exchange.", root: xptest.With(anew, xptest.Deleting()),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"being deleted"}},
 		},
 		"Protected": {
-			reason: "A person has protected it.",
+			reason: "A Usage protects the MR from deletion.",
 			live:   []*unstructured.Unstructured{xptest.With(fresh, xptest.Labelled(xp.LabelInUse, "true"))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"Usage"}},
 		},
 		"InFlight": {
-			reason: "Nobody knows yet what it manages.",
+			reason: "The external resource of a create in flight is not known yet.",
 			live: []*unstructured.Unstructured{xptest.With(fresh, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-01T00:00:00Z"),
 				xptest.Synced("False", "ReconcileError", ""))},
 			saved: []*unstructured.Unstructured{was},
 			want:  want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"being created"}},
 		},
 		"NoProvider": {
-			reason: "Nobody would delete its external resource.",
+			reason: "Without a running provider the external resource would stay.",
 			live:   []*unstructured.Unstructured{xptest.With(fresh, xptest.Without("status"))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"is its provider running"}},
 		},
 		"NoPolicies": {
-			reason: "Nothing keeps the provider from deleting what the old one manages.",
+			reason: "Without policies nothing keeps the provider from deleting the shared external resource.",
 			live: []*unstructured.Unstructured{
 				xptest.With(mr("b", "one", in(anew)), xptest.Without("spec", "managementPolicies"), xptest.Without("spec", "deletionPolicy")),
 			},
@@ -178,22 +178,22 @@ func TestPlan(t *testing.T) {
 			want:  want{Goes: []string{"b one stays"}, Comes: []string{"a one"}, Refused: []string{"neither managementPolicies"}},
 		},
 		"Taken": {
-			reason: "What is to come back is somebody else's here.",
+			reason: "Another XR controls the object that is to come back.",
 			live:   []*unstructured.Unstructured{fresh, mr("a", "one", in(xptest.XR("other")))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"belongs to XOrder other"}},
 		},
 		"Ownerless": {
-			reason: "Nobody knows whose it is.",
+			reason: "Without a controller the owner of the live object is unknown.",
 			live:   []*unstructured.Unstructured{fresh, mr("a", "one")}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"nothing controls it"}},
 		},
 		"Namespace": {
-			reason: "With it would go what is in it.",
+			reason: "A Namespace would go with all objects in it.",
 			live:   []*unstructured.Unstructured{xptest.Object("v1", "Namespace", "", "n", in(anew))}, saved: []*unstructured.Unstructured{was},
 			want: want{Goes: []string{"n "}, Comes: []string{"a one"}, Refused: []string{"by hand"}},
 		},
 		"NotInBackup": {
-			reason: "A restored XR would wait for it for ever.", live: []*unstructured.Unstructured{fresh},
+			reason: "A restored XR would wait for an object that the backup lacks.", live: []*unstructured.Unstructured{fresh},
 			want: want{Goes: []string{"b two"}, Refused: []string{"is not in the backup"}},
 		},
 	}
@@ -251,7 +251,7 @@ func TestPlanNested(t *testing.T) {
 		got = append(got, i.Ref.String())
 	}
 	if diff := cmp.Diff([]string{"XOrder inner", "Bucket leaf"}, got); diff != "" || len(p.Refused) > 0 || len(p.Deletes()) != 1 {
-		t.Errorf("refused %v, deletes %v; -want, +got:\n%s", p.Refused, p.Deletes(), diff)
+		t.Errorf("refused %v, and deletes %v; -want, +got:\n%s", p.Refused, p.Deletes(), diff)
 	}
 }
 
@@ -294,11 +294,11 @@ func TestBeyond(t *testing.T) {
 		confirmed, now []Item
 		want           []string
 	}{
-		"Same":    {reason: "It is what was confirmed.", confirmed: []Item{a, b}, now: []Item{a, b}},
-		"Fewer":   {reason: "What is gone need not go.", confirmed: []Item{a, b}, now: []Item{b}},
-		"More":    {reason: "Nobody has agreed to it.", confirmed: []Item{a}, now: []Item{a, b}, want: []string{"Bucket b"}},
-		"Renamed": {reason: "It manages something else now.", confirmed: []Item{a}, now: []Item{renamed}, want: []string{"Bucket a"}},
-		"Lost":    {reason: "Its external resource was to stay.", confirmed: []Item{stays}, now: []Item{a}, want: []string{"Bucket a"}},
+		"Same":    {reason: "The plan is the one that the user confirmed.", confirmed: []Item{a, b}, now: []Item{a, b}},
+		"Fewer":   {reason: "An object that is already gone needs no confirmation.", confirmed: []Item{a, b}, now: []Item{b}},
+		"More":    {reason: "The user has not confirmed this deletion.", confirmed: []Item{a}, now: []Item{a, b}, want: []string{"Bucket b"}},
+		"Renamed": {reason: "The MR manages another external resource now.", confirmed: []Item{a}, now: []Item{renamed}, want: []string{"Bucket a"}},
+		"Lost":    {reason: "The user confirmed a plan that keeps the external resource.", confirmed: []Item{stays}, now: []Item{a}, want: []string{"Bucket a"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -316,14 +316,14 @@ func TestKeep(t *testing.T) {
 		of          *unstructured.Unstructured
 		deletes, ok bool
 	}{
-		"Both":     {reason: "A legacy MR has both.", of: mr("a", "one"), deletes: true, ok: true},
-		"Policies": {reason: "A namespaced one has no deletionPolicy.", of: xptest.With(mr("a", "one"), xptest.Without("spec", "deletionPolicy")), deletes: true, ok: true},
+		"Both":     {reason: "A legacy MR has both policies.", of: mr("a", "one"), deletes: true, ok: true},
+		"Policies": {reason: "A namespaced MR has no deletionPolicy.", of: xptest.With(mr("a", "one"), xptest.Without("spec", "deletionPolicy")), deletes: true, ok: true},
 		"Neither": {
-			reason: "Its kind can't say it.", of: xptest.With(mr("a", "one"), xptest.Without("spec", "deletionPolicy"), xptest.Without("spec", "managementPolicies")),
+			reason: "A kind without policies can't keep its external resource.", of: xptest.With(mr("a", "one"), xptest.Without("spec", "deletionPolicy"), xptest.Without("spec", "managementPolicies")),
 			deletes: true,
 		},
-		"Some":     {reason: "It says so itself.", of: mr("a", "one", xptest.Field([]any{"Observe", "Update"}, "spec", "managementPolicies")), ok: true},
-		"Override": {reason: "Policies that are not the default override.", of: mr("a", "one", xptest.Field([]any{"Delete"}, "spec", "managementPolicies"), xptest.Field("Orphan", "spec", "deletionPolicy")), deletes: true, ok: true},
+		"Some":     {reason: "The managementPolicies of the MR exclude Delete.", of: mr("a", "one", xptest.Field([]any{"Observe", "Update"}, "spec", "managementPolicies")), ok: true},
+		"Override": {reason: "Policies other than the default override the deletionPolicy.", of: mr("a", "one", xptest.Field([]any{"Delete"}, "spec", "managementPolicies"), xptest.Field("Orphan", "spec", "deletionPolicy")), deletes: true, ok: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestKeep(t *testing.T) {
 				t.Errorf("%s: deletes %v, can be kept %v", tc.reason, got, ok)
 			}
 			if ok && Deletes(xptest.Merge(tc.of, patch)) {
-				t.Errorf("%s: it is not kept by %v", tc.reason, patch)
+				t.Errorf("%s: the patch %v does not keep it", tc.reason, patch)
 			}
 		})
 	}

@@ -20,19 +20,19 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]*unstructured.Unstructured{own}, tree.Below); diff != "" {
-		t.Errorf("what goes: -want, +got:\n%s", diff)
+		t.Errorf("the composed resources: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]xp.Ref{xp.RefTo(foreign)}, tree.Foreign); diff != "" {
-		t.Errorf("what is somebody else's: -want, +got:\n%s", diff)
+		t.Errorf("the objects of other owners: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]xp.Ref{xp.RefTo(gone)}, tree.Missing); diff != "" {
-		t.Errorf("what is not there: -want, +got:\n%s", diff)
+		t.Errorf("the missing objects: -want, +got:\n%s", diff)
 	}
 	if !tree.has(own) || tree.has(foreign) {
-		t.Errorf("it has what goes and nothing else")
+		t.Errorf("the tree must have its own objects and no others")
 	}
 	s := Snapshot{Live: tree, Saved: Tree{Root: xptest.XR("x", xptest.UID("old"), xptest.Refs(xptest.MR("old")))}}
 	if p := s.Plan(); len(p.Items) != 1 || cmp.Diff(tree.Foreign, p.Foreign) != "" {
-		t.Errorf("a person is shown it: %+v", p)
+		t.Errorf("the plan must list the objects of other owners: %+v", p)
 	}
 }

@@ -16,25 +16,25 @@ func TestRuleName(t *testing.T) {
 		id     string
 		want   string
 	}{
-		"Whole":         {reason: "The id is the external-name.", rule: "*", id: "vpc-1/a:b", want: "vpc-1/a:b"},
-		"Nothing":       {reason: "Without an id there is none.", rule: "*"},
-		"Last":          {reason: "It is at the end.", rule: "/subnets/*", id: "/subscriptions/s/virtualNetworks/n/subnets/default", want: "default"},
-		"OtherFormat":   {reason: "An id of another resource has another external-name.", rule: "/subnets/*", id: "/subscriptions/s/virtualNetworks/n"},
-		"OtherCase":     {reason: "It is not certain what to make of one that is written otherwise.", rule: "/resourceGroups/*", id: "/subscriptions/s/resourcegroups/g"},
-		"Below":         {reason: "It must be what is last.", rule: "/subnets/*", id: "/subnets/default/more"},
-		"Empty":         {reason: "Nothing is no external-name.", rule: "/subnets/*", id: "/subnets/"},
-		"LastOfTwo":     {reason: "What is before it does not matter.", rule: ":*", id: "a:b:c", want: "c"},
-		"NoSeparator":   {reason: "It has not the form.", rule: ":*", id: "abc"},
-		"First":         {reason: "It is what the id begins with.", rule: "*:", id: "budget:product:more", want: "budget"},
-		"FirstMissing":  {reason: "It has not the form.", rule: "*:", id: "budget"},
-		"FirstLonger":   {reason: "All that follows counts.", rule: "*/regions/", id: "a/regions/b", want: "a"},
-		"FirstAnother":  {reason: "Something else follows.", rule: "*/regions/", id: "a/zones/b"},
-		"NoRule":        {reason: "Nothing is known.", id: "vpc-1"},
-		"NoName":        {reason: "A rule says where the name is.", rule: "/subnets/", id: "/subnets/"},
-		"BothSides":     {reason: "Where a name in the middle ends can't be told.", rule: "/a/*/b", id: "/a/x/b"},
-		"Indistinct":    {reason: "Names have dashes.", rule: "prefix-*", id: "prefix-a-b"},
-		"IndistinctEnd": {reason: "Also there.", rule: "*-suffix", id: "a-b-suffix"},
-		"Twice":         {reason: "One name is in it.", rule: "**", id: "a"},
+		"Whole":         {reason: "The ID is the external-name.", rule: "*", id: "vpc-1/a:b", want: "vpc-1/a:b"},
+		"Nothing":       {reason: "Without an ID there is no external-name.", rule: "*"},
+		"Last":          {reason: "The external-name is the end of the ID.", rule: "/subnets/*", id: "/subscriptions/s/virtualNetworks/n/subnets/default", want: "default"},
+		"OtherFormat":   {reason: "An ID of another format gives no external-name.", rule: "/subnets/*", id: "/subscriptions/s/virtualNetworks/n"},
+		"OtherCase":     {reason: "A separator in another case makes the format uncertain.", rule: "/resourceGroups/*", id: "/subscriptions/s/resourcegroups/g"},
+		"Below":         {reason: "The external-name must be the last part of the ID.", rule: "/subnets/*", id: "/subnets/default/more"},
+		"Empty":         {reason: "An empty string is no external-name.", rule: "/subnets/*", id: "/subnets/"},
+		"LastOfTwo":     {reason: "Only the last separator counts.", rule: ":*", id: "a:b:c", want: "c"},
+		"NoSeparator":   {reason: "The ID has no separator, so it does not match the rule.", rule: ":*", id: "abc"},
+		"First":         {reason: "The external-name is the start of the ID.", rule: "*:", id: "budget:product:more", want: "budget"},
+		"FirstMissing":  {reason: "The ID has no separator, so it does not match the rule.", rule: "*:", id: "budget"},
+		"FirstLonger":   {reason: "The whole separator counts, not only its first character.", rule: "*/regions/", id: "a/regions/b", want: "a"},
+		"FirstAnother":  {reason: "The ID continues with another separator.", rule: "*/regions/", id: "a/zones/b"},
+		"NoRule":        {reason: "Without a rule the external-name is unknown.", id: "vpc-1"},
+		"NoName":        {reason: "A rule must mark where the name is.", rule: "/subnets/", id: "/subnets/"},
+		"BothSides":     {reason: "A name in the middle has no certain end.", rule: "/a/*/b", id: "/a/x/b"},
+		"Indistinct":    {reason: "A name can have dashes, so a dash is no separator.", rule: "prefix-*", id: "prefix-a-b"},
+		"IndistinctEnd": {reason: "A dash is no separator at the end either.", rule: "*-suffix", id: "a-b-suffix"},
+		"Twice":         {reason: "A rule has one name only.", rule: "**", id: "a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func FuzzRuleName(f *testing.F) {
 		}
 		before, after, _ := strings.Cut(rule, "*")
 		if !Rule(rule).IsValid() || !strings.Contains(id, before+name+after) || before == "" && after == "" && name != id {
-			t.Errorf("%q of %q is no external-name by %q", name, id, rule)
+			t.Errorf("%q of %q does not match the rule %q", name, id, rule)
 		}
 		separator := ""
 		if before != "" {
@@ -67,7 +67,7 @@ func FuzzRuleName(f *testing.F) {
 			separator = after[:1]
 		}
 		if separator != "" && strings.Contains(name, separator) {
-			t.Errorf("%q of %q by %q has the separator in it", name, id, rule)
+			t.Errorf("%q of %q by %q contains the separator", name, id, rule)
 		}
 	})
 }
@@ -91,23 +91,23 @@ Stray.example.org *
 		gk     schema.GroupKind
 		want   want
 	}{
-		"Known":      {reason: "It is in the table.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Bucket"}, want: want{Rule: "*", Source: "provider-upjet-a v1.0.0 to v2.1.0", Known: true}},
-		"Namespaced": {reason: "So is that in namespaces.", gk: schema.GroupKind{Group: "s.a.m.upbound.io", Kind: "Bucket"}, want: want{Rule: "*", Source: "provider-upjet-a v1.0.0 to v2.1.0", Known: true}},
+		"Known":      {reason: "The table has the kind.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Bucket"}, want: want{Rule: "*", Source: "provider-upjet-a v1.0.0 to v2.1.0", Known: true}},
+		"Namespaced": {reason: "The table covers the namespaced kind too.", gk: schema.GroupKind{Group: "s.a.m.upbound.io", Kind: "Bucket"}, want: want{Rule: "*", Source: "provider-upjet-a v1.0.0 to v2.1.0", Known: true}},
 		"Root": {
 			reason: "A group can be the domain itself.", gk: schema.GroupKind{Group: "b.upbound.io", Kind: "Group"},
 			want: want{Rule: "/groups/*", Source: "provider-upjet-b v1.2.0 to v1.3.0", Known: true},
 		},
 		"RootNamespaced": {
-			reason: "Also in namespaces.", gk: schema.GroupKind{Group: "b.m.upbound.io", Kind: "Group"},
+			reason: "The domain itself can be the group of a namespaced kind.", gk: schema.GroupKind{Group: "b.m.upbound.io", Kind: "Group"},
 			want: want{Rule: "/groups/*", Source: "provider-upjet-b v1.2.0 to v1.3.0", Known: true},
 		},
-		"Unknown":     {reason: "Nobody says it.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Buckets"}},
-		"Part":        {reason: "A part of a kind is another.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "ucket"}},
-		"OtherGroup":  {reason: "So is a kind of another group.", gk: schema.GroupKind{Group: "a.upbound.io", Kind: "Bucket"}},
-		"NoSource":    {reason: "Nobody knows where it is from.", gk: schema.GroupKind{Group: "example.org", Kind: "Stray"}},
-		"Comment":     {reason: "What explains the table is no kind.", gk: schema.GroupKind{Kind: "# An introduction"}},
-		"SeveralRows": {reason: "What a backup says a kind is can be anything.", gk: schema.GroupKind{Group: "s.a.upbound.io *\nGroup.b.upbound.io", Kind: "Bucket"}},
-		"Invalid":     {reason: "A rule that is none says nothing.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Bad"}, want: want{Rule: "prefix-*", Source: "provider-upjet-a v1.0.0 to v2.1.0"}},
+		"Unknown":     {reason: "The table has no such kind.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Buckets"}},
+		"Part":        {reason: "The end of a kind's name is another kind.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "ucket"}},
+		"OtherGroup":  {reason: "A kind of the same name in another group is another kind.", gk: schema.GroupKind{Group: "a.upbound.io", Kind: "Bucket"}},
+		"NoSource":    {reason: "A row without a source has no known origin.", gk: schema.GroupKind{Group: "example.org", Kind: "Stray"}},
+		"Comment":     {reason: "A comment in the table is no kind.", gk: schema.GroupKind{Kind: "# An introduction"}},
+		"SeveralRows": {reason: "A kind from a backup can be any string, even several rows.", gk: schema.GroupKind{Group: "s.a.upbound.io *\nGroup.b.upbound.io", Kind: "Bucket"}},
+		"Invalid":     {reason: "An invalid rule gives no external-name.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Bad"}, want: want{Rule: "prefix-*", Source: "provider-upjet-a v1.0.0 to v2.1.0"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	if !slices.IsSorted(rows) || len(slices.Compact(slices.Clone(rows))) != len(rows) || len(rows) < 1000 {
-		t.Errorf("the %d rows must be sorted, and each there once", len(rows))
+		t.Errorf("the %d rows must be sorted and unique", len(rows))
 	}
 	const subnet = "/subscriptions/1/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/default"
 	for name, want := range map[string]struct{ id, external string }{

@@ -17,22 +17,22 @@ func TestValidate(t *testing.T) {
 		guard  Guard
 		want   string
 	}{
-		"Fine": {
-			reason: "What claims, XRs, namespaces and users are called is taken.",
+		"Valid": {
+			reason: "The guard takes the names of claims, XRs, namespaces and users.",
 			guard:  Guard{Kinds: []string{"orders.example.org", "*.example.org"}, Namespaces: []string{"team-a"}, Users: []string{"system:serviceaccount:velero:velero", `o"k\`}},
 		},
-		"NoGroup":     {reason: "A kind without a group is Kubernetes' own.", guard: Guard{Kinds: []string{"pods"}}, want: "cannot read"},
-		"Builtin":     {reason: "So is one of a group without a dot.", guard: Guard{Kinds: []string{"deployments.apps"}}, want: "can't be repaired"},
-		"Kubernetes":  {reason: "Nobody could bind a role.", guard: Guard{Kinds: []string{"*.rbac.authorization.k8s.io"}}, want: "can't be repaired"},
-		"Approved":    {reason: "These groups are Kubernetes' too.", guard: Guard{Kinds: []string{"things.node.kubernetes.io"}}, want: "can't be repaired"},
-		"Velero":      {reason: "Nobody could restore.", guard: Guard{Kinds: []string{"restores.velero.io"}}, want: "can't be repaired"},
-		"Crossplane":  {reason: "Nobody could install a provider.", guard: Guard{Kinds: []string{"providers.pkg.crossplane.io"}}, want: "can't be repaired"},
-		"Everything":  {reason: "Nobody could do anything.", guard: Guard{Kinds: []string{"*"}}, want: "cannot read"},
-		"AllGroups":   {reason: "The same.", guard: Guard{Kinds: []string{"*.*"}}, want: "cannot read"},
-		"Subresource": {reason: "A rule is for what is created.", guard: Guard{Kinds: []string{"orders/status.example.org"}}, want: "cannot read"},
-		"Namespace":   {reason: "No namespace is called so.", guard: Guard{Namespaces: []string{`a"] || true || "" in ["`}}, want: "cannot guard the namespace"},
-		"User":        {reason: "Nobody is called so.", guard: Guard{Users: []string{"a\nb"}}, want: "cannot let the user"},
-		"NoUser":      {reason: "Who has no name is nobody.", guard: Guard{Users: []string{""}}, want: "cannot let the user"},
+		"NoGroup":     {reason: "A kind without a group belongs to Kubernetes.", guard: Guard{Kinds: []string{"pods"}}, want: "cannot read"},
+		"Builtin":     {reason: "A group without a dot belongs to Kubernetes too.", guard: Guard{Kinds: []string{"deployments.apps"}}, want: "can't be repaired"},
+		"Kubernetes":  {reason: "A guard of RBAC would keep administrators from binding a role.", guard: Guard{Kinds: []string{"*.rbac.authorization.k8s.io"}}, want: "can't be repaired"},
+		"Approved":    {reason: "Groups under k8s.io belong to Kubernetes too.", guard: Guard{Kinds: []string{"things.node.kubernetes.io"}}, want: "can't be repaired"},
+		"Velero":      {reason: "A guard of Velero's kinds would block restores.", guard: Guard{Kinds: []string{"restores.velero.io"}}, want: "can't be repaired"},
+		"Crossplane":  {reason: "A guard of Crossplane's kinds would block the install of providers.", guard: Guard{Kinds: []string{"providers.pkg.crossplane.io"}}, want: "can't be repaired"},
+		"Everything":  {reason: "A guard of everything would block the whole cluster.", guard: Guard{Kinds: []string{"*"}}, want: "cannot read"},
+		"AllGroups":   {reason: "A wildcard for kind and group would block the whole cluster too.", guard: Guard{Kinds: []string{"*.*"}}, want: "cannot read"},
+		"Subresource": {reason: "The guard covers the creation of objects, not their subresources.", guard: Guard{Kinds: []string{"orders/status.example.org"}}, want: "cannot read"},
+		"Namespace":   {reason: "No namespace has such a name, and the name must not end the CEL string.", guard: Guard{Namespaces: []string{`a"] || true || "" in ["`}}, want: "cannot guard the namespace"},
+		"User":        {reason: "No user has such a name.", guard: Guard{Users: []string{"a\nb"}}, want: "cannot let the user"},
+		"NoUser":      {reason: "An empty name means no user.", guard: Guard{Users: []string{""}}, want: "cannot let the user"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,20 +54,20 @@ func TestMerge(t *testing.T) {
 		want      Guard
 	}{
 		"None": {
-			reason: "What is asked for is in order, and each once.",
+			reason: "The merged guard lists each kind once, in order.",
 			other:  Guard{Kinds: []string{"b.example.org", "a.example.org", "b.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, By: "bob", Since: "tuesday"},
 			want:   Guard{Kinds: []string{"a.example.org", "b.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, By: "bob", Since: "tuesday"},
 		},
 		"More": {
-			reason: "What is guarded already still is, and it is who put it up first that is named.",
+			reason: "A merge keeps what the guard covers already, and the name of its first author.",
 			up:     up, other: Guard{Kinds: []string{"b.example.org"}, Namespaces: []string{"team-b"}, Users: []string{"v"}, Paused: true, By: "bob", Since: "tuesday"},
 			want: Guard{
 				Kinds: []string{"a.example.org", "b.example.org"}, Namespaces: []string{"team-a", "team-b"}, Users: []string{"u", "v"}, Paused: true, By: "alice", Since: "monday",
 			},
 		},
-		"AllNow": {reason: "All namespaces are more than some.", up: up, other: Guard{Since: "tuesday"}, want: all},
+		"AllNow": {reason: "All namespaces include the ones that the guard covers.", up: up, other: Guard{Since: "tuesday"}, want: all},
 		"AllBefore": {
-			reason: "Some are no less than all: to guard less it is taken down before.", up: all, other: Guard{Namespaces: []string{"team-b"}, Since: "tuesday"}, want: all,
+			reason: "A merge never narrows a guard from all namespaces to some; an administrator takes it down first.", up: all, other: Guard{Namespaces: []string{"team-b"}, Since: "tuesday"}, want: all,
 		},
 	}
 	for name, tc := range cases {
@@ -93,17 +93,17 @@ func TestKindsOf(t *testing.T) {
 		xrd    *unstructured.Unstructured
 		want   []Kind
 	}{
-		"V1":        {reason: "The XRs of v1 are cluster-scoped, and its claims are not.", xrd: xrd("v1", "example.org", claims), want: []Kind{kind("xorders", false), kind("orders", true)}},
-		"V2":        {reason: "XRs of v2 are in namespaces.", xrd: xrd("v2", "example.org"), want: []Kind{kind("xorders", true)}},
-		"V2Cluster": {reason: "Unless they are not.", xrd: xrd("v2", "example.org", xptest.Field("Cluster", "spec", "scope")), want: []Kind{kind("xorders", false)}},
+		"V1":        {reason: "The XRs of v1 are cluster-scoped, and its claims are namespaced.", xrd: xrd("v1", "example.org", claims), want: []Kind{kind("xorders", false), kind("orders", true)}},
+		"V2":        {reason: "XRs of v2 are namespaced by default.", xrd: xrd("v2", "example.org"), want: []Kind{kind("xorders", true)}},
+		"V2Cluster": {reason: "The XRD can declare XRs of v2 cluster-scoped.", xrd: xrd("v2", "example.org", xptest.Field("Cluster", "spec", "scope")), want: []Kind{kind("xorders", false)}},
 		"V2Legacy": {
-			reason: "Or have claims.", xrd: xrd("v2", "example.org", claims, xptest.Field("LegacyCluster", "spec", "scope")), want: []Kind{kind("xorders", false), kind("orders", true)},
+			reason: "A legacy XRD of v2 can have claims.", xrd: xrd("v2", "example.org", claims, xptest.Field("LegacyCluster", "spec", "scope")), want: []Kind{kind("xorders", false), kind("orders", true)},
 		},
-		"Hostile": {reason: "Nobody's XRD has Kubernetes' own kinds guarded.", xrd: xrd("v2", "apps")},
+		"Hostile": {reason: "An XRD must not bring the kinds of Kubernetes under guard.", xrd: xrd("v2", "apps")},
 		"Wildcard": {
-			reason: "Nor all of a group.", xrd: xrd("v2", "example.org", xptest.Field("*", "spec", "names", "plural")),
+			reason: "An XRD must not bring all kinds of a group under guard.", xrd: xrd("v2", "example.org", xptest.Field("*", "spec", "names", "plural")),
 		},
-		"Empty": {reason: "One that says nothing is of nothing.", xrd: xptest.Object("apiextensions.crossplane.io/v1", "CompositeResourceDefinition", "", "x")},
+		"Empty": {reason: "An XRD without a spec defines no kinds.", xrd: xptest.Object("apiextensions.crossplane.io/v1", "CompositeResourceDefinition", "", "x")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestObjects(t *testing.T) {
 		want   want
 	}{
 		"All": {
-			reason: "One rule a group is for what is asked for, and all namespaces need no condition.",
+			reason: "Each group gets one rule, and a guard of all namespaces needs no condition.",
 			guard:  Guard{Kinds: []string{"b.example.org", "a.example.org", "c.other.org"}, Users: []string{"u", "v"}},
 			want: want{
 				Kinds: both, Operations: []string{"CREATE"},
@@ -39,7 +39,7 @@ func TestObjects(t *testing.T) {
 			},
 		},
 		"Namespaces": {
-			reason: "Namespaces are told by their names.",
+			reason: "The condition compares the names of the namespaces.",
 			guard:  Guard{Kinds: []string{"*.example.org", "a.example.org"}, Namespaces: []string{"n", "o"}, Users: []string{"u"}},
 			want: want{
 				Kinds: both, Operations: []string{"CREATE"},
@@ -51,7 +51,7 @@ func TestObjects(t *testing.T) {
 			},
 		},
 		"Hostile": {
-			reason: "What a user is called is a string and nothing else.",
+			reason: "The policy quotes a user name, so the name can't end the CEL string.",
 			guard:  Guard{Kinds: []string{"a.example.org"}, Users: []string{`"] || true || "" in ["`, `\`}},
 			want: want{
 				Kinds: both, Operations: []string{"CREATE"},
@@ -60,7 +60,7 @@ func TestObjects(t *testing.T) {
 			},
 		},
 		"Paused": {
-			reason: "What is let in has to be paused, and to stay so.",
+			reason: "The admitted objects must be paused and must stay paused.",
 			guard:  Guard{Kinds: []string{"a.example.org"}, Users: []string{"u"}, Paused: true},
 			want: want{
 				Kinds:      append(both[:2:2], "MutatingAdmissionPolicy v1beta1", "MutatingAdmissionPolicyBinding v1beta1"),
@@ -108,10 +108,10 @@ func TestMessage(t *testing.T) {
 		by     string
 		want   string
 	}{
-		"Known":   {reason: "It says who has put it up.", by: "alice", want: "put up by alice at monday"},
-		"Unknown": {reason: "If that is known.", want: "put up by an administrator at monday"},
-		"Hostile": {reason: "The API server takes one line only.", by: "a\nb\x1b[2J", want: "put up by a?b?[2J at monday"},
-		"Long":    {reason: "And nobody reads on.", by: strings.Repeat("ä", 1000), want: "put up by " + strings.Repeat("ä", 100) + "... at monday"},
+		"Known":   {reason: "The message names the author of the guard.", by: "alice", want: "put up by alice at monday"},
+		"Unknown": {reason: "The author may be unknown.", want: "put up by an administrator at monday"},
+		"Hostile": {reason: "The API server accepts one line only.", by: "a\nb\x1b[2J", want: "put up by a?b?[2J at monday"},
+		"Long":    {reason: "The message limits the length of a name.", by: strings.Repeat("ä", 1000), want: "put up by " + strings.Repeat("ä", 100) + "... at monday"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,10 +142,10 @@ func TestFrom(t *testing.T) {
 		changed []string
 		foreign bool
 	}{
-		"Own":     {reason: "It says itself what it was asked for.", live: live(), want: g},
-		"Changed": {reason: "Who has weakened it is found out.", live: live(xptest.Field("Ignore", "spec", "failurePolicy")), want: g, changed: []string{KindValidating}},
-		"Missing": {reason: "So is what is not there.", live: without, want: g, changed: []string{KindMutatingBinding}},
-		"Foreign": {reason: "What somebody else calls so is not it.", live: live(xptest.Without("metadata", "labels")), foreign: true},
+		"Own":     {reason: "The live policy records the guard that it was made for.", live: live(), want: g},
+		"Changed": {reason: "The comparison finds a weakened policy.", live: live(xptest.Field("Ignore", "spec", "failurePolicy")), want: g, changed: []string{KindValidating}},
+		"Missing": {reason: "The comparison finds a missing policy.", live: without, want: g, changed: []string{KindMutatingBinding}},
+		"Foreign": {reason: "A policy of that name without the plugin's label belongs to another author.", live: live(xptest.Without("metadata", "labels")), foreign: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFrom(t *testing.T) {
 		})
 	}
 	if _, err := From(xptest.With(live()[KindValidating], xptest.Annotated(Annotation, "{"))); err == nil || errors.Is(err, ErrForeign) {
-		t.Errorf("What somebody has broken is still its own; got %v", err)
+		t.Errorf("a damaged policy still belongs to this plugin; got %v", err)
 	}
 }
 

@@ -52,29 +52,29 @@ func TestInactive(t *testing.T) {
 		requests int
 	}{
 		"Served": {
-			reason: "Its CRD is from a backup.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr, inactive)},
+			reason: "A backup brought the CRD, but the MRD is inactive.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr, inactive)},
 			want: "buckets.cloud.example.org", requests: 1,
 		},
-		"Active": {reason: "That is as it should be.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr)}, requests: 1},
-		"None":   {reason: "Not every kind has one.", requests: 1},
+		"Active": {reason: "An active MRD needs no command.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr)}, requests: 1},
+		"None":   {reason: "Not every kind has an MRD.", requests: 1},
 		"Unserved": {
-			reason: "What a kind is called as a resource is not known then, but nearly.", unserved: true, want: "buckets.cloud.example.org", requests: 1,
+			reason: "Without a served kind the plugin guesses the resource name.", unserved: true, want: "buckets.cloud.example.org", requests: 1,
 			mrds: []*unstructured.Unstructured{
 				xptest.ManagedDefinition("alarms", of("Alarm"), inactive), xptest.ManagedDefinition("buckets", mr, inactive), xptest.ManagedDefinition("queues", of("Queue")),
 			},
 		},
 		"Irregular": {
-			reason: "A plural can be any.", unserved: true, kind: "Gateway", want: "gateways.cloud.example.org", requests: 1,
+			reason: "The plural of a kind can be irregular.", unserved: true, kind: "Gateway", want: "gateways.cloud.example.org", requests: 1,
 			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("alarms", of("Alarm"), inactive), xptest.ManagedDefinition("gateways", of("Gateway"), inactive)},
 		},
 		"OfAnotherGroup": {
-			reason: "A group can end like another.", unserved: true,
+			reason: "Another group can end with the same letters.", unserved: true,
 			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", xptest.Object("s3.cloud.example.org/v1", "Bucket", "", "b"), inactive)},
 		},
-		"MadeUp": {reason: "A kind that a tenant has made up costs nothing.", unserved: true, kind: "Nothing"},
-		"V1":     {reason: "Crossplane v1 has none.", change: func(s *server) { delete(s.kinds, xp.KindManagedDefinition.GroupVersion().String()) }},
+		"MadeUp": {reason: "A kind that a tenant invented must cost no request.", unserved: true, kind: "Nothing"},
+		"V1":     {reason: "Crossplane v1 has no MRDs.", change: func(s *server) { delete(s.kinds, xp.KindManagedDefinition.GroupVersion().String()) }},
 		"Forbidden": {
-			reason: "Whoever may not read them is told what everybody was.", change: func(s *server) { forbid(s, "managedresourcedefinitions") },
+			reason: "A user without the right to read MRDs gets the general advice.", change: func(s *server) { forbid(s, "managedresourcedefinitions") },
 			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr, inactive)}, requests: 1,
 		},
 	}
@@ -117,6 +117,6 @@ func TestUnservedKindsAreNamedWithTheirActivation(t *testing.T) {
 			strings.HasPrefix(p.Next, "activate it: ")
 	}
 	if !found {
-		t.Errorf("validate says %v", diagnosis.Validate(survey.Objects, survey.State))
+		t.Errorf("validate prints %v", diagnosis.Validate(survey.Objects, survey.State))
 	}
 }

@@ -32,30 +32,30 @@ func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 		return plans[xp.RefTo(xr).ID()]
 	}
 	if p := carry(); p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), "convert pipeline-composition") || len(s.steps()) > 0 {
-		t.Errorf("Without a revision that it can run on it waits; got %+v, and steps %v", p, s.steps())
+		t.Errorf("without a revision that it can run on the XR must wait; got %+v, and steps %v", p, s.steps())
 	}
 	told := len(s.requests("patch"))
 	composition := xptest.Composition(xptest.CompositionName, x)
 	s.put(revisions, xptest.Revision("orders-2", x, xptest.ControlledBy(composition),
 		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`)))
 	if p := carry(); !p.Done || p.Adopted != 1 {
-		t.Errorf("With one it goes on by itself; got %+v", p)
+		t.Errorf("with a revision the adoption must go on; got %+v", p)
 	}
 	want := []string{"orderclaims team-a/o", "xorders /x", "xorders /x", "orderclaims team-a/o", "xorders /x"}
 	if diff := cmp.Diff(want, s.requests("patch")[told:]); diff != "" {
-		t.Errorf("The claim follows first, since Crossplane writes its revision on the XR: -want, +asked:\n%s", diff)
+		t.Errorf("the claim must follow first, since Crossplane writes its revision on the XR: -want, +requested:\n%s", diff)
 	}
 	if got := xp.ClaimFrom(s.get(t, orderclaims, xptest.Namespace, "o")).Revision(); got != "orders-2" {
-		t.Errorf("The claim is on revision %q", got)
+		t.Errorf("the claim is on revision %q", got)
 	}
 	got := s.get(t, xorders, "", "x")
 	if diff := cmp.Diff("", xp.CompositeFrom(got).Revision()); diff != "" {
-		t.Errorf("Crossplane writes the newest: -want, +got:\n%s", diff)
+		t.Errorf("Crossplane writes the newest revision itself: -want, +got:\n%s", diff)
 	}
 	if policy, set := (xp.Instance{Unstructured: got}).UpdatePolicy(); set {
-		t.Errorf("It had no update policy of its own, and has %s", policy)
+		t.Errorf("the XR had no update policy of its own, and has %s", policy)
 	}
 	if _, held, _ := unstructured.NestedString(got.Object, "metadata", "annotations", adoption.AnnotationHold); held {
-		t.Errorf("It is held still")
+		t.Errorf("the XR still has its hold")
 	}
 }

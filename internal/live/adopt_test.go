@@ -88,11 +88,11 @@ func TestAdoptTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := plans[xp.RefTo(xr).ID()]; !p.Done || p.Adopted != 2 {
-		t.Errorf("One call carries the tree as far as it goes; got %+v", p)
+		t.Errorf("one call must adopt the whole tree; got %+v", p)
 	}
 	want := []string{"xorders /c", "xorders /c", "xorders /x", "orderclaims team-a/o", "xorders /x"}
 	if diff := cmp.Diff(want, s.requests("patch")); diff != "" {
-		t.Errorf("The child is unpaused and released, then its parent is unpaused, then the claim goes, then the parent: -want, +asked:\n%s", diff)
+		t.Errorf("the child is unpaused and released, then its parent is unpaused, then the claim is released, then the parent: -want, +requested:\n%s", diff)
 	}
 	label := xptest.Labelled("velero.io/restore-name", "monday")
 	for gvr, list := range map[schema.GroupVersionResource][]*unstructured.Unstructured{xorders: {xr, child}, orderclaims: {claim}} {
@@ -102,13 +102,13 @@ func TestAdoptTree(t *testing.T) {
 				xptest.Without("metadata", "annotations")(got)
 			}
 			if diff := cmp.Diff(xptest.With(own, label), got); diff != "" {
-				t.Errorf("%s is not as it was: -own, +now:\n%s", xp.String(own), diff)
+				t.Errorf("%s differs from the backup: -own, +now:\n%s", xp.String(own), diff)
 			}
 		}
 	}
 	again, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !again[xp.RefTo(xr).ID()].Done || len(s.requests("patch")) != len(want) {
-		t.Errorf("Once adopted nothing changes any more: plans %+v, error %v", again, err)
+		t.Errorf("a second adoption must change nothing: plans %+v, error %v", again, err)
 	}
 }
 
@@ -121,9 +121,9 @@ func TestAdoptWaits(t *testing.T) {
 		once bool
 		want string
 	}{
-		"Moving": {reason: "Crossplane may need moments to notice.", change: func(*server) {}, want: "Crossplane to notice that XOrder x is paused"},
+		"Moving": {reason: "Crossplane may need moments to see a pause.", change: func(*server) {}, want: "Crossplane to notice that XOrder x is paused"},
 		"NotMoving": {
-			reason: "What a person must do takes longer than a poll.", once: true, want: "Bucket b: it was not restored",
+			reason: "A user's step takes longer than a poll.", once: true, want: "Bucket b: it was not restored",
 			change: func(s *server) {
 				s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.SeenPaused()))
 				s.put(xorders, xptest.XR("c", xptest.ControlledBy(xptest.XR("x"))))
@@ -167,7 +167,7 @@ func TestAdoptObservesAgain(t *testing.T) {
 		s.failOn("patch", "*", 3, err)
 		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || !plans[xp.RefTo(xr).ID()].Done {
-			t.Errorf("%s: what has changed since it was observed is observed again; got %+v, %v", name, plans, err)
+			t.Errorf("%s: a change after the observation must be observed again; got %+v, %v", name, plans, err)
 		}
 	}
 }
@@ -202,10 +202,10 @@ func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 		t.Fatalf("got error %v", err)
 	}
 	if h, err := adoption.HoldOf(s.get(t, xorders, "", "good")); h != nil || err != nil {
-		t.Errorf("The other XR is still held: %+v, %v", h, err)
+		t.Errorf("the other XR is still held: %+v, %v", h, err)
 	}
 	if p := plans[xp.RefTo(bad).ID()]; p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), "no team label") {
-		t.Errorf("The refusal must be told; got %+v", p)
+		t.Errorf("the plan must name the refusal; got %+v", p)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestAdoptErrors(t *testing.T) {
 	s := newServer(objects...)
 	s.failOn("list", "buckets", 1, errDown)
 	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
-		t.Errorf("What could not be observed can't be planned for; got error %v", err)
+		t.Errorf("a snapshot that failed must give no plan; got error %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -240,16 +240,16 @@ func TestGiveUp(t *testing.T) {
 		gvr    schema.GroupVersionResource
 		want   want
 	}{
-		"XR":       {reason: "The reason is on it and in an Event.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason + "x", Events: 1}},
-		"Claim":    {reason: "The same for a claim.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason + "team-a/o", Events: 1}},
-		"Missing":  {reason: "What does not exist needs none.", ref: xp.RefTo(xptest.XR("gone"))},
-		"Unserved": {reason: "Nor does what can't exist.", ref: unserved},
+		"XR":       {reason: "The hold and an Event carry the reason.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason + "x", Events: 1}},
+		"Claim":    {reason: "The hold of a claim carries the reason too.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason + "team-a/o", Events: 1}},
+		"Missing":  {reason: "An XR that does not exist needs no reason.", ref: xp.RefTo(xptest.XR("gone"))},
+		"Unserved": {reason: "An object of a kind that is not served can't exist.", ref: unserved},
 		"NotHeld": {
-			reason: "What is not held has no mark to say so.", ref: xp.RefTo(xr), gvr: xorders,
+			reason: "An object without a hold has no mark for the reason.", ref: xp.RefTo(xr), gvr: xorders,
 			change: func(s *server) { s.put(xorders, xr) }, want: want{Events: 1},
 		},
-		"Passing": {reason: "A failure is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("get", "*", 1, errDown) }, want: want{Err: errDown}},
-		"Refused": {reason: "A failure is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("patch", "*", 1, errDown) }, want: want{Err: errDown}},
+		"Passing": {reason: "A failed read is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("get", "*", 1, errDown) }, want: want{Err: errDown}},
+		"Refused": {reason: "A failed write is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("patch", "*", 1, errDown) }, want: want{Err: errDown}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -277,9 +277,9 @@ func TestGiveUp(t *testing.T) {
 	}
 	s := newServer(xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")))
 	if err := newFastAdopter(s).GiveUp(context.Background(), adoption.Unverified, xp.RefTo(xr), why); err != nil {
-		t.Errorf("What has a mark that can't be read has been given up all the same: %v", err)
+		t.Errorf("an XR with a malformed mark must be given up without an error: %v", err)
 	}
 	if events := s.writtenEvents(); len(events) != 1 || !strings.Contains(events[0], "cannot read the annotation") {
-		t.Errorf("It can't be said in the mark, so an Event must say it; got %v", events)
+		t.Errorf("a malformed mark can't carry the reason, so an Event must; got %v", events)
 	}
 }

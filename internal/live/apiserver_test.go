@@ -136,7 +136,7 @@ func (s *apiServer) put(tb testing.TB, objects ...*unstructured.Unstructured) {
 	for _, u := range objects {
 		st := s.storeOf(u)
 		if st == nil {
-			tb.Fatalf("The server has no kind for %s.", xp.String(u))
+			tb.Fatalf("the test server has no kind for %s", xp.String(u))
 		}
 		s.store(st, u)
 	}

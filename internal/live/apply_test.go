@@ -34,26 +34,26 @@ func TestApplyChange(t *testing.T) {
 		want   []types.PatchType
 		failed func(error) bool
 	}{
-		"Applied": {reason: "One request does.", entry: entry, policy: "Automatic", want: []types.PatchType{types.ApplyPatchType}},
+		"Applied": {reason: "One request is enough.", entry: entry, policy: "Automatic", want: []types.PatchType{types.ApplyPatchType}},
 		"AnotherDefault": {
-			reason: "What the API server sets by itself is not what it is to be.", entry: entry, policy: "Manual",
+			reason: "The API server sets a default, and the patch corrects it.", entry: entry, policy: "Manual",
 			want: []types.PatchType{types.ApplyPatchType, types.MergePatchType},
 		},
-		"Patched": {reason: "The hold was not applied.", entry: "{}", want: []types.PatchType{types.MergePatchType}},
+		"Patched": {reason: "The hold was not applied, so the release is a merge patch.", entry: "{}", want: []types.PatchType{types.MergePatchType}},
 		"NotOfItsSchema": {
-			reason: "What is not as its schema says can still be patched, and then this plugin manages it until it says that it does not.", entry: entry, err: apierrors.NewBadRequest("cannot be converted"),
+			reason: "An object that breaks its schema takes a merge patch, and the plugin then gives up its fields.", entry: entry, err: apierrors.NewBadRequest("cannot be converted"),
 			want: []types.PatchType{types.ApplyPatchType, types.MergePatchType, types.MergePatchType},
 		},
 		"Unsupported": {
-			reason: "Not everything can be applied.", entry: entry, err: apierrors.NewGenericServerResponse(415, "patch", of, "x", "", 0, false),
+			reason: "Not every API server supports server-side apply.", entry: entry, err: apierrors.NewGenericServerResponse(415, "patch", of, "x", "", 0, false),
 			want: []types.PatchType{types.ApplyPatchType, types.MergePatchType, types.MergePatchType},
 		},
 		"Conflict": {
-			reason: "Somebody has changed it.", entry: entry, err: apierrors.NewConflict(of, "x", errors.New("it has changed")),
+			reason: "Another writer has changed the object.", entry: entry, err: apierrors.NewConflict(of, "x", errors.New("it has changed")),
 			want: []types.PatchType{types.ApplyPatchType}, failed: apierrors.IsConflict,
 		},
 		"Gone": {
-			reason: "It is gone, and is not created.", entry: entry, err: apierrors.NewNotFound(of, "x"),
+			reason: "The object is gone, and the release must not create it.", entry: entry, err: apierrors.NewNotFound(of, "x"),
 			want: []types.PatchType{types.ApplyPatchType}, failed: apierrors.IsNotFound,
 		},
 	}
@@ -73,7 +73,7 @@ func TestApplyChange(t *testing.T) {
 					return true, nil, err
 				}
 				if _, ok := (xp.Instance{Unstructured: &configuration}).UpdatePolicy(); ok || configuration.GetUID() != u.GetUID() || configuration.GetResourceVersion() != "1" {
-					t.Errorf("%v is applied", configuration.Object)
+					t.Errorf("the applied configuration is %v", configuration.Object)
 				}
 				if tc.err != nil {
 					return true, nil, tc.err

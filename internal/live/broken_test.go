@@ -35,17 +35,17 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 		want bool
 	}{
 		"Done": {
-			reason: "It is as the patch makes it.", want: true,
+			reason: "The object has the patched state, so the patch succeeded.", want: true,
 			done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "true"), xptest.Field([]any{"a"}, "spec", "names")},
 		},
 		"DoneAndMore": {
-			reason: "Somebody has changed something else since.", want: true,
+			reason: "The patch succeeded, and another writer has changed another field since.", want: true,
 			done: []xptest.Option{
 				xptest.Annotated("crossplane.io/paused", "true"), xptest.Field([]any{"a"}, "spec", "names"), xptest.Synced("False", "ReconcilePaused", ""),
 			},
 		},
-		"Undone": {reason: "Somebody else has changed it.", done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "false")}},
-		"Half": {reason: "What was to be removed is there.", done: []xptest.Option{
+		"Undone": {reason: "Another writer has changed the patched field.", done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "false")}},
+		"Half": {reason: "The patch removes an annotation, and the object still has it.", done: []xptest.Option{
 			xptest.Annotated("crossplane.io/paused", "true"), xptest.Annotated("velero.crossplane.x-k8s.io/hold", "{}"), xptest.Field([]any{"a"}, "spec", "names"),
 		}},
 	}
@@ -100,11 +100,11 @@ func TestBrokenConnections(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
 			_, _ = w.Write(whole[:len(whole)/2])
 		}},
-		"Silent": {reason: "There is no answer for longer than is waited for.", fail: func(_ http.ResponseWriter, r *http.Request, _ []byte) {
+		"Silent": {reason: "The API server does not answer before the timeout.", fail: func(_ http.ResponseWriter, r *http.Request, _ []byte) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()
 		}},
-		"Unavailable": {reason: "What is before the API server says so.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		"Unavailable": {reason: "A proxy in front of the API server answers with an error.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
 			http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
 		}},
 	}
@@ -137,7 +137,7 @@ func TestBrokenConnections(t *testing.T) {
 			for path := range answers {
 				n, ok := calls.Load(path)
 				if !ok || n.(*atomic.Int64).Load() < 2 || path != "/api" && n.(*atomic.Int64).Load() > 2 { //nolint:forcetypeassert // The map has only counters.
-					t.Errorf("%s %s was not asked for twice, of which the first time failed: %v", tc.reason, path, n)
+					t.Errorf("%s %s must be requested twice, since the first request fails: %v", tc.reason, path, n)
 				}
 			}
 		})

@@ -34,10 +34,10 @@ func TestResource(t *testing.T) {
 	}
 	gvr, namespaced, err := c.Resource(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind))
 	if err != nil || gvr != xorders || namespaced {
-		t.Errorf("A subresource has the kind of its resource, and is not it: got %v, %v, %v", gvr, namespaced, err)
+		t.Errorf("a subresource has the kind of its resource and is another resource: got %v, %v, %v", gvr, namespaced, err)
 	}
 	if diff := cmp.Diff([]string{xptest.LegacyVersion}, s.kindReads); diff != "" {
-		t.Errorf("One request for each group and version is enough: -want, +asked:\n%s", diff)
+		t.Errorf("one request for each group and version is enough: -want, +requested:\n%s", diff)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestResourceThatComesLater(t *testing.T) {
 		s.kinds[gv] = append(s.kinds[gv], metav1.APIResource{Name: "news", Kind: "New"})
 		now = now.Add(unservedTTL)
 		if gvr, _, err := c.Resource(gvk); err != nil || gvr.Resource != "news" {
-			t.Errorf("A CRD can come while a restore is under way; got %v, %v", gvr, err)
+			t.Errorf("a restore can bring a CRD; got %v, %v", gvr, err)
 		}
 	}
 }
@@ -70,13 +70,13 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 		want   []string
 	}{
 		"Groups": {
-			reason: "The list of groups does not have them.",
+			reason: "The list of groups lacks the group, so no further request is needed.",
 			kind: func(n int) schema.GroupVersionKind {
 				return schema.GroupVersionKind{Group: fmt.Sprintf("g%d.org", n), Version: "v1", Kind: "K"}
 			},
 		},
 		"Versions": {
-			reason: "Nor the versions.",
+			reason: "The list of groups lacks the version, so no further request is needed.",
 			kind: func(n int) schema.GroupVersionKind {
 				return schema.GroupVersionKind{Group: "example.org", Version: fmt.Sprint("v", n), Kind: "K"}
 			},
@@ -88,13 +88,13 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 			},
 		},
 		"Kinds": {
-			reason: "The list of a group and version has all kinds of it.", want: []string{xptest.LegacyVersion},
+			reason: "The list of a group and version has all its kinds.", want: []string{xptest.LegacyVersion},
 			kind: func(n int) schema.GroupVersionKind {
 				return schema.FromAPIVersionAndKind(xptest.LegacyVersion, fmt.Sprint("K", n))
 			},
 		},
 		"CoreKinds": {
-			reason: "The same in the core group.", want: []string{"v1"},
+			reason: "The list of the core group has all its kinds.", want: []string{"v1"},
 			kind: func(n int) schema.GroupVersionKind {
 				return schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint("K", n)}
 			},
@@ -108,21 +108,21 @@ func TestResourceOfUnknownKinds(t *testing.T) {
 			c.now = func() time.Time { return now }
 			for n := range 1000 {
 				if _, _, err := c.Resource(tc.kind(n)); !meta.IsNoMatchError(err) {
-					t.Fatalf("%v is served by nobody; got error %v", tc.kind(n), err)
+					t.Fatalf("no group serves %v; got error %v", tc.kind(n), err)
 				}
 			}
 			if diff := cmp.Diff(tc.want, s.kindReads); s.groupReads > 1 || diff != "" {
-				t.Errorf("%s\nasked %d times for groups; -want, +asked:\n%s", tc.reason, s.groupReads, diff)
+				t.Errorf("%s\nrequested the groups %d times; -want, +requested:\n%s", tc.reason, s.groupReads, diff)
 			}
 			if len(c.silent) > 0 || len(c.kinds) > len(tc.want) {
-				t.Errorf("what is remembered grows with what is named: %v, %v", c.silent, c.kinds)
+				t.Errorf("the cache grows with the names in the backup: %v, %v", c.silent, c.kinds)
 			}
 			now = now.Add(unservedTTL)
 			for n := range 1000 {
 				_, _, _ = c.Resource(tc.kind(n)) // The number of requests matters.
 			}
 			if s.groupReads > 2 || len(s.kindReads) > 2*len(tc.want) {
-				t.Errorf("%s\nLater it asks once more; asked %d times for groups, and for %v", tc.reason, s.groupReads, s.kindReads)
+				t.Errorf("%s\nit must ask once more later; requested the groups %d times, and %v", tc.reason, s.groupReads, s.kindReads)
 			}
 		})
 	}
@@ -141,7 +141,7 @@ func TestResourceOfAGroupThatDoesNotAnswer(t *testing.T) {
 	}
 	s.undiscoverable = nil
 	if _, _, err := c.Resource(gvk); err != nil {
-		t.Errorf("A failure is not remembered; got %v", err)
+		t.Errorf("a failure must not be cached; got %v", err)
 	}
 }
 
@@ -151,11 +151,11 @@ func TestResourceWhileTheServerIsDown(t *testing.T) {
 	c := s.cluster()
 	gvk := schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind)
 	if _, _, err := c.Resource(gvk); !errors.Is(err, errDown) || meta.IsNoMatchError(err) {
-		t.Errorf("A kind that could not be asked for is not one that is not served; got error %v", err)
+		t.Errorf("a failed discovery must differ from a kind that is not served; got error %v", err)
 	}
 	s.discoveryErr = nil
 	if _, _, err := c.Resource(gvk); err != nil {
-		t.Errorf("A failure is not remembered; got %v", err)
+		t.Errorf("a failure must not be cached; got %v", err)
 	}
 }
 
@@ -169,12 +169,12 @@ func TestResourceOfMalformedAPIVersions(t *testing.T) {
 		"A/v1", "a/V 1", "/", "/v1", "v1/", "\x00",
 	} {
 		if _, _, err := c.Resource(schema.FromAPIVersionAndKind(apiVersion, "K")); !meta.IsNoMatchError(err) {
-			t.Errorf("%q is served by nobody; got error %v", apiVersion, err)
+			t.Errorf("no group serves %q; got error %v", apiVersion, err)
 		}
 	}
 	for _, asked := range s.kindReads {
 		if strings.Contains(asked, "..") || asked == "." || asked == "" {
-			t.Errorf("asked for %q", asked)
+			t.Errorf("requested %q", asked)
 		}
 	}
 }
@@ -187,11 +187,11 @@ func TestServed(t *testing.T) {
 	bucket := gvkOf(xptest.MR("b"))
 	for range 3 {
 		if gvk, ok, err := c.Served(bucket.GroupKind()); err != nil || !ok || gvk != bucket {
-			t.Errorf("A kind is served in the version that its group prefers; got %v, %v, %v", gvk, ok, err)
+			t.Errorf("a kind is served in the preferred version of its group; got %v, %v, %v", gvk, ok, err)
 		}
 	}
 	if gvk, ok, err := c.Served(legacy); err != nil || !ok || gvk.Version != "v1beta1" {
-		t.Errorf("Or in another one, if that version does not have it; got %v, %v, %v", gvk, ok, err)
+		t.Errorf("a kind is served in another version if the preferred one lacks it; got %v, %v, %v", gvk, ok, err)
 	}
 	for _, gk := range []schema.GroupKind{{Group: bucket.Group, Kind: "ProviderConfig"}, {Group: "gone.org", Kind: "Gone"}} {
 		if _, ok, err := c.Served(gk); ok || err != nil {
@@ -199,23 +199,23 @@ func TestServed(t *testing.T) {
 		}
 	}
 	if s.groupReads != 1 {
-		t.Errorf("Each MR of a backup asks, and the groups stay the same; asked for them %d times", s.groupReads)
+		t.Errorf("each MR of a backup asks for its kind, but the groups stay the same; requested them %d times", s.groupReads)
 	}
 	s.discoveryErr = errDown
 	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || !errors.Is(err, errDown) {
-		t.Errorf("A kind that could not be asked for is not one that is not served; got %v, %v", ok, err)
+		t.Errorf("a failed discovery must differ from a kind that is not served; got %v, %v", ok, err)
 	}
 	c = s.cluster()
 	if _, ok, err := c.Served(bucket.GroupKind()); ok || !errors.Is(err, errDown) {
-		t.Errorf("The same for the groups; got %v, %v", ok, err)
+		t.Errorf("a failed list of groups must differ too; got %v, %v", ok, err)
 	}
 	s.discoveryErr = nil
 	if _, ok, err := c.Served(bucket.GroupKind()); !ok || err != nil {
-		t.Errorf("A failure is not remembered; got %v, %v", ok, err)
+		t.Errorf("a failure must not be cached; got %v, %v", ok, err)
 	}
 	delete(s.kinds, xptest.LegacyVersion)
 	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || err != nil {
-		t.Errorf("A group that went away since serves nothing; got %v, %v", ok, err)
+		t.Errorf("a group that went away serves nothing; got %v, %v", ok, err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestConnect(t *testing.T) {
 	t.Setenv("KUBECONFIG", config)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	if _, err := Connect(); err == nil {
-		t.Error("Outside of a cluster and without KUBECONFIG there is nothing to connect to.")
+		t.Error("outside of a cluster and without KUBECONFIG there is no API server")
 	}
 	for name, tc := range map[string]struct{ cluster, want string }{
 		"Fine":   {cluster: "server: https://127.0.0.1:1"},
@@ -244,7 +244,7 @@ func TestConnect(t *testing.T) {
 func TestPatchErrors(t *testing.T) {
 	s := newServer(xptest.XR("x"))
 	if _, err := s.cluster().Patch(context.Background(), xptest.Object("gone.org/v1", "Gone", "", "g"), map[string]any{}); !meta.IsNoMatchError(err) {
-		t.Errorf("What is not served can't be patched; got error %v", err)
+		t.Errorf("an object of a kind that is not served can't be patched; got error %v", err)
 	}
 	s.failOn("patch", "xorders", 1, errDown)
 	_, err := s.cluster().Patch(context.Background(), xptest.XR("x"), map[string]any{})
@@ -262,15 +262,15 @@ func TestGet(t *testing.T) {
 		want   *unstructured.Unstructured
 		check  func(error) bool
 	}{
-		"Cluster":    {reason: "It is there.", ref: xp.RefTo(x), want: x},
-		"Namespaced": {reason: "It is there.", ref: xp.RefTo(claim), want: claim},
+		"Cluster":    {reason: "The cluster-scoped object exists.", ref: xp.RefTo(x), want: x},
+		"Namespaced": {reason: "The namespaced object exists.", ref: xp.RefTo(claim), want: claim},
 		"Reaching": {
-			reason: "A namespace that a ref to a cluster-scoped object has does not matter.",
+			reason: "A ref to a cluster-scoped object can have a namespace, which has no effect.",
 			ref:    xp.Ref{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Namespace: "team-a", Name: "x"}, want: x,
 		},
-		"Absent":    {reason: "It is not there.", ref: xp.RefTo(xptest.XR("y")), check: apierrors.IsNotFound},
-		"Elsewhere": {reason: "It is not there.", ref: xp.RefTo(xptest.Claim("o", xptest.In("team-b"))), check: apierrors.IsNotFound},
-		"Unserved":  {reason: "Its kind is not there.", ref: xp.Ref{APIVersion: "v1", Kind: "Nothing", Name: "n"}, check: meta.IsNoMatchError},
+		"Absent":    {reason: "The object does not exist.", ref: xp.RefTo(xptest.XR("y")), check: apierrors.IsNotFound},
+		"Elsewhere": {reason: "The object does not exist in this namespace.", ref: xp.RefTo(xptest.Claim("o", xptest.In("team-b"))), check: apierrors.IsNotFound},
+		"Unserved":  {reason: "The kind is not served.", ref: xp.Ref{APIVersion: "v1", Kind: "Nothing", Name: "n"}, check: meta.IsNoMatchError},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -303,16 +303,16 @@ func TestNow(t *testing.T) {
 	reaching := xp.RefTo(xptest.XR("x"))
 	reaching.Namespace = "team-a"
 	if u, err := c.Now(t.Context(), reaching); err != nil || u.GetName() != "x" {
-		t.Errorf("What is cluster-scoped: %v, error %v", u, err)
+		t.Errorf("a cluster-scoped object: %v, error %v", u, err)
 	}
 	if _, err := c.Now(t.Context(), xp.RefTo(xptest.MR("c"))); !apierrors.IsNotFound(err) {
-		t.Errorf("What is not there: %v", err)
+		t.Errorf("an object that does not exist: %v", err)
 	}
 	if _, err := c.Now(t.Context(), xp.Ref{APIVersion: "nobody.example.org/v1", Kind: "Thing", Name: "t"}); !meta.IsNoMatchError(err) {
-		t.Errorf("What can't be there: %v", err)
+		t.Errorf("an object of a kind that is not served: %v", err)
 	}
 	if asked := s.takeRequests(); asked["list one of buckets"] != 2 || asked["list buckets"] != 0 {
-		t.Errorf("It asks for one: %v", asked)
+		t.Errorf("it must request one object: %v", asked)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestWarn(t *testing.T) {
 			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
 		}
 		if diff := cmp.Diff(any(want), list.Items[0].Object["involvedObject"]); diff != "" {
-			t.Errorf("An Event is about the object: -want, +got:\n%s", diff)
+			t.Errorf("the Event must reference the object: -want, +got:\n%s", diff)
 		}
 	}
 	s.failOn("create", "events", 1, errDown)

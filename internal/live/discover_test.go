@@ -54,14 +54,14 @@ func TestDiscover(t *testing.T) {
 	}
 	kinds, unread, err := c.Kinds(context.Background(), xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged)
 	if err != nil || len(kinds) != 3 || len(unread) > 0 || len(g.kindReads) > 0 {
-		t.Errorf("All is known from one request; got %v, %v, %v, and asked %v", kinds, unread, err, g.kindReads)
+		t.Errorf("one request must return all kinds; got %v, %v, %v, and requested %v", kinds, unread, err, g.kindReads)
 	}
 	delete(g.kinds, "example.org/v1alpha1")
 	if err := c.Discover(); err != nil {
 		t.Fatal(err)
 	}
 	if kinds, _, err = c.Kinds(context.Background(), xp.CategoryComposite); err != nil || len(kinds) > 0 {
-		t.Errorf("What was known before is forgotten; got %v, %v", kinds, err)
+		t.Errorf("a discovery must replace the kinds that were known before; got %v, %v", kinds, err)
 	}
 }
 
@@ -73,10 +73,10 @@ func TestDiscoverInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kinds, _, err := c.Kinds(context.Background(), xp.CategoryManaged); err != nil || len(kinds) != 1 || len(g.kindReads) != 1 {
-		t.Errorf("What failed is asked for by itself; got %v, %v, and asked %v", kinds, err, g.kindReads)
+		t.Errorf("a failed group must be requested separately; got %v, %v, and requested %v", kinds, err, g.kindReads)
 	}
 	g.err = errDown
 	if err := c.Discover(); !errors.Is(err, errDown) {
-		t.Errorf("Without an answer nothing is known; got %v", err)
+		t.Errorf("without an answer no kind is known; got %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func TestAdoptWritesEvents(t *testing.T) {
 		"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
 	}
 	if diff := cmp.Diff(want, without(s.writtenEvents())); diff != "" {
-		t.Errorf("What it waits for is told when it changes, and not what a provider says of it: -want, +got:\n%s\n%s", diff, strings.Join(s.writtenEvents(), "\n"))
+		t.Errorf("Events must follow the causes of waiting, not the messages of a provider: -want, +got:\n%s\n%s", diff, strings.Join(s.writtenEvents(), "\n"))
 	}
 }
 
@@ -78,10 +78,10 @@ func TestAdoptReportsFailures(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"Normal Held x", "Warning AdoptionStopped x"}, without(s.writtenEvents())); diff != "" {
-		t.Errorf("A failure is told once: -want, +got:\n%s", diff)
+		t.Errorf("a failure must be reported once: -want, +got:\n%s", diff)
 	}
 	if h, err := adoption.HoldOf(s.get(t, xorders, "", "x")); err != nil || h.Reason != copied.Reason {
-		t.Errorf("Why it is held stays what it was: %+v, %v", h, err)
+		t.Errorf("the reason of the hold must stay: %+v, %v", h, err)
 	}
 }
 
@@ -118,12 +118,12 @@ func TestAdoptReportsWithinTimeout(t *testing.T) {
 		return told
 	}
 	if diff := cmp.Diff(map[string]int{adoption.EventHeld: xrs}, poll(-1)); diff != "" {
-		t.Errorf("There is no time for more than to say what has arrived: -want, +got:\n%s", diff)
+		t.Errorf("the time is enough only for the Events about arrivals: -want, +got:\n%s", diff)
 	}
 	want := map[string]int{adoption.EventHeld: xrs, adoption.EventStopped: bad, adoption.EventWaiting: xrs - bad}
 	for range 2 {
 		if diff := cmp.Diff(want, poll(time.Minute)); diff != "" {
-			t.Errorf("Each is told of once: -want, +got:\n%s", diff)
+			t.Errorf("each Event must be written once: -want, +got:\n%s", diff)
 		}
 	}
 	told := map[string][]int{}
@@ -135,7 +135,7 @@ func TestAdoptReportsWithinTimeout(t *testing.T) {
 		told[text(e, "reason")] = append(told[text(e, "reason")], version)
 	}
 	if slices.Max(told[adoption.EventStopped]) > slices.Min(told[adoption.EventWaiting]) {
-		t.Errorf("Those that need a person come first: %v", told)
+		t.Errorf("Events that need a user must come first: %v", told)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestAdoptReportsUnmarkedAgain(t *testing.T) {
 		}
 	}
 	if n := len(s.writtenEvents()); n != 6 {
-		t.Errorf("Two processes tell of three objects that they are held, and neither what it can't mark: %v", s.writtenEvents())
+		t.Errorf("two processes must write Events for the three held objects, and none for an object without a mark: %v", s.writtenEvents())
 	}
 }
 
@@ -186,7 +186,7 @@ func TestWarnCutsLongTexts(t *testing.T) {
 	e := list.Items[0]
 	message, _ := e.Object["message"].(string)
 	if len(message) > 1024 || len(message) < 1000 || !utf8.ValidString(message) || !strings.HasSuffix(message, "ä…") {
-		t.Errorf("It has %d bytes: %s", len(message), message)
+		t.Errorf("the message has %d bytes: %s", len(message), message)
 	}
 	if problems := validation.IsDNS1123Subdomain(e.GetGenerateName() + "x"); len(problems) > 0 {
 		t.Errorf("%s: %v", e.GetGenerateName(), problems)

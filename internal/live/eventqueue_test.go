@@ -31,12 +31,12 @@ func TestEventsAfterWrites(t *testing.T) {
 		batches [][]string
 		want    []string
 	}{
-		"Foreign":   {reason: "What somebody else has written is taken over.", batches: [][]string{{"7"}}, want: []string{"7"}},
-		"Last":      {reason: "What has changed often counts as it is at last.", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
-		"Older":     {reason: "What was before is known.", written: "8", batches: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
-		"Own":       {reason: "What was written is known, and what comes then is not.", written: "8", batches: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
-		"Unchanged": {reason: "Of a write that changes nothing nobody is told, so it must not be waited for.", written: "5", batches: [][]string{{"6"}}, want: []string{"6"}},
-		"Between":   {reason: "What comes after it is news, though it is told of with it.", written: "8", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Foreign":   {reason: "The snapshot takes over a change of another writer.", batches: [][]string{{"7"}}, want: []string{"7"}},
+		"Last":      {reason: "Only the last of many changes counts.", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Older":     {reason: "An older version than the written one brings nothing new.", written: "8", batches: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
+		"Own":       {reason: "The written version is known, and the later one is new.", written: "8", batches: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
+		"Unchanged": {reason: "A write without a change sends no notice, so the snapshot must not wait for one.", written: "5", batches: [][]string{{"6"}}, want: []string{"6"}},
+		"Between":   {reason: "A version after the written one is new, even in the same batch.", written: "8", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,11 +54,11 @@ func TestEventsAfterWrites(t *testing.T) {
 				before := o.snapshot.Get(xp.RefTo(versioned("x", ""))).GetResourceVersion()
 				changed, ok := o.catchUp()
 				if !ok {
-					t.Error("Nothing was lost.")
+					t.Error("the watch must be complete")
 				}
 				now := o.snapshot.Get(xp.RefTo(versioned("x", ""))).GetResourceVersion()
 				if changed != (now != before) {
-					t.Errorf("%s There is something to see: %t, from %s to %s", tc.reason, changed, before, now)
+					t.Errorf("%s changed: %t, from %s to %s", tc.reason, changed, before, now)
 				}
 				got = append(got, now)
 			}
@@ -88,11 +88,11 @@ func TestEventQueue(t *testing.T) {
 		got = append(got, append([]string{string(h.event), h.id.Name}, h.versions...))
 	}
 	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
-		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
+		t.Errorf("complete: %t\n-want, +got:\n%s", ok, diff)
 	}
 	f.markIncomplete()
 	if notices, _, ok := f.drain(); len(notices) > 0 || ok {
-		t.Errorf("%v are told twice, or nobody says that something is missing", notices)
+		t.Errorf("the queue repeats the notices %v, or does not report the loss", notices)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestRelisted(t *testing.T) {
 	o.events.add(watch.Added, restored(later), in)
 	o.events.add(watch.Modified, restored(versioned("there", "2")), in)
 	if !o.isCurrent() {
-		t.Error("Nothing was lost.")
+		t.Error("the watch must be complete")
 	}
 	var got []string
 	for _, u := range o.snapshot.All(gone.GroupVersionKind().GroupKind()) {

@@ -16,8 +16,8 @@ func TestFindAll(t *testing.T) {
 		reason             string
 		objects, lists, of int
 	}{
-		"Few":  {reason: "A list can have much that nobody asks for.", objects: 2, of: 3, lists: 3},
-		"Many": {reason: "All of a kind are one list.", objects: 30, of: 40, lists: 1},
+		"Few":  {reason: "A list can have many objects that the exchange does not need.", objects: 2, of: 3, lists: 3},
+		"Many": {reason: "All objects of a kind need one list.", objects: 30, of: 40, lists: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -43,58 +43,58 @@ func TestPollsActOnEvents(t *testing.T) {
 		want  string
 	}{
 		"Changed": {
-			reason: "Its provider has observed it.", lists: 1, done: true,
+			reason: "The provider has observed the last MR.", lists: 1, done: true,
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Deleted": {
-			reason: "An XR must not be let reconcile without what it composes.", lists: 1, want: "Bucket c: it was not restored",
+			reason: "Crossplane must not reconcile an XR without its composed resources.", lists: 1, want: "Bucket c: it was not restored",
 			happens: func(s *apiServer) { s.remove(other); s.put(t, ready) },
 		},
 		"TakenAway": {
-			reason: "It has another controller now.", lists: 1, want: "Bucket c: it is controlled by XOrder y",
+			reason: "The composed resource has another controller now.", lists: 1, want: "Bucket c: it is controlled by XOrder y",
 			happens: func(s *apiServer) {
 				s.put(t, xptest.With(other, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y"))))
 				s.put(t, ready)
 			},
 		},
 		"Unlabelled": {
-			reason: "What has lost the restore's label is there all the same.", lists: 1, done: true,
+			reason: "A composed resource that has lost the restore's label still exists.", lists: 1, done: true,
 			happens: func(s *apiServer) {
 				s.put(t, ready)
 				s.put(t, xptest.With(other, xptest.Without("metadata", "labels", "velero.io/restore-name")))
 			},
 		},
 		"Refused": {
-			reason: "Who may not watch XRs lists them again.", refuse: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+			reason: "Without the right to watch XRs the poll lists them again.", refuse: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"RefusedBelow": {
-			reason: "What is composed and can't be watched is seen at the next poll.", refuse: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "A change of a composed resource that can't be watched shows at the next poll.", refuse: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Broken": {
-			reason: "What was not heard is looked for.", empty: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+			reason: "A list must find the changes that a broken watch missed.", empty: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
-		"Hurried": {
-			reason: "Nothing is lost when watches end after each thing that they tell.", short: true, lists: 1, done: true,
+		"ShortWatches": {
+			reason: "A watch that ends after each event must lose nothing.", short: true, lists: 1, done: true,
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Ending": {
-			reason: "They end after a while, whatever they have told.", ending: true, lists: 1, done: true,
+			reason: "Watches end after a while, with or without events.", ending: true, lists: 1, done: true,
 			happens: func(s *apiServer) { time.AfterFunc(2*shortWatch, func() { s.put(t, ready) }) },
 		},
 		"BrokenBelow": {
-			reason: "The server of a kind that a tenant has named may be broken.", empty: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "The server of a kind that a tenant's ref names may be broken.", empty: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
-		"Forgotten": {
-			reason: "Everything is looked for anew.", expired: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+		"Expired": {
+			reason: "After an expired watch the poll lists XRs again.", expired: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
-		"ForgottenBelow": {
-			reason: "What is composed is listed again, and then followed.", expired: "buckets", lists: 1, done: true,
+		"ExpiredBelow": {
+			reason: "After an expired watch the poll lists composed resources and watches them again.", expired: "buckets", lists: 1, done: true,
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"SilentBelow": {
-			reason: "Or say nothing for half a minute.", unanswered: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "A watch may stay silent for half a minute.", unanswered: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 	}
@@ -126,7 +126,7 @@ func TestPollsActOnEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			if isClosed(s.waited) {
-				t.Errorf("%s\nAll waited for it.", tc.reason)
+				t.Errorf("%s\nthe whole poll waited for one watch", tc.reason)
 			}
 			p := plans[xp.RefTo(xr).ID()]
 			if p.Done != tc.done || !strings.Contains(strings.Join(p.Waiting, "\n"), tc.want) {
@@ -151,9 +151,9 @@ func TestExpiredWatches(t *testing.T) {
 		lists  int
 		lost   bool
 	}{
-		"Composed": {reason: "Some of what is composed may have gone.", of: xptest.MR("b").GroupVersionKind(), lists: relistFactor},
-		"Secrets":  {reason: "What lacks in a list of Secrets can be in another.", of: kindSecret},
-		"Vital":    {reason: "Everything is listed anew.", of: xptest.XR("x").GroupVersionKind(), vital: true, lost: true},
+		"Composed": {reason: "Some composed resources may be gone.", of: xptest.MR("b").GroupVersionKind(), lists: relistFactor},
+		"Secrets":  {reason: "A Secret that one list lacks can be in another.", of: kindSecret},
+		"Vital":    {reason: "The loss of XRs makes the poll list everything again.", of: xptest.XR("x").GroupVersionKind(), vital: true, lost: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 		t.Errorf("got %+v, %v", plans, err)
 	}
 	if late {
-		t.Error("XRs were not followed until all else was listed")
+		t.Error("the watch of XRs must start before all other lists end")
 	}
 }
 
@@ -245,7 +245,7 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 		t.Errorf("got %+v, %v", plans[first.ID()], err)
 	}
 	if late || pages != 3 {
-		t.Errorf("MRs were not followed until all were listed, on %d pages: %t", pages, late)
+		t.Errorf("the watch of MRs must start before the last list of %d pages ends: %t", pages, late)
 	}
 }
 
@@ -264,9 +264,9 @@ func TestLostLabels(t *testing.T) {
 		// there is set if the object stays in the Snapshot, and ok if no events are missing.
 		there, ok bool
 	}{
-		"Labelled":   {reason: "It is looked for among all of its kind.", lost: restored(y), ok: true},
-		"Whole":      {reason: "The watch of all of its kind tells if it is gone.", whole: true, lost: restored(y), there: true, ok: true},
-		"Connection": {reason: "A Secret can be listed for something else than the label.", whole: true, lost: connection},
+		"Labelled":   {reason: "A list of the whole kind must look for the object.", lost: restored(y), ok: true},
+		"Whole":      {reason: "The watch of the whole kind reports the deletion.", whole: true, lost: restored(y), there: true, ok: true},
+		"Connection": {reason: "The list of Secrets may have found the object without the label.", whole: true, lost: connection},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -54,15 +54,15 @@ func FuzzAdopt(f *testing.F) {
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
 		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
 		if err != nil {
-			t.Errorf("what a tenant writes stops the adoption of all: %v", err)
+			t.Errorf("a tenant's object stops all adoptions: %v", err)
 		}
 		if _, ok := plans[xp.RefTo(xr).ID()]; len(plans) > 1 && !ok {
-			t.Errorf("there is no plan for what is somebody else's: %v", plans)
+			t.Errorf("the objects of another owner must have no plan: %v", plans)
 		}
 		_ = a.GiveUp(t.Context(), adoption.Unverified, xp.RefTo(u), "it is tested") // A mark that can't be read is an error.
 		for _, action := range s.Actions() {
 			if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == mr.GetName() && p.GetResource() == buckets {
-				t.Errorf("what somebody else composes was patched: %s", p.GetPatch())
+				t.Errorf("another owner's composed resource was patched: %s", p.GetPatch())
 			}
 		}
 	})
@@ -123,12 +123,12 @@ func FuzzAdoptForged(f *testing.F) {
 		for n := 0; n < 20 && !p.Done; n++ { // A slow machine needs more polls.
 			plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 			if err != nil {
-				t.Fatalf("what a tenant writes stops the adoption of all: %v", err)
+				t.Fatalf("a tenant's object stops all adoptions: %v", err)
 			}
 			p = plans[xp.RefTo(xr).ID()]
 		}
 		if !p.Done {
-			t.Errorf("somebody else's XR is not adopted because of what a tenant has written: %+v", p)
+			t.Errorf("an XR waits because of another tenant's object: %+v", p)
 		}
 		checkPatches(t, s, u, replay)
 	})
@@ -173,7 +173,7 @@ func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay 
 	}
 	// It is unpaused, released, reported and requested once each.
 	if own > 6 {
-		t.Errorf("what a tenant puts a mark back on was patched %d times: %v", own, s.requests("patch"))
+		t.Errorf("a mark that a tenant puts back was patched %d times: %v", own, s.requests("patch"))
 	}
 	if told := s.writtenEvents(); len(told) > 6 {
 		t.Errorf("there are %d Events: %v", len(told), told)
@@ -226,7 +226,7 @@ func FuzzInstallation(f *testing.F) {
 		i.Replicas = 1
 		for _, about := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b"), u} {
 			if why := adoption.Stuck(about, i); why == "" {
-				t.Errorf("nothing is said of %s with Crossplane %q", xp.String(about), i.Version)
+				t.Errorf("%s has no cause with Crossplane %q", xp.String(about), i.Version)
 			}
 		}
 		_ = restoreFrom(u)

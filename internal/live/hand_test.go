@@ -29,10 +29,10 @@ func TestAdoptLeavesManualReleases(t *testing.T) {
 	u := s.get(t, xorders, "", "x")
 	h, err := adoption.HoldOf(u)
 	if err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, "Bucket b: all that it needs is there") {
-		t.Fatalf("it must be held, and say that it is ready; got %+v, %v", h, err)
+		t.Fatalf("the XR must be held and report that it is ready; got %+v, %v", h, err)
 	}
 	if patches := s.requests("patch"); len(patches) > 1 {
-		t.Errorf("Nothing is written but that; got %v", patches)
+		t.Errorf("only the reason may be written; got %v", patches)
 	}
 	a := newFastAdopter(s)
 	for _, u := range []string{"b", "x"} {

@@ -33,19 +33,19 @@ func TestSurveyOfHolds(t *testing.T) {
 		waits string
 	}{
 		"UnderWay": {
-			reason: "What is held waits for what it needs, which is read for it.", objects: append(tree[:3:3], restore),
+			reason: "The plugin reads what a held object needs.", objects: append(tree[:3:3], restore),
 			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa"}, waits: "CompositionRevision " + xptest.RevisionName,
 		},
 		"Gone": {
-			reason: "A hold whose Restore is gone is leaked.", objects: tree, want: []string{"LeakedHold OrderClaim team-a/a", "LeakedHold XOrder xa"},
+			reason: "A hold without its Restore is leaked.", objects: tree, want: []string{"LeakedHold OrderClaim team-a/a", "LeakedHold XOrder xa"},
 			waits: "CompositionRevision " + xptest.RevisionName,
 		},
 		"RestoresForbidden": {
-			reason: "Whether it is leaked is not known without the Restores.", objects: tree, change: func(s *server) { forbid(s, "restores") },
+			reason: "Without the Restores the plugin can't know whether a hold is leaked.", objects: tree, change: func(s *server) { forbid(s, "restores") },
 			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead Restore *"}, waits: "CompositionRevision " + xptest.RevisionName,
 		},
 		"RevisionsForbidden": {
-			reason: "Nothing is said to be missing that may not be read.", objects: append(tree[:3:3], restore), change: func(s *server) { forbid(s, "compositionrevisions") },
+			reason: "An object without read access must not count as missing.", objects: append(tree[:3:3], restore), change: func(s *server) { forbid(s, "compositionrevisions") },
 			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead CompositionRevision *"},
 		},
 	}
@@ -90,13 +90,13 @@ func TestSurveyReadsNoSecrets(t *testing.T) {
 	}
 	u := got.Get(xp.RefTo(secret))
 	if u == nil || u.Object["data"] != nil || len(u.GetAnnotations()) != 0 {
-		t.Errorf("Of a Secret there is what says whose it is, and nothing else; got %v", u)
+		t.Errorf("a Secret must keep its owner and nothing else; got %v", u)
 	}
 	if p := problems(got); len(p) > 0 {
-		t.Errorf("Nothing is wrong; got %v", p)
+		t.Errorf("the tree must have no problems; got %v", p)
 	}
 	if asked := s.requests("list"); slices.ContainsFunc(asked, func(s string) bool { return strings.HasPrefix(s, "secrets") }) {
-		t.Errorf("No Secret is read; asked %v", asked)
+		t.Errorf("no Secret may be read; requested %v", asked)
 	}
 }
 
@@ -110,14 +110,14 @@ func TestRoots(t *testing.T) {
 		kinds  int
 		unread int
 	}{
-		"Everywhere": {reason: "Claims and XRs, and nothing else.", want: []string{"OrderClaim team-a/a", "OrderClaim team-b/b", "XOrder xa", "XOrder xb"}, kinds: 2},
-		"Namespace":  {reason: "Of a namespace nothing is read that is cluster-scoped.", in: Places{Namespaces: []string{"team-a"}}, want: []string{"OrderClaim team-a/a"}, kinds: 1},
-		"Cluster":    {reason: "Of bare names only what is.", in: Places{Cluster: true}, want: []string{"XOrder xa", "XOrder xb"}, kinds: 1},
+		"Everywhere": {reason: "The scope has claims and XRs, and nothing else.", want: []string{"OrderClaim team-a/a", "OrderClaim team-b/b", "XOrder xa", "XOrder xb"}, kinds: 2},
+		"Namespace":  {reason: "A scope of one namespace has no cluster-scoped objects.", in: Places{Namespaces: []string{"team-a"}}, want: []string{"OrderClaim team-a/a"}, kinds: 1},
+		"Cluster":    {reason: "A name without a namespace asks for cluster-scoped objects only.", in: Places{Cluster: true}, want: []string{"XOrder xa", "XOrder xb"}, kinds: 1},
 		"Mixed": {
-			reason: "Both can be asked for.", in: Places{Namespaces: []string{"team-b"}, Cluster: true}, want: []string{"OrderClaim team-b/b", "XOrder xa", "XOrder xb"}, kinds: 2,
+			reason: "A scope can have namespaces and cluster-scoped objects.", in: Places{Namespaces: []string{"team-b"}, Cluster: true}, want: []string{"OrderClaim team-b/b", "XOrder xa", "XOrder xb"}, kinds: 2,
 		},
 		"Forbidden": {
-			reason: "What may not be read does not keep the rest.", change: func(s *server) { forbid(s, "xorders") }, want: []string{"OrderClaim team-a/a", "OrderClaim team-b/b"},
+			reason: "A kind without read access does not hide the others.", change: func(s *server) { forbid(s, "xorders") }, want: []string{"OrderClaim team-a/a", "OrderClaim team-b/b"},
 			kinds: 1, unread: 1,
 		},
 	}

@@ -39,7 +39,7 @@ func TestGetOfInvalidRefs(t *testing.T) {
 	}
 	for _, a := range s.Actions() {
 		if get, ok := a.(clienttesting.GetAction); ok && get.GetName() != "b" {
-			t.Errorf("asked for %s/%s", get.GetNamespace(), get.GetName())
+			t.Errorf("requested %s/%s", get.GetNamespace(), get.GetName())
 		}
 	}
 	if u, err := c.Get(t.Context(), xp.RefTo(xptest.Secret("s"))); u != nil || !apierrors.IsNotFound(err) {

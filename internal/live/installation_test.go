@@ -21,29 +21,29 @@ func TestVersionOf(t *testing.T) {
 		// cause is the probable cause of a pending reconcile.
 		cause string
 	}{
-		"Release":      {reason: "The chart's own.", image: "xpkg.crossplane.io/crossplane/crossplane:v1.18.0", want: "1.18.0", cause: old},
-		"Bare":         {reason: "A mirror may leave the v out.", image: "r:5000/crossplane:2.1.0", want: "2.1.0", cause: breaks},
-		"Unknown":      {reason: "One of years from now is a late one.", image: "r/crossplane:v99.0.0", want: "99.0.0", cause: breaks},
-		"Candidate":    {reason: "A candidate is what it becomes.", image: "r/crossplane:v2.1.0-rc.0", want: "2.1.0-rc.0", cause: breaks},
-		"Build":        {reason: "Some build their own.", image: "r/crossplane:v1.19.0-up.1", want: "1.19.0-up.1", cause: old},
-		"Digest":       {reason: "A digest after the tag says nothing more.", image: "r/crossplane:v1.20.1@sha256:abc", want: "1.20.1", cause: unsure},
-		"Major":        {reason: "A moving tag is no version.", image: "r/crossplane:v99", cause: unsure},
-		"Latest":       {reason: "Nor is this one.", image: "r/crossplane:latest", cause: unsure},
+		"Release":      {reason: "The chart installs this image.", image: "xpkg.crossplane.io/crossplane/crossplane:v1.18.0", want: "1.18.0", cause: old},
+		"Bare":         {reason: "A mirror may omit the v.", image: "r:5000/crossplane:2.1.0", want: "2.1.0", cause: breaks},
+		"Unknown":      {reason: "A future version counts as a late one.", image: "r/crossplane:v99.0.0", want: "99.0.0", cause: breaks},
+		"Candidate":    {reason: "A release candidate counts as its release.", image: "r/crossplane:v2.1.0-rc.0", want: "2.1.0-rc.0", cause: breaks},
+		"Build":        {reason: "Some users build their own image.", image: "r/crossplane:v1.19.0-up.1", want: "1.19.0-up.1", cause: old},
+		"Digest":       {reason: "A digest after the tag adds nothing.", image: "r/crossplane:v1.20.1@sha256:abc", want: "1.20.1", cause: unsure},
+		"Major":        {reason: "A major version alone is no version.", image: "r/crossplane:v99", cause: unsure},
+		"Latest":       {reason: "The tag latest is no version.", image: "r/crossplane:latest", cause: unsure},
 		"Empty":        {reason: "There may be no image.", image: "", cause: unsure},
-		"EmptyTag":     {reason: "Or no tag after the colon.", image: "r/crossplane:", cause: unsure},
-		"Colon":        {reason: "Or nothing but that.", image: ":", cause: unsure},
+		"EmptyTag":     {reason: "The colon may have no tag after it.", image: "r/crossplane:", cause: unsure},
+		"Colon":        {reason: "A colon alone has no tag.", image: ":", cause: unsure},
 		"DigestOnly":   {reason: "A digest is no version, whatever its digits.", image: "r/crossplane@sha256:1.2", cause: unsure},
 		"Port":         {reason: "A port is no tag.", image: "r:5000/crossplane", cause: unsure},
-		"PortOnly":     {reason: "Not even one that looks like a version.", image: "r:1.2/crossplane", cause: unsure},
-		"Words":        {reason: "Garbage.", image: "r/crossplane:release-1.20", cause: unsure},
-		"Minus":        {reason: "Garbage.", image: "r/crossplane:v-1.2", cause: unsure},
-		"Dot":          {reason: "What begins like a version need not be one that can be compared.", image: "r/crossplane:v1.", want: "1.", cause: unsure},
-		"Letters":      {reason: "The same.", image: "r/crossplane:1.x", want: "1.x", cause: unsure},
-		"Huge":         {reason: "The same.", image: "r/crossplane:v99999999999999999999.0.0", want: "99999999999999999999.0.0", cause: unsure},
+		"PortOnly":     {reason: "A port is no tag, even if it looks like a version.", image: "r:1.2/crossplane", cause: unsure},
+		"Words":        {reason: "A tag with other words is no version.", image: "r/crossplane:release-1.20", cause: unsure},
+		"Minus":        {reason: "A negative number is no version.", image: "r/crossplane:v-1.2", cause: unsure},
+		"Dot":          {reason: "A prefix of a version can't be compared.", image: "r/crossplane:v1.", want: "1.", cause: unsure},
+		"Letters":      {reason: "A version with letters can't be compared.", image: "r/crossplane:1.x", want: "1.x", cause: unsure},
+		"Huge":         {reason: "A number that overflows can't be compared.", image: "r/crossplane:v99999999999999999999.0.0", want: "99999999999999999999.0.0", cause: unsure},
 		"Chart":        {reason: "Without a version in the image the chart's label counts.", image: "r/crossplane:v99", labels: []string{"helm.sh/chart", "crossplane-1.18.2"}, want: "1.18.2", cause: old},
-		"ChartGarbage": {reason: "If that is one.", image: "r/crossplane:v99", labels: []string{"helm.sh/chart", "crossplane-"}, cause: unsure},
-		"Label":        {reason: "Or its other label.", image: "r/crossplane@sha256:00", labels: []string{"app.kubernetes.io/version", "v2.1.3"}, want: "2.1.3", cause: breaks},
-		"LabelGarbage": {reason: "If that is one.", image: "r/crossplane", labels: []string{"app.kubernetes.io/version", "latest"}, cause: unsure},
+		"ChartGarbage": {reason: "A chart's label without a version does not count.", image: "r/crossplane:v99", labels: []string{"helm.sh/chart", "crossplane-"}, cause: unsure},
+		"Label":        {reason: "The version label counts too.", image: "r/crossplane@sha256:00", labels: []string{"app.kubernetes.io/version", "v2.1.3"}, want: "2.1.3", cause: breaks},
+		"LabelGarbage": {reason: "A version label without a version does not count.", image: "r/crossplane", labels: []string{"app.kubernetes.io/version", "latest"}, cause: unsure},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,14 +58,14 @@ func TestVersionOf(t *testing.T) {
 			}
 			said := adoption.Stuck(xptest.XR("x"), adoption.Installation{Namespace: "crossplane-system", Name: "crossplane", Version: got, Replicas: 1, Ready: 1})
 			if !strings.Contains(said, tc.cause) {
-				t.Errorf("%s\nof version %q it is said: %s; want %q", tc.reason, got, said, tc.cause)
+				t.Errorf("%s\nversion %q has the cause %s; want %q", tc.reason, got, said, tc.cause)
 			}
 		})
 	}
 	for name, u := range map[string]any{"None": nil, "NoList": "x", "NoObjects": []any{"x", nil}, "NoImage": []any{map[string]any{"image": int64(1)}}} {
 		odd := xptest.Object("apps/v1", "Deployment", "a", "b", xptest.Field(u, "spec", "template", "spec", "containers"))
 		if got := adoption.FindInstallation([]*unstructured.Unstructured{odd}).Version; got != "" {
-			t.Errorf("%s: containers that can't be read have no version; got %q", name, got)
+			t.Errorf("%s: malformed containers have no version; got %q", name, got)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestInstallationOfATenant(t *testing.T) {
 		}
 	}
 	if found, err := newServer(of("upbound-system", 1), of("old", 0)).cluster().Installation(t.Context()); err != nil || found.Namespace != "upbound-system" {
-		t.Errorf("it can be elsewhere; got %+v, %v", found, err)
+		t.Errorf("Crossplane can be in another namespace; got %+v, %v", found, err)
 	}
 }
 
@@ -98,6 +98,6 @@ func TestInstallationIsNoRBACManager(t *testing.T) {
 		t.Errorf("got %+v, %v", found, err)
 	}
 	if found, err := newServer(manager).cluster().Installation(t.Context()); err != nil || found != (adoption.Installation{}) {
-		t.Errorf("a manager alone is no Crossplane; got %+v, %v", found, err)
+		t.Errorf("the RBAC manager alone is no Crossplane; got %+v, %v", found, err)
 	}
 }

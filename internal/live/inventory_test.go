@@ -57,13 +57,13 @@ func TestInventoryListsOnce(t *testing.T) {
 	}
 	s.put(buckets, absent)
 	if ok, err := c.Exists(context.Background(), xp.RefTo(absent)); ok || err != nil {
-		t.Errorf("What the restore itself has made since must not look as if it had been there before; got %v, %v", ok, err)
+		t.Errorf("an object that the restore created must not count as live before it; got %v, %v", ok, err)
 	}
 	if ok, err := c.Exists(context.Background(), xp.Ref{APIVersion: "cloud.example.org/v9", Kind: xptest.ManagedKind, Name: "a"}); !ok || err != nil {
-		t.Errorf("The version of a kind does not matter; got %v, %v", ok, err)
+		t.Errorf("the version of a kind has no effect; got %v, %v", ok, err)
 	}
 	if diff := cmp.Diff([]string{"buckets "}, s.requests("list")); diff != "" || len(s.requests("get")) > 0 {
-		t.Errorf("A restore has many items of a kind: -want, +asked:\n%s", diff)
+		t.Errorf("a restore has many items of a kind, and one list must serve them: -want, +requested:\n%s", diff)
 	}
 }
 
@@ -74,8 +74,8 @@ func TestInventoryErrors(t *testing.T) {
 		err    error
 		want   error
 	}{
-		"Passing":  {reason: "What could not be listed is not what is not there.", err: errDown, want: errDown},
-		"NotFound": {reason: "A CRD that went away since discovery has no objects.", err: apierrors.NewNotFound(buckets.GroupResource(), "")},
+		"Passing":  {reason: "A failed list does not mean that the object is absent.", err: errDown, want: errDown},
+		"NotFound": {reason: "A CRD that went away after discovery has no objects.", err: apierrors.NewNotFound(buckets.GroupResource(), "")},
 		"NoList":   {reason: "A kind that can only be created has no objects.", err: apierrors.NewMethodNotSupported(buckets.GroupResource(), "list")},
 	}
 	for name, tc := range cases {
@@ -93,13 +93,13 @@ func TestInventoryErrors(t *testing.T) {
 				return
 			}
 			if ok, err := c.Exists(context.Background(), xp.RefTo(bucket)); !ok || err != nil {
-				t.Errorf("A failure is not remembered; got %v, %v", ok, err)
+				t.Errorf("a failure must not be cached; got %v, %v", ok, err)
 			}
 		})
 	}
 	ok, err := newServer().cluster().Exists(context.Background(), xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"})
 	if ok || err != nil {
-		t.Errorf("A kind that is not served has no objects; got %v, %v", ok, err)
+		t.Errorf("a kind that is not served has no objects; got %v, %v", ok, err)
 	}
 }
 
@@ -115,10 +115,10 @@ func TestList(t *testing.T) {
 		selector  string
 		want      []string
 	}{
-		"All":       {reason: "Of all namespaces.", kind: gvkOf(mine), want: []string{"OrderClaim team-a/o", "OrderClaim team-b/p"}},
-		"Namespace": {reason: "Of one namespace.", kind: gvkOf(mine), namespace: "team-b", want: []string{"OrderClaim team-b/p"}},
-		"Selector":  {reason: "Of what is labelled.", kind: gvkOf(mine), selector: "mine", want: []string{"OrderClaim team-a/o"}},
-		"Cluster":   {reason: "A cluster-scoped kind is in no namespace.", kind: gvkOf(x), namespace: "team-a", want: []string{"XOrder x"}},
+		"All":       {reason: "The list covers all namespaces.", kind: gvkOf(mine), want: []string{"OrderClaim team-a/o", "OrderClaim team-b/p"}},
+		"Namespace": {reason: "The list covers one namespace.", kind: gvkOf(mine), namespace: "team-b", want: []string{"OrderClaim team-b/p"}},
+		"Selector":  {reason: "The list covers labelled objects.", kind: gvkOf(mine), selector: "mine", want: []string{"OrderClaim team-a/o"}},
+		"Cluster":   {reason: "A cluster-scoped kind ignores the namespace.", kind: gvkOf(x), namespace: "team-a", want: []string{"XOrder x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestList(t *testing.T) {
 		})
 	}
 	if _, err := c.List(context.Background(), schema.GroupVersionKind{Version: "v1", Kind: "Gone"}, "", metav1.ListOptions{}); !meta.IsNoMatchError(err) {
-		t.Errorf("A kind that is not served is told apart from one without objects; got error %v", err)
+		t.Errorf("a kind that is not served must differ from a kind without objects; got error %v", err)
 	}
 }
 
@@ -152,22 +152,22 @@ func TestSettings(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    want
 	}{
-		"None": {reason: "Nobody needs to set anything."},
-		"One":  {reason: "What it says.", objects: []*unstructured.Unstructured{settings("s")}, want: want{Data: map[string]string{"clone": "new"}}},
+		"None": {reason: "A user needs no settings."},
+		"One":  {reason: "The ConfigMap has the settings.", objects: []*unstructured.Unstructured{settings("s")}, want: want{Data: map[string]string{"clone": "new"}}},
 		"Others": {
-			reason: "A ConfigMap of another plugin, and one that a tenant made elsewhere, are not it.",
+			reason: "A ConfigMap of another plugin or of a tenant in another namespace has no settings.",
 			objects: []*unstructured.Unstructured{
 				settings("other", xptest.Without("metadata", "labels", "velero.crossplane.io/settings")),
 				settings("unlabelled", xptest.Without("metadata", "labels", "velero.io/plugin-config")), settings("s", xptest.In("team-a")),
 			},
 		},
 		"Two": {
-			reason: "One of two would not be heard.", objects: []*unstructured.Unstructured{settings("s"), settings("t")},
+			reason: "The plugin would ignore one of two ConfigMaps.", objects: []*unstructured.Unstructured{settings("s"), settings("t")},
 			want: want{Err: "cannot choose between the ConfigMaps s and t, which both have the labels velero.io/plugin-config,velero.crossplane.io/settings; remove one"},
 		},
-		"Empty": {reason: "An empty one sets nothing.", objects: []*unstructured.Unstructured{settings("s", xptest.Without("data"))}},
+		"Empty": {reason: "An empty ConfigMap sets nothing.", objects: []*unstructured.Unstructured{settings("s", xptest.Without("data"))}},
 		"Malformed": {
-			reason: "What can't be read is not as if it weren't there.", objects: []*unstructured.Unstructured{settings("s", xptest.JSON(`{"data":{"clone":1}}`))},
+			reason: "Malformed settings must not count as the default.", objects: []*unstructured.Unstructured{settings("s", xptest.JSON(`{"data":{"clone":1}}`))},
 			want: want{Err: "cannot read the ConfigMap s: .data accessor error: contains non-string value in the " +
 				"map under key \"clone\": 1 is of the type int64, expected string"},
 		},
@@ -187,7 +187,7 @@ func TestSettings(t *testing.T) {
 	s := newServer()
 	s.failOn("list", "configmaps", 1, errDown)
 	if _, err := s.cluster().Settings(context.Background(), "velero"); !errors.Is(err, errDown) {
-		t.Errorf("Settings that could not be read are not the default; got error %v", err)
+		t.Errorf("settings that can't be read are not the default; got error %v", err)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestKinds(t *testing.T) {
 		{Group: "example.org", Version: "v1beta1", Kind: "Old"},
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
-		t.Errorf("Each kind comes once, in the version that its group prefers if that has it: -want, +got:\n%s", diff)
+		t.Errorf("each kind must come once, in the preferred version of its group if that has it: -want, +got:\n%s", diff)
 	}
 }
 
@@ -73,10 +73,10 @@ func TestKindsReturnsUnreadGroups(t *testing.T) {
 	s.discoveryErr = errDown
 	kinds, unread, err := c.Kinds(context.Background(), xp.CategoryManaged)
 	if err != nil || len(kinds) > 0 || len(unread) != len(s.kinds) {
-		t.Errorf("A group that does not answer must be named: got %v, %v, %v", kinds, unread, err)
+		t.Errorf("a group without an answer must be in the list of unread ones: got %v, %v, %v", kinds, unread, err)
 	}
 	if _, _, err := s.cluster().Kinds(context.Background(), xp.CategoryManaged); !errors.Is(err, errDown) {
-		t.Errorf("Without groups nothing is known: got %v", err)
+		t.Errorf("without groups no kind is known: got %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -74,7 +74,7 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 		}
 		told := slices.DeleteFunc(s.writtenEvents(), func(e string) bool { return !strings.Contains(e, "UsagesLeftBehind") })
 		if diff := cmp.Diff([]string{"Warning UsagesLeftBehind x: " + p.Remarks[0]}, told); diff != "" {
-			t.Errorf("look %d: one Event when the XR is adopted, and no more: -want, +got:\n%s", i, diff)
+			t.Errorf("poll %d: one Event when the XR is adopted, and no more: -want, +got:\n%s", i, diff)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestAdoptWithoutAnswerAboutLeftovers(t *testing.T) {
 	simulateCrossplane(s)
 	s.failOn("list", usages.Resource, 1, errDown)
 	if plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
-		t.Errorf("what can't be reported is no reason to fail: %v, %v", plans, err)
+		t.Errorf("a failed report must not fail the adoption: %v, %v", plans, err)
 	}
 }
 
@@ -124,15 +124,15 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 	why := strings.Join(plans[xp.RefTo(xr).ID()].Waiting, "\n")
 	for _, want := range []string{"its XRD xorders.example.org is being deleted", "Function f: it is not installed"} {
 		if !strings.Contains(why, want) {
-			t.Errorf("it must wait with %q: %s", want, why)
+			t.Errorf("the plan must wait with %q: %s", want, why)
 		}
 	}
 	if patched := s.steps(); len(patched) > 0 {
-		t.Errorf("nothing is released; got %v", patched)
+		t.Errorf("nothing may be released; got %v", patched)
 	}
 	s.failOn("list", functions.Resource, 1, errDown)
 	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err == nil {
-		t.Error("without an answer nothing is decided")
+		t.Error("without an answer the plan must fail")
 	}
 }
 
@@ -143,28 +143,28 @@ func TestTerminating(t *testing.T) {
 	for range 3 {
 		got, err := c.Terminating(context.Background(), order)
 		if err != nil || got == nil || got.GetName() != "xorders.example.org" {
-			t.Errorf("it is being deleted: %v, %v", got, err)
+			t.Errorf("the XRD is being deleted: %v, %v", got, err)
 		}
 		if got, err := c.Terminating(context.Background(), other); got != nil || err != nil {
-			t.Errorf("no XRD of that kind is: %v, %v", got, err)
+			t.Errorf("the kind has no XRD: %v, %v", got, err)
 		}
 	}
 	if diff := cmp.Diff([]string{"compositeresourcedefinitions "}, dying.requests("list")); diff != "" {
-		t.Errorf("one list for all: -want, +got:\n%s", diff)
+		t.Errorf("one list must serve all kinds: -want, +got:\n%s", diff)
 	}
 	for name, s := range map[string]*server{"Living": newPlatform(xrd()), "None": newPlatform(), "NoCrossplane": newServer()} {
 		if got, err := s.cluster().Terminating(context.Background(), order); got != nil || err != nil {
-			t.Errorf("%s: nothing is being deleted: %v, %v", name, got, err)
+			t.Errorf("%s: no XRD is being deleted: %v, %v", name, got, err)
 		}
 	}
 	down := newPlatform(xrd(xptest.Deleting()))
 	down.failOn("list", xrds.Resource, 1, errDown)
 	c = down.cluster()
 	if _, err := c.Terminating(context.Background(), order); err == nil {
-		t.Error("no answer is not a no")
+		t.Error("a failed list must be an error")
 	}
 	if got, err := c.Terminating(context.Background(), order); got == nil || err != nil {
-		t.Errorf("and is asked for again: %v, %v", got, err)
+		t.Errorf("a failed list must be repeated: %v, %v", got, err)
 	}
 }
 
@@ -179,9 +179,9 @@ func TestTerminatingExpires(t *testing.T) {
 		age  time.Duration
 		want bool
 	}{
-		{reason: "It is not being deleted."},
-		{reason: "What was read is believed for a while.", age: definitionsTTL / 2},
-		{reason: "But not for ever.", age: 2 * definitionsTTL, want: true},
+		{reason: "The XRD is not being deleted."},
+		{reason: "The cache is valid for a while.", age: definitionsTTL / 2},
+		{reason: "The cache expires.", age: 2 * definitionsTTL, want: true},
 	} {
 		c.definitions.read = c.definitions.read.Add(-tc.age)
 		got, err := c.Terminating(t.Context(), order)

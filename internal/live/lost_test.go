@@ -102,7 +102,7 @@ func TestAdoptReportsLosses(t *testing.T) {
 		}
 	}
 	if told := s.writtenEvents(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning AdoptionStopped x: XOrder x was reconciled without its hold") {
-		t.Errorf("told %v", told)
+		t.Errorf("the Events are %v", told)
 	}
 	logged := 0
 	for _, e := range hook.AllEntries() {
@@ -145,23 +145,23 @@ func TestAdoptHoldsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := plans[xp.RefTo(xr).ID()]; !p.Done || p.Adopted != 2 {
-		t.Errorf("It is adopted in the end; got %+v", p)
+		t.Errorf("the XR must be adopted at last; got %+v", p)
 	}
 	want := []string{"xorders /c", "xorders /x", "xorders /c", "orderclaims team-a/o", "xorders /x", "orderclaims team-a/o", "xorders /x"}
 	if diff := cmp.Diff(want, s.requests("patch")); diff != "" {
-		t.Errorf("It is held again, and then the claim: -want, +asked:\n%s", diff)
+		t.Errorf("the XR gets its hold back, and then the claim: -want, +requested:\n%s", diff)
 	}
 	said := strings.Join(s.writtenEvents(), "\n")
 	for _, name := range []string{"x", "o"} {
 		if !strings.Contains(said, "Warning Held "+name+": its hold had been taken off, and was put on again before Crossplane reconciled it: the last to write it was "+
 			`"argocd-controller"`) {
-			t.Errorf("who did it is named; told:\n%s", said)
+			t.Errorf("the Events must name the writer; they are:\n%s", said)
 		}
 	}
 	for _, own := range []*unstructured.Unstructured{xr, child} {
 		got := s.get(t, xorders, "", own.GetName())
 		if !cmp.Equal(got.Object["spec"], own.Object["spec"]) || len(xptest.With(got).GetAnnotations()) > len(own.GetAnnotations()) {
-			t.Errorf("nothing is left of the hold: %v", got.Object)
+			t.Errorf("no part of the hold may be left: %v", got.Object)
 		}
 	}
 }
@@ -179,14 +179,14 @@ func TestAdoptJudgesRequestedObjects(t *testing.T) {
 	}
 	lists := s.requests("list")
 	if p := plans[xp.RefTo(xr).ID()]; !p.Unproven || slices.ContainsFunc(lists, func(l string) bool { return strings.HasPrefix(l, "buckets") }) {
-		t.Errorf("nobody asks for it yet: %+v, %v", p, lists)
+		t.Errorf("the poll must not list composed resources before it needs them: %+v, %v", p, lists)
 	}
 	plans, err = a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := plans[xp.RefTo(xr).ID()]; !p.Lost || p.Unproven {
-		t.Errorf("it is asked for: %+v", p)
+		t.Errorf("the poll must list the composed resources: %+v", p)
 	}
 	var more []string
 	for _, l := range s.requests("list") {
@@ -197,7 +197,7 @@ func TestAdoptJudgesRequestedObjects(t *testing.T) {
 	if diff := cmp.Diff([]string{"buckets " + selector, "buckets "}, more[:min(2, len(more))]); diff != "" || slices.ContainsFunc(more, func(l string) bool {
 		return strings.HasPrefix(l, "configmaps")
 	}) {
-		t.Errorf("its kind is listed, and no other: %v", more)
+		t.Errorf("the poll must list the kind and no other: %v", more)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 		}
 	}
 	if n := len(slices.DeleteFunc(s.requests("list"), func(l string) bool { return l != "buckets " })); n > 0 {
-		t.Errorf("buckets were listed whole %d times, though all of them are restored", n)
+		t.Errorf("buckets were listed whole %d times, although all of them were restored", n)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestAdoptReportsLossesOfMRs(t *testing.T) {
 	}
 	_, left, _ := unstructured.NestedFieldNoCopy(s.get(t, buckets, "", "o").Object, "spec", "managementPolicies")
 	if p := plans[xp.RefTo(observing).ID()]; !p.Done || left {
-		t.Errorf("nothing of a hold is left; got %+v, %t", p, left)
+		t.Errorf("no part of the hold may be left; got %+v, %t", p, left)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestAdoptReportsRemovedMarks(t *testing.T) {
 		}
 		p := plans[xp.RefTo(x).ID()]
 		if p.Done || !strings.Contains(strings.Join(p.Waiting, "; "), "somebody has undone what was done about it") {
-			t.Errorf("it must wait for whoever takes the mark off; got %+v", p)
+			t.Errorf("the plan must wait until the other writer removes the mark; got %+v", p)
 		}
 	}
 }
@@ -282,8 +282,8 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 		back   []*unstructured.Unstructured
 		want   bool
 	}{
-		"Whole":   {reason: "All is back.", back: []*unstructured.Unstructured{restored(bucket)}, want: true},
-		"Missing": {reason: "Crossplane would make anew what is not.", back: nil},
+		"Whole":   {reason: "All composed resources are back.", back: []*unstructured.Unstructured{restored(bucket)}, want: true},
+		"Missing": {reason: "Crossplane would create the missing composed resource again.", back: nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -328,6 +328,6 @@ func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 		t.Errorf("the operation must fail: %+v", p)
 	}
 	if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
-		t.Errorf("nothing of a hold is to stay: %v", u.GetAnnotations())
+		t.Errorf("no part of the hold may be left: %v", u.GetAnnotations())
 	}
 }

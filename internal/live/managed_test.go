@@ -32,7 +32,7 @@ func simulateProvider(t *testing.T, s *server, exists map[string]bool) {
 			case xp.IsPaused(&u):
 				condition = xptest.SeenPaused()
 			case !found && xp.MayCreate(&u):
-				t.Errorf("the provider creates for %s", xp.String(&u))
+				t.Errorf("the provider creates an external resource for %s", xp.String(&u))
 			case !found:
 				condition = xptest.Synced("False", "ReconcileError", "external resource does not exist")
 			}
@@ -72,7 +72,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
 	if diff := cmp.Diff([]string{"buckets /b", "buckets /b", "buckets /b", "xorders /x", "xorders /x"}, s.requests("patch")); diff != "" {
-		t.Errorf("The MR is unpaused, then looked at once more, then has its own back, then the XR is unpaused and released: -want, +asked:\n%s", diff)
+		t.Errorf("the MR is unpaused, checked once more and gets its settings back, then the XR is unpaused and released: -want, +requested:\n%s", diff)
 	}
 	got := xptest.With(s.get(t, buckets, "", "b"), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
 	if diff := cmp.Diff(xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), got); diff != "" {
@@ -124,7 +124,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 		}
 	}
 	if patches := s.steps(); len(patches) > 0 {
-		t.Fatalf("Nothing is changed until then; got %v", patches)
+		t.Fatalf("nothing may change before that; got %v", patches)
 	}
 	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1")))
 	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
@@ -132,7 +132,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if h, _ := adoption.HoldOf(s.get(t, buckets, "", "b")); h != nil {
-		t.Errorf("it is still held: %+v", h)
+		t.Errorf("the MR still has its hold: %+v", h)
 	}
 }
 

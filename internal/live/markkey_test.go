@@ -24,19 +24,19 @@ func TestMarkKey(t *testing.T) {
 	c := s.cluster()
 	key, err := c.MarkKey(t.Context(), "velero")
 	if err != nil || len(key) != adoption.KeySize {
-		t.Fatalf("one is made if there is none; got %d bytes, %v", len(key), err)
+		t.Fatalf("the first call must create a key; got %d bytes, %v", len(key), err)
 	}
 	u := s.get(t, secrets, "velero", MarkKeySecret)
 	if u.GetLabels()[labelExclude] != "true" {
-		t.Error("A restore must not bring back the key of another time.")
+		t.Error("a restore must not bring back an old key")
 	}
 	asked := len(s.Actions())
 	again, err := c.MarkKey(t.Context(), "velero")
 	if err != nil || string(again) != string(key) || len(s.Actions()) != asked {
-		t.Errorf("it is read once: %v, %d requests more", err, len(s.Actions())-asked)
+		t.Errorf("the key must be read once: %v, %d more requests", err, len(s.Actions())-asked)
 	}
 	if other, err := s.cluster().MarkKey(t.Context(), "velero"); err != nil || string(other) != string(key) {
-		t.Errorf("the next process has the same; got %v", err)
+		t.Errorf("the next process must use the same key; got %v", err)
 	}
 	x := xptest.XR("x")
 	if _, err := adoption.Put(x, adoption.Hold{Restore: "velero/monday"}); err != nil {
@@ -46,7 +46,7 @@ func TestMarkKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, err := again.HoldOf(x); err != nil || h == nil {
-		t.Errorf("what it signs it verifies; got %+v, %v", h, err)
+		t.Errorf("the key must verify its own signature; got %+v, %v", h, err)
 	}
 }
 
@@ -70,11 +70,11 @@ func TestReadMarkKey(t *testing.T) {
 		secret *unstructured.Unstructured
 		want   string
 	}{
-		"None":     {reason: "Whoever only verifies makes none.", want: "not found"},
-		"TooShort": {reason: "It could be guessed.", secret: keySecret("short"), want: "delete the Secret to have another one made"},
-		"NoKey":    {reason: "Somebody has emptied it.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero")), want: "cannot read the key"},
+		"None":     {reason: "A process that only verifies creates no key.", want: "not found"},
+		"TooShort": {reason: "An attacker could guess a short key.", secret: keySecret("short"), want: "delete the Secret to have another one made"},
+		"NoKey":    {reason: "Another writer has emptied the Secret.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero")), want: "cannot read the key"},
 		"NoBase64": {
-			reason: "An API server has none such.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero"), xptest.Field("?", "data", markKeyField)), want: "cannot read the key",
+			reason: "An API server returns Base64 only.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero"), xptest.Field("?", "data", markKeyField)), want: "cannot read the key",
 		},
 	}
 	for name, tc := range cases {
@@ -88,11 +88,11 @@ func TestReadMarkKey(t *testing.T) {
 				t.Errorf("%s\ngot %v", tc.reason, err)
 			}
 			if name == "None" && !apierrors.IsNotFound(err) {
-				t.Errorf("it must be told from other errors: %v", err)
+				t.Errorf("the error must be a NotFound error: %v", err)
 			}
 			for _, a := range s.Actions() {
 				if a.GetVerb() != "get" {
-					t.Errorf("%s\nit does %s", tc.reason, a.GetVerb())
+					t.Errorf("%s\nthe check must only read, but it does %s", tc.reason, a.GetVerb())
 				}
 			}
 		})
@@ -115,9 +115,9 @@ func TestObserveListsInNamespaces(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    map[string]bool
 	}{
-		"One":  {reason: "It is the only one that has one.", objects: of("team-a"), want: map[string]bool{"team-a": true}},
-		"Two":  {reason: "Each is read by itself.", objects: of("team-a", "team-b"), want: map[string]bool{"team-a": true, "team-b": true}},
-		"Many": {reason: "It is not on one tenant's word that all are read.", objects: of("a", "b", "c", "d", "e"), want: map[string]bool{"": true}},
+		"One":  {reason: "Only this namespace has composed objects.", objects: of("team-a"), want: map[string]bool{"team-a": true}},
+		"Two":  {reason: "The plugin lists each of two namespaces separately.", objects: of("team-a", "team-b"), want: map[string]bool{"team-a": true, "team-b": true}},
+		"Many": {reason: "The objects of many tenants justify a list of all namespaces.", objects: of("a", "b", "c", "d", "e"), want: map[string]bool{"": true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestObserveListsInNamespaces(t *testing.T) {
 				}
 			}
 			if lists != 2*len(tc.want) {
-				t.Errorf("%s\n%d lists: what the restore has brought, and then all", tc.reason, lists)
+				t.Errorf("%s\n%d lists instead of two for each: the restored objects, and then all", tc.reason, lists)
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func TestObserve(t *testing.T) {
 		want    want
 	}{
 		"AllRestored": {
-			reason:  "What the restore made is enough: one list for each kind.",
+			reason:  "The restored objects are enough: one list for each kind.",
 			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision), xptest.MR("other"), xptest.XR("other")},
 			from:    []xp.Ref{xp.RefTo(x)},
 			want: want{
@@ -73,7 +73,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"RevisionWasThere": {
-			reason:  "What was there before the restore does not carry its label: only that kind is listed whole.",
+			reason:  "An object from before the restore lacks its label: only that kind is listed whole.",
 			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), revision}, from: []xp.Ref{xp.RefTo(x)},
 			want: want{
 				Lists: append(labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), "compositionrevisions "+all),
@@ -82,7 +82,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"Missing": {
-			reason:  "What is nowhere is not looked for again.",
+			reason:  "A missing object is looked for once.",
 			objects: []*unstructured.Unstructured{restored(xr), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
 			want: want{
 				Lists:   append(labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), "buckets "+all),
@@ -91,12 +91,12 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"Nested": {
-			reason:  "A kind that comes again further down the tree is not listed again.",
+			reason:  "A kind further down the tree is not listed again.",
 			objects: []*unstructured.Unstructured{restored(parent), restored(child), restored(mine), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
 			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{parent, child, mine, revision}, Held: 2},
 		},
 		"OthersOfTheKind": {
-			reason: "All that are held of a kind are planned for at once, with what they need.",
+			reason: "One snapshot has all held objects of a kind and what they need.",
 			objects: []*unstructured.Unstructured{
 				restored(xr), restored(mine), restored(claim), restored(revision), restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), restored(xptest.MR("c")),
 			},
@@ -112,7 +112,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"NotServed": {
-			reason: "A kind that is not served has no objects; the rest is observed.",
+			reason: "A kind that is not served has no objects, and the rest is observed.",
 			objects: []*unstructured.Unstructured{
 				restored(xptest.XR("x", xptest.Refs(xptest.Object("gone.org/v1", "Gone", "", "g"), mine))), restored(mine), restored(revision),
 			},
@@ -120,7 +120,7 @@ func TestObserve(t *testing.T) {
 			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions"), There: []*unstructured.Unstructured{mine}, Held: 1},
 		},
 		"MalformedRef": {
-			reason: "A ref that a tenant wrote must not stop the others.",
+			reason: "A malformed ref of a tenant must not stop the others.",
 			objects: []*unstructured.Unstructured{
 				restored(xptest.XR("x", xptest.Refs(xptest.Object("a/b/c", "K", "", "g"), xptest.Object("..", "K", "", "g"), mine))),
 				restored(mine), restored(revision),
@@ -129,7 +129,7 @@ func TestObserve(t *testing.T) {
 			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions"), There: []*unstructured.Unstructured{mine}, Held: 1},
 		},
 		"NothingThere": {
-			reason: "An XR that did not come back is looked for among all.", from: []xp.Ref{xp.RefTo(x)},
+			reason: "The plugin looks for an XR that did not come back among all XRs.", from: []xp.Ref{xp.RefTo(x)},
 			want: want{Lists: append(labelled("xorders"), "xorders "+all), Missing: []*unstructured.Unstructured{xr}},
 		},
 	}
@@ -157,7 +157,7 @@ func TestObserve(t *testing.T) {
 				t.Errorf("%s\nheld: %v", tc.reason, held)
 			}
 			if other := append(s.requests("get"), s.requests("patch")...); len(other) > 0 {
-				t.Errorf("to observe is to list: %v", other)
+				t.Errorf("an observation may only list: %v", other)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 	s := newServer(xr, xptest.Secret("s", xptest.In("infra")))
 	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 	if err != nil || w.Get(xp.RefTo(xptest.Secret("s", xptest.In("infra")))) == nil {
-		t.Fatalf("what was live before the restore is observed; got error %v", err)
+		t.Fatalf("a Secret from before the restore must be observed; got error %v", err)
 	}
 	var lists []string
 	for _, a := range s.Actions() {
@@ -192,11 +192,11 @@ func TestObserveWithoutSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Patch == nil || plan.Failed != "" {
-		t.Errorf("The XR can be unpaused; got %+v", plan)
+		t.Errorf("the XR can be unpaused; got %+v", plan)
 	}
 	s.failOn("list", "secrets", 1, errDown)
 	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
-		t.Errorf("What could not be listed is another matter; got error %v", err)
+		t.Errorf("a failed list must be an error; got error %v", err)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestObserveReadsEveryPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.Subjects()) != 2 || len(s.requests("list")) != 2 {
-		t.Errorf("held %v, asked %v", w.Subjects(), s.requests("list"))
+		t.Errorf("held %v, requested %v", w.Subjects(), s.requests("list"))
 	}
 }
 
@@ -230,10 +230,10 @@ func TestObserveErrors(t *testing.T) {
 		err    error
 		want   error
 	}{
-		"Passing":  {reason: "What could not be listed is not what is not there.", err: errDown, want: errDown},
-		"NotFound": {reason: "A CRD that went away since discovery has no objects.", err: apierrors.NewNotFound(gr, "")},
+		"Passing":  {reason: "A failed list does not mean that the object is absent.", err: errDown, want: errDown},
+		"NotFound": {reason: "A CRD that went away after discovery has no objects.", err: apierrors.NewNotFound(gr, "")},
 		"NoList": {
-			reason: "A kind that can only be created, such as a TokenReview, has no objects; a tenant's ref to it must not stop the others.",
+			reason: "A kind that can only be created, such as a TokenReview, must not stop the others.",
 			err:    apierrors.NewMethodNotSupported(gr, "list"),
 		},
 	}
@@ -246,7 +246,7 @@ func TestObserveErrors(t *testing.T) {
 				t.Fatalf("%s\ngot error %v", tc.reason, err)
 			}
 			if err == nil && len(adoption.Next(w, xp.RefTo(xr)).Waiting) == 0 {
-				t.Errorf("%s\nnothing is waited for", tc.reason)
+				t.Errorf("%s\nthe plan waits for nothing", tc.reason)
 			}
 		})
 	}
@@ -254,14 +254,14 @@ func TestObserveErrors(t *testing.T) {
 	s := newServer()
 	s.discoveryErr = errDown
 	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
-		t.Errorf("A failure of discovery is an error; got %v", err)
+		t.Errorf("a failed discovery must be an error; got %v", err)
 	}
 }
 
 func TestObserveGivesItemsTheirKind(t *testing.T) {
 	u := ofKind(&unstructured.Unstructured{Object: map[string]any{}}, schema.FromAPIVersionAndKind("example.org/v1", "K"))
 	if u.GetKind() != "K" || u.GetAPIVersion() != "example.org/v1" {
-		t.Errorf("Some servers leave the kind of a list's items out; got %v", u)
+		t.Errorf("some servers omit the kind of a list's items; got %v", u)
 	}
 	if u := ofKind(xptest.XR("x"), schema.GroupVersionKind{Kind: "Other"}); u.GetKind() != xptest.LegacyKind {
 		t.Errorf("got %v", u)
@@ -285,7 +285,7 @@ func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 			s := newServer(xptest.With(xr, xptest.SeenPaused()), restore(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
 			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 			if err != nil || w.Get(xp.RefTo(old)) == nil {
-				t.Fatalf("it is not found; error %v", err)
+				t.Fatalf("the object is not found; error %v", err)
 			}
 			plan := adoption.Next(w, xp.RefTo(xr))
 			if diff := cmp.Diff([]string{
@@ -297,7 +297,7 @@ func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 			if got := s.requests("get"); len(got) > 0 {
-				t.Errorf("to observe is to list: %v", got)
+				t.Errorf("an observation may only list: %v", got)
 			}
 		})
 	}

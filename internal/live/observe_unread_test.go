@@ -44,21 +44,21 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		// want is what the XR waits for; if it is empty, all wait.
 		want string
 	}{
-		"Down":      {reason: "A tenant can list any kind.", object: mine, fails: "buckets", with: down, want: "its server is down"},
-		"Forbidden": {reason: "Also one that nobody has given the right to read.", object: mine, fails: "buckets", with: forbidden("buckets"), want: "not for you"},
-		"DownWhole": {reason: "What was there before the restore can't be read.", object: mine, fails: "buckets", whole: true, with: down, want: "its server is down"},
-		"Dropped":   {reason: "What may be there is not given up.", object: dropped, fails: "buckets", with: down, want: "its server is down"},
-		"NotAnXR":   {reason: "A claim can name anything.", object: strange, fails: "buckets", with: down, want: "its server is down"},
-		"Hangs":     {reason: "It may be its server alone that gives no answer.", object: mine, fails: "buckets", with: context.DeadlineExceeded, want: "deadline exceeded"},
+		"Down":      {reason: "A tenant's XR can list any kind.", object: mine, fails: "buckets", with: down, want: "its server is down"},
+		"Forbidden": {reason: "The plugin may lack the right to read a kind.", object: mine, fails: "buckets", with: forbidden("buckets"), want: "not for you"},
+		"DownWhole": {reason: "The plugin can't read an object from before the restore.", object: mine, fails: "buckets", whole: true, with: down, want: "its server is down"},
+		"Dropped":   {reason: "An object that may exist must not be given up.", object: dropped, fails: "buckets", with: down, want: "its server is down"},
+		"NotAnXR":   {reason: "A claim can name any object.", object: strange, fails: "buckets", with: down, want: "its server is down"},
+		"Hangs":     {reason: "Perhaps only the server of this kind does not answer.", object: mine, fails: "buckets", with: context.DeadlineExceeded, want: "deadline exceeded"},
 		"Unanswered": {
-			reason: "A connection that breaks says nothing of a kind.", object: mine, fails: "buckets", with: errDown,
+			reason: "A broken connection does not prove that one kind is down.", object: mine, fails: "buckets", with: errDown,
 		},
-		"Subject":   {reason: "What is asked about is nothing that somebody else has named.", object: mine, fails: "buckets", with: down, refs: []*unstructured.Unstructured{bucket}},
-		"XRs":       {reason: "Without XRs there is nothing to plan for.", object: mine, fails: "xorders", with: down},
-		"Claims":    {reason: "Whether an XR has a claim decides on it.", object: claimed, fails: "orderclaims", with: forbidden("orderclaims")},
-		"Revisions": {reason: "All XRs run on revisions.", object: mine, fails: "compositionrevisions", with: forbidden("compositionrevisions")},
+		"Subject":   {reason: "The user requested this object, so the failure is an error.", object: mine, fails: "buckets", with: down, refs: []*unstructured.Unstructured{bucket}},
+		"XRs":       {reason: "Without XRs there is nothing to adopt.", object: mine, fails: "xorders", with: down},
+		"Claims":    {reason: "The plan depends on whether an XR has a claim.", object: claimed, fails: "orderclaims", with: forbidden("orderclaims")},
+		"Revisions": {reason: "All XRs depend on revisions.", object: mine, fails: "compositionrevisions", with: forbidden("compositionrevisions")},
 		"Secrets": {
-			reason: "Connection secrets are everybody's.", fails: "secrets", with: down,
+			reason: "Connection Secrets concern all objects.", fails: "secrets", with: down,
 			object: restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))),
 		},
 	}
@@ -84,12 +84,12 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
 			if plan := adoption.Next(w, xp.RefTo(theirs)); plan.Patch == nil {
-				t.Errorf("%s\nthe other waits for %v", tc.reason, plan.Waiting)
+				t.Errorf("%s\nthe other XR waits for %v", tc.reason, plan.Waiting)
 			}
 			plan := adoption.Next(w, xp.RefTo(tc.object))
 			if plan.Patch != nil || plan.Done || plan.Failed != "" || len(plan.Waiting) != 1 ||
 				!strings.Contains(plan.Waiting[0], "Bucket b: it can't be read") || !strings.Contains(plan.Waiting[0], tc.want) {
-				t.Errorf("%s\ngot %+v, want that it waits for Bucket b because of %q", tc.reason, plan, tc.want)
+				t.Errorf("%s\ngot %+v, want a plan that waits for Bucket b because of %q", tc.reason, plan, tc.want)
 			}
 		})
 	}
@@ -121,10 +121,10 @@ func TestObserveDiscoversOnce(t *testing.T) {
 		// The fourth list is of all Buckets: refs with unknown versions are looked for in the
 		// served one.
 		if len(s.requests("list")) != 4 || w.Get(xp.RefTo(bucket)) == nil {
-			t.Errorf("what there is was observed with the lists %v", s.requests("list"))
+			t.Errorf("the lists were %v", s.requests("list"))
 		}
 		if waiting := adoption.Next(w, xp.RefTo(mine)).Waiting; len(waiting) < len(listed) {
-			t.Errorf("of %d that are not there %d are waited for", len(listed), len(waiting))
+			t.Errorf("the plan must wait for all %d missing objects, not for %d", len(listed), len(waiting))
 		}
 
 		return len(s.kindReads) + s.groupReads
@@ -133,12 +133,12 @@ func TestObserveDiscoversOnce(t *testing.T) {
 		reason string
 		of     func(*server) *Cluster
 	}{
-		"AtOnce": {"It tells all at once, but for what is down.", func(s *server) *Cluster {
+		"AtOnce": {"The server returns all groups at once, except those that are down.", func(s *server) *Cluster {
 			g := &bulkServer{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
 
 			return NewCluster(g, g)
 		}},
-		"InParts": {"It tells each group by itself.", (*server).cluster},
+		"InParts": {"The server returns each group separately.", (*server).cluster},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestObserveFindsKindsThatHaveCome(t *testing.T) {
 		}
 		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
-			t.Errorf("its provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
+			t.Errorf("the provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 		want string
 	}{
 		"Released": {
-			reason: "A hold that was lifted must not come back without a word.",
+			reason: "A hold that returns after its release must be reported.",
 			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
 				if !xp.HasAnnotation(u, adoption.AnnotationHold) {
 					return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept))
@@ -42,7 +42,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 			want: "the hold of XOrder x was lifted, and somebody has put it on again",
 		},
 		"ReleasedAndPaused": {
-			reason: "With the pause it would be let reconcile once more.",
+			reason: "A second unpause would let Crossplane reconcile the XR again.",
 			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
 				if !xp.HasAnnotation(u, adoption.AnnotationHold) {
 					return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused())
@@ -53,7 +53,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 			want: "the hold of XOrder x was lifted, and somebody has put it on again",
 		},
 		"Unpaused": {
-			reason: "What keeps it from going on is named.",
+			reason: "The plan names what stops the adoption.",
 			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
 				return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused())
 			},
@@ -105,14 +105,14 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 	a.log = log
 	plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(genuine))
 	if err != nil || !plans[xp.RefTo(genuine).ID()].Done {
-		t.Errorf("the other must be adopted: %+v, %v", plans, err)
+		t.Errorf("the other XR must be adopted: %+v, %v", plans, err)
 	}
 	if p := plans[xp.RefTo(forged).ID()]; !strings.Contains(p.Failed, "this plugin did not write it") {
 		t.Errorf("got %+v", p)
 	}
 	for _, step := range s.requests("patch") {
 		if strings.Contains(step, "forged") {
-			t.Errorf("the mark that somebody has forged has %s", step)
+			t.Errorf("the forged mark was changed: %s", step)
 		}
 	}
 	named := 0
@@ -122,6 +122,6 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 		}
 	}
 	if named != 1 {
-		t.Errorf("it was named %d times", named)
+		t.Errorf("the log must name it once, not %d times", named)
 	}
 }

@@ -19,7 +19,7 @@ func TestOwner(t *testing.T) {
 	c := s.cluster()
 	ref := metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: "old"}
 	if _, err := c.Owner(context.Background(), ref, "team-a"); !apierrors.IsNotFound(err) {
-		t.Errorf("An owner that is not live is not found; got %v", err)
+		t.Errorf("an absent owner must give a NotFound error; got %v", err)
 	}
 	xr := xptest.XR("x", xptest.UID("new"), xptest.Generation(3), xptest.Refs(xptest.MR("b")))
 	s.put(xorders, xptest.With(xr, xptest.Synced("True", "ReconcileSuccess", ""),
@@ -30,16 +30,16 @@ func TestOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(xr.Object, xptest.With(owner, xptest.Without("metadata", "resourceVersion")).Object); diff != "" {
-			t.Errorf("An owner is as it is now, without what nobody reads of it, and the same each time: -want, +got:\n%s", diff)
+			t.Errorf("each call must return the live owner without unused fields: -want, +got:\n%s", diff)
 		}
-		owner.SetUID("changed by whoever has it")
+		owner.SetUID("changed by the caller")
 	}
 	if diff := cmp.Diff([]string{"xorders /x", "xorders /x"}, s.requests("get")); diff != "" {
-		t.Errorf("An owner that is there is asked for once, one that is not can come: -want, +asked:\n%s", diff)
+		t.Errorf("a live owner is requested once, and an absent one again, since it can appear: -want, +requested:\n%s", diff)
 	}
 	c.forgetOwners()
 	if owner, err := c.Owner(context.Background(), ref, "team-a"); err != nil || owner.GetUID() != "new" {
-		t.Errorf("What was forgotten is asked for again; got %v", err)
+		t.Errorf("a forgotten owner must be requested again; got %v", err)
 	}
 }
 
@@ -52,13 +52,13 @@ func TestOperationsForgetOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(a.cluster.owners) != 1 {
-		t.Fatalf("an owner is kept; got %d", len(a.cluster.owners))
+		t.Fatalf("the cache must have one owner, not %d", len(a.cluster.owners))
 	}
 	if _, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
 	}
 	if len(a.cluster.owners) > 0 {
-		t.Errorf("%d owners are still in memory", len(a.cluster.owners))
+		t.Errorf("the cache still has %d owners", len(a.cluster.owners))
 	}
 }
 
@@ -75,13 +75,13 @@ func TestOwnerOfObjectsInDifferentNamespaces(t *testing.T) {
 		asked []string
 	}{
 		"Cluster": {
-			reason: "A cluster-scoped owner is asked for once.", ref: of(xptest.LegacyKind, "x"), want: []string{"x", "x", "x", "x"}, asked: []string{"xorders /x"},
+			reason: "A cluster-scoped owner is requested once.", ref: of(xptest.LegacyKind, "x"), want: []string{"x", "x", "x", "x"}, asked: []string{"xorders /x"},
 		},
 		"Namespaced": {
-			reason: "A namespaced one is another in each.", ref: of(xptest.ClaimKind, "o"), want: []string{"a", "b", "", "a"},
+			reason: "Each namespace has its own owner of that name.", ref: of(xptest.ClaimKind, "o"), want: []string{"a", "b", "", "a"},
 			asked: []string{"orderclaims team-a/o", "orderclaims team-b/o", "orderclaims /o"},
 		},
-		"Unserved": {reason: "One of a kind that is not served is nowhere, and not asked for.", ref: of("Gone", "g"), want: []string{"", "", "", ""}},
+		"Unserved": {reason: "A kind that is not served has no owner and costs no request.", ref: of("Gone", "g"), want: []string{"", "", "", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(xptest.XR("x", xptest.UID("x")), xptest.Claim("o", xptest.UID("a")), xptest.Claim("o", xptest.In("team-b"), xptest.UID("b")))
@@ -102,7 +102,7 @@ func TestOwnerOfObjectsInDifferentNamespaces(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.asked, s.requests("get")); diff != "" {
-				t.Errorf("%s\n-want, +asked:\n%s", tc.reason, diff)
+				t.Errorf("%s\n-want, +requested:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 		query     string
 	}{
 		"Whole": {
-			reason: "What an API server answers is what the dynamic client makes of it, whole numbers and all.",
+			reason: "The decoded page must equal the result of the dynamic client, including whole numbers.",
 			gvr:    xorders, options: metav1.ListOptions{Limit: 250, LabelSelector: "a=b", Continue: "from here"}, code: http.StatusOK,
 			answer: `{"apiVersion":"example.org/v1","kind":"XOrderList","metadata":{"resourceVersion":"7","continue":"on"},"items":[
 				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"a","generation":3},"spec":{"whole":9007199254740993,"part":1.5,"Whole":null}},
@@ -48,20 +48,20 @@ func TestPages(t *testing.T) {
 			path: "/apis/" + xorders.Group + "/" + xorders.Version + "/" + xorders.Resource, query: "continue=from+here&labelSelector=a%3Db&limit=250",
 		},
 		"Empty": {
-			reason: "There is nothing.", gvr: deployments, namespace: "here", code: http.StatusOK, path: "/apis/apps/v1/namespaces/here/deployments",
+			reason: "The list is empty.", gvr: deployments, namespace: "here", code: http.StatusOK, path: "/apis/apps/v1/namespaces/here/deployments",
 			answer: `{"apiVersion":"apps/v1","kind":"DeploymentList","metadata":{"resourceVersion":"7"},"items":[]}`,
 		},
 		"Core": {
-			reason: "The core group has a path of its own.", gvr: secrets, namespace: "here", code: http.StatusOK, path: "/api/v1/namespaces/here/secrets",
+			reason: "The core group has another path.", gvr: secrets, namespace: "here", code: http.StatusOK, path: "/api/v1/namespaces/here/secrets",
 			answer: `{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"7"},
 				"items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}]}`,
 		},
 		"Forbidden": {
-			reason: "A refusal is told as the API server words it.", gvr: secrets, code: http.StatusForbidden, path: "/api/v1/secrets",
+			reason: "A refusal keeps the text of the API server.", gvr: secrets, code: http.StatusForbidden, path: "/api/v1/secrets",
 			answer: refused(apierrors.NewForbidden(secrets.GroupResource(), "", errEmptyWatch)),
 		},
 		"Expired": {
-			reason: "What is too old is known as such.", gvr: secrets, code: http.StatusGone, path: "/api/v1/secrets",
+			reason: "An expired version must stay recognisable.", gvr: secrets, code: http.StatusGone, path: "/api/v1/secrets",
 			answer: refused(apierrors.NewResourceExpired("it is too old")),
 		},
 		"NotFound": {reason: "A kind can be gone.", gvr: secrets, code: http.StatusNotFound, path: "/api/v1/secrets", answer: "404 page not found"},
@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != tc.path || r.URL.Query().Encode() != tc.query {
-					t.Errorf("%s It asked for %s", tc.reason, r.URL)
+					t.Errorf("%s the request was %s", tc.reason, r.URL)
 				}
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(tc.code)
@@ -108,10 +108,10 @@ func TestDecodePage(t *testing.T) {
 	}{
 		"Nothing":   {reason: "An empty answer is no empty list.", answer: ``, want: "cannot decode the list: unexpected end of JSON input"},
 		"NoList":    {reason: "Another object is no empty list.", answer: `{"kind":"Status"}`, want: `cannot decode the list: the answer's kind is "Status"`},
-		"NoKind":    {reason: "What does not say what it is may be anything.", answer: `{"items":[]}`, want: `cannot decode the list: the answer's kind is ""`},
-		"Truncated": {reason: "Half of a list is none.", answer: `{"kind":"XList","items":[{}`, want: "cannot decode the list: unexpected end of JSON input"},
+		"NoKind":    {reason: "An answer without a kind can be any object.", answer: `{"items":[]}`, want: `cannot decode the list: the answer's kind is ""`},
+		"Truncated": {reason: "A truncated list is no list.", answer: `{"kind":"XList","items":[{}`, want: "cannot decode the list: unexpected end of JSON input"},
 		"NoObjects": {
-			reason: "What has other things in it is none.", answer: `{"kind":"XList","items":[1]}`,
+			reason: "A list with other values is no list.", answer: `{"kind":"XList","items":[1]}`,
 			want: "cannot decode the list: json: cannot unmarshal number into Go struct field .items of type map[string]interface {}",
 		},
 	}
@@ -162,8 +162,8 @@ func TestPagesAreRetried(t *testing.T) {
 		asked   int
 		fails   bool
 	}{
-		"Busy":        {reason: "What is busy is asked again when it says.", refusal: apierrors.NewServerTimeout(buckets.GroupResource(), "list", 0), asked: 2},
-		"Unconverted": {reason: "All others would wait with it.", refusal: initializing, asked: 1, fails: true},
+		"Busy":        {reason: "A busy server names the time for a retry.", refusal: apierrors.NewServerTimeout(buckets.GroupResource(), "list", 0), asked: 2},
+		"Unconverted": {reason: "A retry would delay the lists of all other kinds.", refusal: initializing, asked: 1, fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestPagesAreRetried(t *testing.T) {
 			}
 			_, err = pages(t.Context(), buckets, "", metav1.ListOptions{})
 			if (err != nil) != tc.fails || asked != tc.asked {
-				t.Errorf("%s: asked %d times, error %v", tc.reason, asked, err)
+				t.Errorf("%s: requested %d times, error %v", tc.reason, asked, err)
 			}
 		})
 	}

@@ -41,11 +41,11 @@ func TestPlan(t *testing.T) {
 		atWork    string
 		isDeleted string
 	}{
-		{reason: "All begin.", steps: "a b", atWork: "a"},
-		{reason: "The first is to get its settings back.", steps: "a", atWork: "a b", isDeleted: "a"},
-		{reason: "Who is adopted may be gone, and the other goes on.", steps: "b", failed: "a", atWork: "b"},
-		{reason: "All is over.", adopted: "b", failed: "a", isDeleted: "b"},
-		{reason: "Who was seen adopted is not looked at again.", adopted: "b", failed: "a"},
+		{reason: "All objects begin.", steps: "a b", atWork: "a"},
+		{reason: "The first object gets its settings back.", steps: "a", atWork: "a b", isDeleted: "a"},
+		{reason: "An adopted object may be gone, and the other goes on.", steps: "b", failed: "a", atWork: "b"},
+		{reason: "All objects are finished.", adopted: "b", failed: "a", isDeleted: "b"},
+		{reason: "The plan does not check an adopted object again.", adopted: "b", failed: "a"},
 	}
 	for n, tc := range want {
 		plans, tasks := p.plan(w, refs)
@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 		got := [][]string{steps, adopted, failed}
 		if diff := cmp.Diff([][]string{strings.Fields(tc.steps), strings.Fields(tc.adopted), strings.Fields(tc.failed)}, got,
 			cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("Look %d: %s\nsteps, adopted, failed: -want, +got:\n%s", n, tc.reason, diff)
+			t.Errorf("look %d: %s\nsteps, adopted, failed: -want, +got:\n%s", n, tc.reason, diff)
 		}
 	}
 }

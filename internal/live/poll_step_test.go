@@ -21,10 +21,10 @@ func TestStep(t *testing.T) {
 		err            error
 		taken, refused bool
 	}{
-		"Taken":    {reason: "It is taken.", taken: true},
-		"Conflict": {reason: "What has changed is looked at again.", err: apierrors.NewConflict(gr, "x", errDown)},
-		"Gone":     {reason: "So is what is gone, since whoever deleted it has refused nothing.", err: apierrors.NewNotFound(gr, "x")},
-		"Refused":  {reason: "An admission policy can refuse it for ever.", err: apierrors.NewForbidden(gr, "x", errors.New("no team label")), refused: true},
+		"Taken":    {reason: "The API server accepts the step.", taken: true},
+		"Conflict": {reason: "A conflict makes the poll observe the object again.", err: apierrors.NewConflict(gr, "x", errDown)},
+		"Gone":     {reason: "A deletion is no refusal, so the poll observes the object again.", err: apierrors.NewNotFound(gr, "x")},
+		"Refused":  {reason: "An admission policy can refuse the step each time.", err: apierrors.NewForbidden(gr, "x", errors.New("no team label")), refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,11 +53,11 @@ func TestTemporary(t *testing.T) {
 		first, last adoption.Plan
 		want        bool
 	}{
-		"Same":         {reason: "It has waited for that all the time.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"a"}}},
-		"Another":      {reason: "It may be over in a moment.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"b"}}, want: true},
-		"UnderWay":     {reason: "Crossplane has just been let reconcile it.", last: adoption.Plan{Waiting: []string{"a word"}, Pending: begun}, want: true},
-		"Failed":       {reason: "That does not pass.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Failed: "it is being deleted"}},
-		"FailedAtOnce": {reason: "Nor then.", first: adoption.Plan{Failed: "it is being deleted"}, last: adoption.Plan{Failed: "it is being deleted"}},
+		"Same":         {reason: "The XR has waited for the same cause from the start.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"a"}}},
+		"Another":      {reason: "The new cause may pass in a moment.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"b"}}, want: true},
+		"UnderWay":     {reason: "Crossplane has just begun to reconcile the XR.", last: adoption.Plan{Waiting: []string{"a word"}, Pending: begun}, want: true},
+		"Failed":       {reason: "A failure does not pass.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Failed: "it is being deleted"}},
+		"FailedAtOnce": {reason: "An early failure does not pass either.", first: adoption.Plan{Failed: "it is being deleted"}, last: adoption.Plan{Failed: "it is being deleted"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

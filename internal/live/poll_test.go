@@ -29,7 +29,7 @@ func TestPollTimeout(t *testing.T) {
 		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
 	} {
 		if got := p.pollTimeout(look); got != want {
-			t.Errorf("A poll that looks for %v goes on for %v, not %v", look, want, got)
+			t.Errorf("a poll that needs %v to observe must last %v, not %v", look, want, got)
 		}
 	}
 }
@@ -47,10 +47,10 @@ func TestPollsWithoutChanges(t *testing.T) {
 		writes int
 	}{
 		"Fresh":   {reason: "Crossplane has not been silent for long.", since: time.Now().Add(time.Hour)},
-		"Stopped": {reason: "What does not run can't be asked.", since: long, objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}},
-		"Silent":  {reason: "A few are asked for, and the request is taken back.", since: long, writes: 2 * maxRequests},
+		"Stopped": {reason: "A Crossplane without replicas can't answer a request.", since: long, objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}},
+		"Silent":  {reason: "The poll requests a few reconciles and removes the requests.", since: long, writes: 2 * maxRequests},
 		"Missing": {
-			reason: "What a person has to do is not told again.", since: long,
+			reason: "A cause that needs a user must not be reported again.", since: long,
 			objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
 			change:  func(s *apiServer) { s.remove(xptest.MR("x00000-0")) },
 		},
@@ -72,7 +72,7 @@ func TestPollsWithoutChanges(t *testing.T) {
 					most, _, writes := countRequests(s.takeRequests())
 					if n == 0 {
 						if told := 3*xrs + tc.writes; writes > told {
-							t.Errorf("%s\nThe first poll tells of each of %d: it is held, and waits, which is marked; got %d writes", tc.reason, xrs, writes)
+							t.Errorf("%s\nthe first poll must write two Events and a mark for each of %d held objects; got %d writes", tc.reason, xrs, writes)
 						}
 
 						continue
@@ -125,7 +125,7 @@ func TestPollsWriteNothingDuringReconciles(t *testing.T) {
 		}
 		for _, u := range s.all(xorders) {
 			if h, err := adoption.HoldOf(u); err != nil || h == nil || h.Unpaused == "" {
-				t.Fatalf("%s was not let go on: %+v, %v", u.GetName(), h, err)
+				t.Fatalf("%s was not unpaused: %+v, %v", u.GetName(), h, err)
 			}
 		}
 		if n := s.takeRequests()["patch xorders"]; n != want {
@@ -158,7 +158,7 @@ func TestPollsRequestAll(t *testing.T) {
 		}
 	}
 	if unpaused != xrs {
-		t.Errorf("%d of %d were heard", unpaused, xrs)
+		t.Errorf("%d of %d are unpaused", unpaused, xrs)
 	}
 }
 
@@ -172,11 +172,11 @@ func TestPollsWithoutCrossplane(t *testing.T) {
 		// brief is set if composed resources are not read, and unpaused if the XRs are unpaused.
 		brief, unpaused bool
 	}{
-		"Stopped":  {reason: "It can't help them.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
-		"NotFound": {reason: "Nobody knows of one that runs.", brief: true},
-		"Running":  {reason: "Why it says nothing may be another reason.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 1)}},
-		"Heard": {
-			reason: "It runs again.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, unpaused: true,
+		"Stopped":  {reason: "More reads can't help a Crossplane that has stopped.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
+		"NotFound": {reason: "The cluster has no Crossplane that runs.", brief: true},
+		"Running":  {reason: "A Crossplane that runs may be silent for another reason.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 1)}},
+		"Answered": {
+			reason: "Crossplane runs again.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, unpaused: true,
 			change: func(s *apiServer) {
 				for _, u := range s.all(xorders) {
 					s.put(t, xptest.With(u, xptest.SeenPaused()))
@@ -211,7 +211,7 @@ func TestPollsWithoutCrossplane(t *testing.T) {
 					t.Errorf("%s\npoll %d: got requests %v", tc.reason, n, asked)
 				}
 				if diff := cmp.Diff(adoption.FirstReasons(before), adoption.FirstReasons(waiting)); diff != "" {
-					t.Errorf("%s\nWhat it waits for is told all the same: -before, +now:\n%s", tc.reason, diff)
+					t.Errorf("%s\nthe causes must stay: -before, +now:\n%s", tc.reason, diff)
 				}
 			}
 			for _, u := range s.all(xorders) {
@@ -232,10 +232,10 @@ func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 		meanwhile xptest.Option
 		want      bool
 	}{
-		"Status":   {reason: "It is to be unpaused all the same.", meanwhile: xptest.Field("busy", "status", "phase"), want: true},
-		"Deleting": {reason: "It must not be let reconcile any more.", meanwhile: xptest.Deleting()},
+		"Status":   {reason: "A changed status does not stop the unpause.", meanwhile: xptest.Field("busy", "status", "phase"), want: true},
+		"Deleting": {reason: "Crossplane must not reconcile a terminating XR.", meanwhile: xptest.Deleting()},
 		"Released": {
-			reason: "A person has been faster.", want: true,
+			reason: "A user has released the XR first.", want: true,
 			meanwhile: func(u *unstructured.Unstructured) {
 				xptest.Without("metadata", "annotations", adoption.AnnotationHold)(u)
 				xptest.Without("metadata", "annotations", xp.AnnotationPaused)(u)
@@ -265,7 +265,7 @@ func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 			}
 			// A user who releases may list and patch, but not get.
 			if asked := s.takeRequests(); asked["list one of xorders"] != 1 || asked["get xorders"] != 0 {
-				t.Errorf("%s\nIt is read once: %v", tc.reason, asked)
+				t.Errorf("%s\nthe XR must be read once: %v", tc.reason, asked)
 			}
 		})
 	}
@@ -280,11 +280,11 @@ func TestReportBudget(t *testing.T) {
 		moved, until time.Time
 		want         int
 	}{
-		"Crowd":  {reason: "Many are to be reconciled.", others: manyWrites + 1, moved: now, until: now.Add(time.Hour)},
-		"Few":    {reason: "A few are not to wait until all is told.", others: manyWrites, moved: now, until: now.Add(time.Hour), want: manyWrites},
-		"Nobody": {reason: "Nobody is kept waiting.", moved: now, until: now.Add(time.Hour), want: unlimited},
-		"Silent": {reason: "Crossplane has nothing to say of them.", others: manyWrites + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour), want: unlimited},
-		"Over":   {reason: "The next poll does not know what was to be told.", others: manyWrites + 1, moved: now, until: now.Add(-time.Second), want: unlimited},
+		"Many":     {reason: "Crossplane still has many XRs to reconcile.", others: manyWrites + 1, moved: now, until: now.Add(time.Hour)},
+		"Few":      {reason: "With few XRs at work the Events need not wait.", others: manyWrites, moved: now, until: now.Add(time.Hour), want: manyWrites},
+		"NoOthers": {reason: "No XR waits for Crossplane.", moved: now, until: now.Add(time.Hour), want: unlimited},
+		"Silent":   {reason: "Crossplane has been silent for a minute, so waiting for it is useless.", others: manyWrites + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour), want: unlimited},
+		"Over":     {reason: "The poll ends, and the next one does not know the Events that are left.", others: manyWrites + 1, moved: now, until: now.Add(-time.Second), want: unlimited},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func TestKindsAreListedInParallel(t *testing.T) {
 		select {
 		case <-asked:
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s: listed while no other kind was", resource)
+			t.Errorf("%s: its list did not run with the others", resource)
 		}
 	}
 	w, err := s.connect(t).Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
@@ -80,7 +80,7 @@ func TestKindsListedInParallelAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := plans[xp.RefTo(xr).ID()]; !p.Done {
-		t.Errorf("It was not heard that the provider has observed the Queue: %+v", p)
+		t.Errorf("the watch of Queues must report that the provider has observed the Queue: %+v", p)
 	}
 	got := s.takeRequests()
 	if diff := cmp.Diff(map[string]int{"buckets": 1, "queues": 1}, map[string]int{"buckets": got["list buckets"], "queues": got["list queues"]}); diff != "" {

@@ -35,7 +35,7 @@ func checkLetGo(t *testing.T, s *server) {
 	t.Helper()
 	u := s.get(t, buckets, "", "b")
 	if h, err := adoption.HoldOf(u); h != nil || err != nil || u.GetAnnotations()[xp.AnnotationPaused] != "false" {
-		t.Errorf("The MR has its own settings back; got hold %+v, error %v, annotations %v", h, err, u.GetAnnotations())
+		t.Errorf("the MR must have its own settings back; got hold %+v, error %v, annotations %v", h, err, u.GetAnnotations())
 	}
 }
 
@@ -45,12 +45,12 @@ func TestAdoptReleasesAnMR(t *testing.T) {
 	for range 2 {
 		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 		if err != nil || !plans[xp.RefTo(mr).ID()].Done {
-			t.Fatalf("The first poll lets it go, since all is restored by then; got %+v, %v", plans, err)
+			t.Fatalf("the first poll must release the MR, since all objects are restored by then; got %+v, %v", plans, err)
 		}
 		checkLetGo(t, s)
 	}
 	if patches := s.requests("patch"); len(patches) != 1 {
-		t.Errorf("Once it is let go nothing changes any more: %v", patches)
+		t.Errorf("a released MR must not change again: %v", patches)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestAdoptReleasesComposedMRs(t *testing.T) {
 	checkLetGo(t, s)
 	// The plan of the MR may have the same step.
 	if diff := cmp.Diff([]string{"buckets /b", "xorders /x"}, slices.Compact(s.requests("patch"))); diff != "" {
-		t.Errorf("First the MR is let go, then the XR is unpaused and released: -want, +asked:\n%s", diff)
+		t.Errorf("the MR is released first, then the XR is unpaused and released: -want, +requested:\n%s", diff)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAdoptReportsRejectedMR(t *testing.T) {
 	s.failOn("patch", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "b", errDown))
 	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 {
-		t.Errorf("What an admission policy refuses is told; got %+v, %v", p, err)
+		t.Errorf("the plan must name the refusal of an admission policy; got %+v, %v", p, err)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	})
 	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 	if err != nil || w.Get(xp.RefTo(mr)) == nil {
-		t.Errorf("what was there before the restore is observed; got error %v", err)
+		t.Errorf("an MR from before the restore must be observed; got error %v", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := w.All(kindSecret.GroupKind()); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
-		t.Errorf("No more than who is waited for is kept: %v", all)
+		t.Errorf("the snapshot must keep only the Secrets that are needed: %v", all)
 	}
 	lists := 0
 	for _, a := range s.Actions() {
@@ -170,11 +170,11 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 		}
 	}
 	if lists != 4 {
-		t.Errorf("Both are looked for at once, with the restore's label, by type, composed, and among all; got %d lists", lists)
+		t.Errorf("one list for both Secrets: labelled by the restore, by type, composed, and all; got %d lists", lists)
 	}
 	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
 	if p := plans[xp.RefTo(mrs[1]).ID()]; err != nil || p.Done || !p.Blocked || adoption.IsMarked(s.get(t, buckets, "", "a")) {
-		t.Errorf("Who has its Secret is let go, and who has not waits: %+v, %v", plans, err)
+		t.Errorf("the MR with its Secret must be released, and the one without must wait: %+v, %v", plans, err)
 	}
 	s.put(secrets, secretOf("password-b"))
 	plans, err = newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))

@@ -29,7 +29,7 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 		}
 	}
 	if patches := s.requests("patch"); len(patches) > 0 {
-		t.Fatalf("Nothing is written; got %v", patches)
+		t.Fatalf("the plan must write nothing; got %v", patches)
 	}
 	a := newFastAdopter(s)
 	for range 2 { // The second poll has nothing to do, even for an object that has changed.
@@ -78,6 +78,6 @@ func TestAdoptHoldsRestoredObjectsWithoutHold(t *testing.T) {
 	}
 	told := s.writtenEvents()
 	if !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning Held b: it came back without the hold") }) {
-		t.Errorf("told %v", told)
+		t.Errorf("the Events are %v", told)
 	}
 }

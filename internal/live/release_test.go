@@ -21,11 +21,11 @@ func TestReadOfWhatIsGone(t *testing.T) {
 		namespace string
 		want      []string
 	}{
-		"Everywhere":    {reason: "The others are read.", refs: []xp.Ref{xp.RefTo(unserved), xp.RefTo(near), xp.RefTo(far)}, want: []string{"far", "near"}},
-		"InANamespace":  {reason: "So they are in one namespace.", refs: []xp.Ref{xp.RefTo(unserved), xp.RefTo(near)}, namespace: "team-a", want: []string{"near"}},
-		"Elsewhere":     {reason: "And in others.", refs: []xp.Ref{xp.RefTo(unservedFar), xp.RefTo(near), xp.RefTo(far)}, namespace: "team-a", want: []string{"far", "near"}},
-		"ObjectsGone":   {reason: "An object can be gone by itself.", refs: []xp.Ref{xp.RefTo(xptest.Claim("gone")), xp.RefTo(near)}, want: []string{"near"}},
-		"ElsewhereGone": {reason: "In another namespace, too.", refs: []xp.Ref{xp.RefTo(xptest.Claim("gone", xptest.In("team-b"))), xp.RefTo(near)}, namespace: "team-a", want: []string{"near"}},
+		"Everywhere":    {reason: "The other kinds are read.", refs: []xp.Ref{xp.RefTo(unserved), xp.RefTo(near), xp.RefTo(far)}, want: []string{"far", "near"}},
+		"InANamespace":  {reason: "The other kinds are read in one namespace too.", refs: []xp.Ref{xp.RefTo(unserved), xp.RefTo(near)}, namespace: "team-a", want: []string{"near"}},
+		"Elsewhere":     {reason: "The other kinds are read in other namespaces too.", refs: []xp.Ref{xp.RefTo(unservedFar), xp.RefTo(near), xp.RefTo(far)}, namespace: "team-a", want: []string{"far", "near"}},
+		"ObjectsGone":   {reason: "One object of many can be gone.", refs: []xp.Ref{xp.RefTo(xptest.Claim("gone")), xp.RefTo(near)}, want: []string{"near"}},
+		"ElsewhereGone": {reason: "An object of another namespace can be gone too.", refs: []xp.Ref{xp.RefTo(xptest.Claim("gone", xptest.In("team-b"))), xp.RefTo(near)}, namespace: "team-a", want: []string{"near"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

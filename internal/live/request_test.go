@@ -69,7 +69,7 @@ func TestAdoptRequestsReconciles(t *testing.T) {
 	}
 	got := xptest.With(s.get(t, xorders, "", "x"), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
 	if diff := cmp.Diff(xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), got); diff != "" {
-		t.Errorf("It is not adopted, or not as it was: -own, +now:\n%s", diff)
+		t.Errorf("the XR is not adopted, or differs from the backup: -own, +now:\n%s", diff)
 	}
 }
 
@@ -85,15 +85,15 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 	}{
 		"Fresh": {reason: "Crossplane may be busy.", stuck: time.Hour, want: "", event: "Normal Waiting"},
 		"Down": {
-			reason: "Nothing of Crossplane is ready.", extra: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
+			reason: "No replica of Crossplane is ready.", extra: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
 			want: "no replica of Crossplane (Deployment crossplane-system/crossplane) is ready", event: "Warning AdoptionStuck",
 		},
 		"Old": {
-			reason: "The cure is that for the version that runs, and not that of the RBAC manager.",
+			reason: "The advice depends on the version of Crossplane, not of the RBAC manager.",
 			extra:  []*unstructured.Unstructured{deployment("crossplane-rbac-manager", "9.9.9", 1), deployment("crossplane", "1.18.0", 1)},
 			want:   "Crossplane 1.18.0 stops watching", event: "Warning AdoptionStuck",
 		},
-		"Unknown": {reason: "That it can't be told is told.", fail: errDown, want: "its Deployment could not be looked for", event: "Warning AdoptionStuck"},
+		"Unknown": {reason: "The message admits that the version is unknown.", fail: errDown, want: "its Deployment could not be looked for", event: "Warning AdoptionStuck"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 				}
 				got := strings.Join(plans[xp.RefTo(child).ID()].Waiting, "\n")
 				if tc.want == "" && strings.Contains(got, "Deployment") || !strings.Contains(got, tc.want) {
-					t.Errorf("%s\nit waits for %q", tc.reason, got)
+					t.Errorf("%s\nthe plan waits for %q", tc.reason, got)
 				}
 			}
 			h, err := adoption.HoldOf(s.get(t, xorders, "", "c"))
@@ -143,14 +143,14 @@ func TestAdoptRequestsListedObjects(t *testing.T) {
 	asked := 0
 	for _, action := range s.Actions() {
 		if action.Matches("get", "xorders") {
-			t.Error("An XR was read by itself.")
+			t.Error("a poll must not get a single XR")
 		}
 		if patch, ok := action.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), xp.AnnotationReconcileRequested) {
 			asked++
 		}
 	}
 	if asked == 0 || asked%2 != 0 {
-		t.Errorf("There are %d requests for a reconcile, or takings back.", asked)
+		t.Errorf("each request for a reconcile must be removed, but there are %d writes", asked)
 	}
 }
 
@@ -201,27 +201,27 @@ func TestInstallation(t *testing.T) {
 		objects []*unstructured.Unstructured
 		want    adoption.Installation
 	}{
-		"None": {reason: "Nobody has installed it with its chart.", objects: []*unstructured.Unstructured{xptest.Object("apps/v1", "Deployment", "a", "b")}},
+		"None": {reason: "A Crossplane that the chart did not install is not found.", objects: []*unstructured.Unstructured{xptest.Object("apps/v1", "Deployment", "a", "b")}},
 		"Image": {
-			reason:  "The image says what runs.",
+			reason:  "The image names the version that runs.",
 			objects: []*unstructured.Unstructured{plain(image("localhost:5000/xp:v1.18.2@sha256:00"))}, want: found("1.18.2"),
 		},
-		"Latest": {reason: "A tag need not be a version.", objects: []*unstructured.Unstructured{plain(image("xp:latest"))}, want: found("")},
-		"NoTag":  {reason: "There may be none.", objects: []*unstructured.Unstructured{plain(image("localhost:5000/xp"))}, want: found("")},
+		"Latest": {reason: "A tag can be no version.", objects: []*unstructured.Unstructured{plain(image("xp:latest"))}, want: found("")},
+		"NoTag":  {reason: "An image can have no tag.", objects: []*unstructured.Unstructured{plain(image("localhost:5000/xp"))}, want: found("")},
 		"Label": {
-			reason:  "The chart says which version it is for.",
+			reason:  "The chart's label names its version.",
 			objects: []*unstructured.Unstructured{plain(image("xp:latest"), xptest.Labelled("app.kubernetes.io/version", "1.19.0"))}, want: found("1.19.0"),
 		},
 		"Chart": {
-			reason:  "The chart has the version of what it installs.",
+			reason:  "The chart has the version of the Crossplane that it installs.",
 			objects: []*unstructured.Unstructured{plain(xptest.Labelled("helm.sh/chart", "crossplane-1.17.0"))}, want: found("1.17.0"),
 		},
 		"Two": {
-			reason:  "One that was left behind is not it.",
+			reason:  "A Deployment that was scaled down does not count.",
 			objects: []*unstructured.Unstructured{xptest.With(deployment("crossplane", "1.0.0", 0), scaledDown), plain(image("xp:v2.3.4"))}, want: found("2.3.4"),
 		},
 		"Scaled": {
-			reason:  "Nothing is wanted.",
+			reason:  "A user has scaled Crossplane to zero.",
 			objects: []*unstructured.Unstructured{plain(xptest.Field(int64(0), "spec", "replicas"), xptest.Without("status"))},
 			want:    adoption.Installation{Namespace: "upbound", Name: "xp"},
 		},

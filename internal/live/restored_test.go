@@ -22,14 +22,14 @@ func TestMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]xp.Managing{xp.ManagingOf(mr)}, got); diff != "" {
-			t.Errorf("It is what a restore has created: -want, +got:\n%s", diff)
+			t.Errorf("the result must have the restored MR: -want, +got:\n%s", diff)
 		}
 	}
 	if lists := s.requests("list"); len(lists) != 1 {
-		t.Errorf("A kind is listed once; got %v", lists)
+		t.Errorf("a kind must be listed once; got %v", lists)
 	}
 	s.failOn("list", "*", 1<<30, errDown)
 	if _, err := withoutPauses(s.cluster()).Moved(t.Context(), mr.GroupVersionKind(), "external"); err == nil {
-		t.Error("Without an answer nobody knows")
+		t.Error("a failed list must be an error")
 	}
 }

@@ -107,7 +107,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		want   any
 	}{
 		"Owner": {
-			reason: "An owner that is taken for gone is dropped, and what it owned is orphaned.",
+			reason: "An owner that counts as gone is dropped, and its objects are orphaned.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				u, err := c.Owner(t.Context(), owner(x), "")
@@ -120,7 +120,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: string(x.GetUID()),
 		},
 		"OwnerThatIsGone": {
-			reason: "What is gone is gone all the same.",
+			reason: "A retry must not hide that the owner is gone.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				_, err := c.Owner(t.Context(), owner(missing), "")
@@ -133,17 +133,17 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: "gone",
 		},
 		"Exists": {
-			reason: "What is live is not to be written over.",
+			reason: "A restore must not overwrite a live object.",
 			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Exists(t.Context(), xp.RefTo(mr)) },
 			want:   true,
 		},
 		"Deleting": {
-			reason: "It is the same list.",
+			reason: "The check uses the same list.",
 			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Deleting(t.Context(), xp.RefTo(mr)) },
 			want:   false,
 		},
 		"List": {
-			reason: "A backup takes what a list has.",
+			reason: "A backup includes the objects of a list.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				all, err := c.List(t.Context(), mr.GroupVersionKind(), "", metav1.ListOptions{})
@@ -153,7 +153,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: 1,
 		},
 		"Read": {
-			reason: "What release has done is read.",
+			reason: "The release command reads its results.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				all, err := c.Read(t.Context(), []xp.Ref{xp.RefTo(mr)}, "")
@@ -163,12 +163,12 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: 1,
 		},
 		"Settings": {
-			reason: "Settings that are not heard change what a restore does.",
+			reason: "Settings that can't be read change the result of a restore.",
 			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Settings(t.Context(), "velero") },
 			want:   map[string]string{"clone": "new"},
 		},
 		"Resource": {
-			reason: "What a kind is called is asked before each item that must come first.",
+			reason: "The plugin looks up the resource of each item that must come first.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				gvr, _, err := c.Resource(mr.GroupVersionKind())
@@ -178,7 +178,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: "buckets",
 		},
 		"Served": {
-			reason: "A backup lists the kinds that are served.",
+			reason: "A backup lists the served kinds.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				_, ok, err := c.Served(mr.GroupVersionKind().GroupKind())
@@ -188,7 +188,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: true,
 		},
 		"Outrank": {
-			reason: "The newest revision must stay that.",
+			reason: "The newest revision must stay the newest.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 
@@ -196,7 +196,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			},
 		},
 		"Observe": {
-			reason: "A poll that sees nothing would say that nothing is held.",
+			reason: "A poll that observes nothing would find no holds.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
@@ -209,7 +209,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			want: true,
 		},
 		"Event": {
-			reason: "What became of a hold is told.",
+			reason: "An Event must report the result of a hold.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 				return nil, c.Warn(t.Context(), xr, "Why", "because")
@@ -223,19 +223,19 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 				f.left = 2
 				got, err := tc.ask(t, c)
 				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
-					t.Errorf("%s While it fails a few times: %v, -want, +got:\n%s", tc.reason, err, diff)
+					t.Errorf("%s while it fails a few times: %v, -want, +got:\n%s", tc.reason, err, diff)
 				}
 
 				f, c = newFailingServer(f.err, xr, mr, revision, settings)
 				f.left = 1 << 20
 				_, err = tc.ask(t, c)
 				if err == nil || isUnserved(err) || !errors.Is(err, f.err) || name != "Event" && strings.Count(err.Error(), "try again when") != 1 {
-					t.Errorf("%s While it fails: %v", tc.reason, err)
+					t.Errorf("%s while it fails: %v", tc.reason, err)
 				}
 				f.left = 0
 				got, err = tc.ask(t, c)
 				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
-					t.Errorf("%s When it fails no more: %v, -want, +got:\n%s", tc.reason, err, diff)
+					t.Errorf("%s when it no longer fails: %v, -want, +got:\n%s", tc.reason, err, diff)
 				}
 			})
 		}
@@ -261,7 +261,7 @@ func TestServerThatIsDown(t *testing.T) {
 	f.left = 1 << 20
 	got = append(got, asked())
 	if diff := cmp.Diff([]int{tries, 1, 1, tries}, got); diff != "" {
-		t.Errorf("requests while it fails, again, when it answers, and when it fails anew: -want, +got:\n%s", diff)
+		t.Errorf("the requests of a first failure, a second one, a success and a new failure: -want, +got:\n%s", diff)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestAnswersAreFinal(t *testing.T) {
 			n := 0
 			err := withoutPauses(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
 			if n != 1 || err != want { //nolint:errorlint // It must be the same error.
-				t.Errorf("asked %d times: %v", n, err)
+				t.Errorf("requested %d times: %v", n, err)
 			}
 		})
 	}

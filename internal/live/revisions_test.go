@@ -28,35 +28,35 @@ func TestRaiseRevision(t *testing.T) {
 		patches  int
 	}{
 		"Newest": {
-			reason: "The live one is newer anyway.",
+			reason: "The live revision is newer already.",
 			live:   []*unstructured.Unstructured{revision("l", 5, own)}, restored: revision("r", 4), want: map[string]int64{"l": 5},
 		},
 		"Tie": {
-			reason: "Crossplane leaves a tie as it is.",
+			reason: "Crossplane keeps its revision in a tie.",
 			live:   []*unstructured.Unstructured{revision("l", 5, own)}, restored: revision("r", 5), want: map[string]int64{"l": 6}, patches: 1,
 		},
 		"Older": {
-			reason:   "The restored one would be the newest.",
+			reason:   "The restored revision would be the newest.",
 			live:     []*unstructured.Unstructured{revision("k", 2, own), revision("l", 3, own)},
 			restored: revision("r", 9),
 			want:     map[string]int64{"k": 2, "l": 10},
 			patches:  1,
 		},
 		"Live": {
-			reason: "What is live is left as it is.",
+			reason: "The live revision of the same name stays as it is.",
 			live:   []*unstructured.Unstructured{revision("l", 3, own), revision("r", 4, own)}, restored: revision("r", 9), want: map[string]int64{"l": 3, "r": 4},
 		},
-		"None": {reason: "There is nothing to outrank.", restored: revision("r", 9)},
+		"None": {reason: "There is no live revision to raise.", restored: revision("r", 9)},
 		"Ownerless": {
-			reason: "A revision that is nobody's is one that no XR follows.",
+			reason: "No XR follows a revision without an owner.",
 			live:   []*unstructured.Unstructured{revision("l", 3)}, restored: revision("r", 9), want: map[string]int64{"l": 3},
 		},
 		"Another": {
-			reason: "Another Composition's revisions have nothing to do with it.",
+			reason: "A revision of another Composition has no effect.",
 			live:   []*unstructured.Unstructured{revision("l", 3, own, other)}, restored: revision("r", 9), want: map[string]int64{"l": 3},
 		},
 		"NoNumber": {
-			reason: "Without a number it is the oldest.",
+			reason: "A revision without a number is the oldest.",
 			live:   []*unstructured.Unstructured{revision("l", 1, own)}, restored: xptest.Revision("r", x), want: map[string]int64{"l": 1},
 		},
 	}
@@ -100,7 +100,7 @@ func TestRaiseRevisionErrors(t *testing.T) {
 	revision := xptest.Revision("r", x, xptest.Field(int64(9), "spec", "revision"))
 	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))
 	if err := newServer().cluster().RaiseRevision(context.Background(), xptest.With(revision, xptest.Field("9", "spec", "revision"))); err == nil {
-		t.Error("A number that can't be read can't be outranked.")
+		t.Error("a malformed number must be an error")
 	}
 	s := newServer(live)
 	s.discoveryErr = errDown
@@ -115,6 +115,6 @@ func TestRaiseRevisionErrors(t *testing.T) {
 	s = newServer(live)
 	s.failOn("patch", "*", 1, apierrors.NewConflict(revisions.GroupResource(), "l", errDown))
 	if err := s.cluster().RaiseRevision(context.Background(), revision); err != nil {
-		t.Errorf("A revision that changed meanwhile is looked at again: %v", err)
+		t.Errorf("a conflict must make it read the revision again: %v", err)
 	}
 }

@@ -31,23 +31,23 @@ func TestReturnStatus(t *testing.T) {
 		want   map[string]any
 	}{
 		"Lost": {
-			reason: "What the hold lists comes back, and nothing else.", live: []*unstructured.Unstructured{held(both, xptest.SeenPaused())},
+			reason: "The listed fields come back, and no others.", live: []*unstructured.Unstructured{held(both, xptest.SeenPaused())},
 			want: map[string]any{"address": "10.0.0.1", "size": "big", "conditions": said},
 		},
 		"Part": {
-			reason: "What is there stays as it is.", live: []*unstructured.Unstructured{held(both, xptest.Field("10.0.0.2", "status", "address"))},
+			reason: "A field that is live stays as it is.", live: []*unstructured.Unstructured{held(both, xptest.Field("10.0.0.2", "status", "address"))},
 			want: map[string]any{"address": "10.0.0.2", "size": "big"},
 		},
-		"NotAsked": {reason: "The hold waits for no status.", live: []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday"})}},
-		"NotHeld":  {reason: "The status of what is at work is its controller's.", live: []*unstructured.Unstructured{xptest.XR("x")}},
-		"LetGoOn":  {reason: "So is that of what is held and was let go on.", live: []*unstructured.Unstructured{held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))}},
+		"NotAsked": {reason: "The hold lists no status fields.", live: []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday"})}},
+		"NotHeld":  {reason: "The controller of an object without a hold writes its status.", live: []*unstructured.Unstructured{xptest.XR("x")}},
+		"LetGoOn":  {reason: "The controller of a held object that goes on writes its status.", live: []*unstructured.Unstructured{held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))}},
 		"PausedAgain": {
-			reason: "Also if somebody has paused it since.", live: []*unstructured.Unstructured{xptest.With(held(both),
+			reason: "A later pause of a user does not change that.", live: []*unstructured.Unstructured{xptest.With(held(both),
 				xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","status":["address","size"],"unpaused":"2026-01-02T12:00:00Z"}`))},
 		},
-		"Copy":       {reason: "A copy is up to a person.", live: []*unstructured.Unstructured{held(adoption.Hold{Clone: "XOrder y", Status: both.Status})}},
-		"Unreadable": {reason: "What the mark says is not known.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))}},
-		"Gone":       {reason: "It was deleted since."},
+		"Copy":       {reason: "A user decides about a copy.", live: []*unstructured.Unstructured{held(adoption.Hold{Clone: "XOrder y", Status: both.Status})}},
+		"Unreadable": {reason: "A malformed mark lists no known fields.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))}},
+		"Gone":       {reason: "The object was deleted meanwhile."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

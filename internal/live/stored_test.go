@@ -38,14 +38,14 @@ func TestAdoptWritesTheUIDOnWhatIsInASecretStore(t *testing.T) {
 		return plans[xp.RefTo(mr).ID()]
 	}
 	if p := poll(); p.Done || !p.Blocked {
-		t.Errorf("Without the Secret it waits; got %+v", p)
+		t.Errorf("without the Secret the MR must wait; got %+v", p)
 	}
 	s.put(secrets, xptest.Object("v1", "Secret", "infra", "s", xptest.Field("Opaque", "type"), xptest.Labelled(xp.LabelOwnerUID, "old"), xptest.Labelled("app", "shop")))
 	if p := poll(); !p.Done {
-		t.Errorf("With the Secret it is let go; got %+v", p)
+		t.Errorf("with the Secret the MR must be released; got %+v", p)
 	}
 	checkLetGo(t, s)
 	if u := s.get(t, secrets, "infra", "s"); !xp.OwnsStored(mr, u) || u.GetLabels()["app"] != "shop" {
-		t.Errorf("The Secret is the MR's again, and is else as it was; got %v", u.GetLabels())
+		t.Errorf("the Secret must belong to the MR again and else stay unchanged; got %v", u.GetLabels())
 	}
 }

@@ -106,20 +106,20 @@ func TestSurvey(t *testing.T) {
 		asked   []string
 	}{
 		"Whole": {
-			reason: "Each kind is listed once: those of the categories whole, and of others what carries the label of what an XR composed.", objects: objects,
+			reason: "Kinds of Crossplane's categories are listed whole, and others by the label of composed resources.", objects: objects,
 			asked: []string{
 				"buckets ", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ", "usages crossplane.io/composite", "xorders ",
 			},
 		},
 		"Namespace": {
-			reason: "Of cluster-scoped MRs only those that belong to the namespace are read.", objects: objects, scope: Scope{Namespace: "team-a"},
+			reason: "The survey reads only the cluster-scoped MRs that belong to the namespace.", objects: objects, scope: Scope{Namespace: "team-a"},
 			asked: []string{
 				"buckets crossplane.io/claim-namespace=team-a", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
 				"usages crossplane.io/composite", "xorders ",
 			},
 		},
 		"Unlabelled": {
-			reason:  "What is not among the labelled ones is looked for among all.",
+			reason:  "The survey looks for an object without the label among all objects.",
 			objects: append(append([]*unstructured.Unstructured{}, a...), xptest.With(config, xptest.Without("metadata", "labels"))),
 			asked: []string{
 				"buckets ", "compositeresourcedefinitions ", "configmaps ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
@@ -127,21 +127,21 @@ func TestSurvey(t *testing.T) {
 			},
 		},
 		"Forbidden": {
-			reason: "What may not be read is named, and nothing is said of it.", objects: objects,
+			reason: "The survey names a kind that it can't read and reports no problems of it.", objects: objects,
 			change: func(s *server) {
 				s.failOn("list", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "", errDown))
 			},
 			want: []string{"NotRead Bucket *"},
 		},
 		"Nested": {
-			reason: "The whole tree counts of which anything is in the namespace.", scope: Scope{Namespace: "team-a"},
+			reason: "A tree counts as a whole if one of its objects is in the namespace.", scope: Scope{Namespace: "team-a"},
 			objects: []*unstructured.Unstructured{
 				xptest.XR("top", xptest.Refs(xptest.XR("mid")), xptest.Reconciled()), xptest.XR("mid", xptest.Refs(config), xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled()),
 				xptest.With(config, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("mid"))),
 			},
 		},
 		"UnlistedOfAnother": {
-			reason: "What an XR of another namespace lists is nobody's orphan.", scope: Scope{Namespace: "team-a"},
+			reason: "An MR that an XR of another namespace lists is no orphan.", scope: Scope{Namespace: "team-a"},
 			objects: append(append([]*unstructured.Unstructured{}, objects...),
 				xptest.XR("far", xptest.Refs(xptest.MR("c"), xptest.MR("gone"))), xptest.MR("c", xptest.Labelled(xp.LabelClaimNamespace, "team-a"), xptest.ControlledBy(xptest.XR("far")), xptest.Reconciled())),
 		},
@@ -160,7 +160,7 @@ func TestSurvey(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(tc.asked, sortedRequests(s)); diff != "" {
-				t.Errorf("%s\n-want, +asked:\n%s", tc.reason, diff)
+				t.Errorf("%s\n-want, +requested:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -179,12 +179,12 @@ func TestSurveyFails(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errDown)
 	})
 	if _, err := s.cluster().Survey(context.Background(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
-		t.Errorf("Where nothing may be read nothing can be said; got error %v", err)
+		t.Errorf("without read access the survey must fail; got error %v", err)
 	}
 	s = surveyed()
 	delete(s.kinds, xptest.LegacyVersion)
 	delete(s.kinds, xptest.ManagedVersion)
 	if _, err := s.cluster().Survey(context.Background(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
-		t.Errorf("Where there is no Crossplane nothing can be said; got error %v", err)
+		t.Errorf("without Crossplane the survey must fail; got error %v", err)
 	}
 }

@@ -27,19 +27,19 @@ func TestTakeOver(t *testing.T) {
 		want      want
 	}{
 		"Seen": {
-			reason: "Crossplane has said that it is paused, and writes nothing more.", live: []*unstructured.Unstructured{fresh},
+			reason: "Crossplane has seen the pause and writes nothing more.", live: []*unstructured.Unstructured{fresh},
 			meanwhile: []xptest.Option{xptest.SeenPaused()}, want: want{Taken: true, Held: true, Paused: true},
 		},
 		"Overtaken": {
-			reason: "Crossplane was in the middle of composing, so the XR is left to it.", live: []*unstructured.Unstructured{fresh},
+			reason: "Crossplane was in the middle of composing and keeps the XR.", live: []*unstructured.Unstructured{fresh},
 			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
 		},
-		"Deaf": {
-			reason: "Crossplane is not running: the polls look whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, empty: true,
+		"Silent": {
+			reason: "Crossplane is not running, so the polls check whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, empty: true,
 			want: want{Taken: true, Held: true, Paused: true},
 		},
-		"Composed": {reason: "It lists what it has composed.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Refs(mr))}},
-		"Gone":     {reason: "There is nothing to take over."},
+		"Composed": {reason: "The XR lists its composed resources.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Refs(mr))}},
+		"Gone":     {reason: "There is no XR to take over."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,26 +28,26 @@ func TestTrim(t *testing.T) {
 		reason     string
 		slim, want *unstructured.Unstructured
 	}{
-		"XR":       {reason: "Functions can have written any status.", slim: x, want: xptest.With(x, some)},
-		"Claim":    {reason: "Its own settings can be anywhere.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
-		"Revision": {reason: "Its pipeline says what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
-		"Held":     {reason: "What it is held for may be anything.", slim: held, want: xptest.With(held, some)},
-		"Freed":    {reason: "All of its managedFields are written back.", slim: freed, want: xptest.With(freed, all)},
+		"XR":       {reason: "Functions can write any status.", slim: x, want: xptest.With(x, some)},
+		"Claim":    {reason: "The settings of a claim can be in any field.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
+		"Revision": {reason: "The pipeline of a revision names what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
+		"Held":     {reason: "The hold can restore any field.", slim: held, want: xptest.With(held, some)},
+		"Released": {reason: "A release writes all managedFields back.", slim: freed, want: xptest.With(freed, all)},
 		"MR": {
-			reason: "What it is outside of the cluster is its provider's.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
+			reason: "Only the provider needs the settings and state of the external resource.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
 			slim: xptest.With(mr, xptest.Field("large", "spec", "forProvider", "policy"), xptest.Field("id", "status", "atProvider", "id")),
 		},
 		"Secret": {
-			reason: "What is secret is nobody's business.", want: xptest.Secret("s", xptest.ControlledBy(mr)),
+			reason: "The plugin must not keep secret data.", want: xptest.Secret("s", xptest.ControlledBy(mr)),
 			slim: xptest.Secret("s", xptest.ControlledBy(mr), xptest.Field(map[string]any{"key": "dmFsdWU="}, "data")),
 		},
-		"LooseSecret": {
-			reason: "Whoever has written its data, or made it without any, has made its publisher its owner.",
+		"UncontrolledSecret": {
+			reason: "The managedFields of data and type name the publisher of a Secret without a controller.",
 			want:   xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:type":{}}`)),
 			slim:   xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:immutable":{},"f:type":{}}`)),
 		},
 		"Native": {
-			reason: "What Kubernetes does with it is its own.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),
+			reason: "The plugin does not need the spec of Kubernetes' own kinds.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),
 			want: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(map[string]any{}, "spec")),
 		},
 	}
@@ -91,10 +91,10 @@ func TestTrimChangesNoPlan(t *testing.T) {
 				slimmed.AddRestored(trim(u))
 			}
 			if diff := cmp.Diff(whole.Subjects(), slimmed.Subjects()); diff != "" {
-				t.Errorf("subjects: -whole, +slim:\n%s", diff)
+				t.Errorf("subjects: -whole, +trimmed:\n%s", diff)
 			}
 			if diff := cmp.Diff(whole.Needs(whole.Subjects()), slimmed.Needs(whole.Subjects())); diff != "" {
-				t.Errorf("needs: -whole, +slim:\n%s", diff)
+				t.Errorf("needs: -whole, +trimmed:\n%s", diff)
 			}
 			for _, u := range objects {
 				r := xp.RefTo(u)
@@ -103,7 +103,7 @@ func TestTrimChangesNoPlan(t *testing.T) {
 					return a == b || a != nil && b != nil && xp.RefTo(a) == xp.RefTo(b)
 				})
 				if diff := cmp.Diff(a, b, byName); diff != "" {
-					t.Errorf("%s: -whole, +slim:\n%s", r, diff)
+					t.Errorf("%s: -whole, +trimmed:\n%s", r, diff)
 				}
 			}
 		})

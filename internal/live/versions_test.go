@@ -41,9 +41,9 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 		mine, other   *unstructured.Unstructured
 		want          string
 	}{
-		"MR":    {reason: "The operation of an MR.", fails: "buckets", mine: bucket, other: theirs, want: "Bucket b: it can't be read"},
-		"XR":    {reason: "The operation of an XR: its XRD can have a webhook.", fails: "xorders", mine: claimed, other: other, want: "XOrder x: it can't be read"},
-		"Claim": {reason: "An XR whose claim can't be read.", fails: "orderclaims", mine: claimed, other: other, want: "OrderClaim team-a/o: it can't be read"},
+		"MR":    {reason: "The adoption of an MR waits for the webhook.", fails: "buckets", mine: bucket, other: theirs, want: "Bucket b: it can't be read"},
+		"XR":    {reason: "The adoption of an XR waits, since an XRD can have a webhook.", fails: "xorders", mine: claimed, other: other, want: "XOrder x: it can't be read"},
+		"Claim": {reason: "An XR waits if its claim can't be read.", fails: "orderclaims", mine: claimed, other: other, want: "OrderClaim team-a/o: it can't be read"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,13 +54,13 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
 			if !w.Has(xp.RefTo(tc.other)) {
-				t.Errorf("%s\nthe other was not observed", tc.reason)
+				t.Errorf("%s\nthe other object was not observed", tc.reason)
 			}
 			plan := adoption.Next(w, xp.RefTo(tc.mine))
 			if plan.Patch != nil || plan.Done || plan.Failed != "" || plan.Adopted > 0 || !slices.ContainsFunc(plan.Waiting, func(s string) bool {
 				return strings.Contains(s, tc.want) && strings.Contains(s, `service "provider" not found`)
 			}) {
-				t.Errorf("%s\ngot %+v, want that it waits: %s", tc.reason, plan, tc.want)
+				t.Errorf("%s\ngot %+v, want a plan that waits: %s", tc.reason, plan, tc.want)
 			}
 		})
 	}
@@ -83,15 +83,15 @@ func TestConversionIsNotOutage(t *testing.T) {
 		}
 	}
 	if asked != fewRetries {
-		t.Errorf("asked %d times; each item of a restore asks, and a webhook may take 30 s to give no answer", asked)
+		t.Errorf("requested %d times; each item of a restore asks, and a webhook may need 30 s for no answer", asked)
 	}
 	if len(c.silent) > 0 {
-		t.Errorf("the API server is taken for silent: %v", c.silent)
+		t.Errorf("the API server counts as silent: %v", c.silent)
 	}
 	began := time.Now()
 	c.now = func() time.Time { return began.Add(unconvertedTTL) }
 	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || asked != 2*fewRetries {
-		t.Errorf("asked %d times, and got %v: the webhook may have come", asked, err)
+		t.Errorf("requested %d times, and got %v: the webhook may be up by now", asked, err)
 	}
 }
 
@@ -118,15 +118,15 @@ func TestVersions(t *testing.T) {
 		asked  int
 		fails  bool
 	}{
-		"CRD":      {reason: "It is asked for once.", kind: bucket, server: func() *server { return serverWithCRDs(crd) }, want: known, asked: 1},
-		"None":     {reason: "Another API server has the kind.", kind: bucket, server: func() *server { return serverWithCRDs() }, asked: 1},
-		"Unserved": {reason: "There is no such kind.", kind: schema.GroupKind{Group: "none.example.org", Kind: "X"}, server: func() *server { return serverWithCRDs() }},
+		"CRD":      {reason: "One request is enough.", kind: bucket, server: func() *server { return serverWithCRDs(crd) }, want: known, asked: 1},
+		"None":     {reason: "Another API server serves the kind.", kind: bucket, server: func() *server { return serverWithCRDs() }, asked: 1},
+		"Unserved": {reason: "No API server serves the kind.", kind: schema.GroupKind{Group: "none.example.org", Kind: "X"}, server: func() *server { return serverWithCRDs() }},
 		"Forbidden": {
-			reason: "Who may not read CRDs does without.", kind: bucket, asked: 1,
+			reason: "Without the right to read CRDs there are no versions.", kind: bucket, asked: 1,
 			server: func() *server { s := serverWithCRDs(crd); s.failOn("get", crds.Resource, 9, forbidden); return s },
 		},
 		"Broken": {
-			reason: "It is asked for again.", kind: bucket, asked: 2, fails: true,
+			reason: "A failure must be requested again.", kind: bucket, asked: 2, fails: true,
 			server: func() *server {
 				s := serverWithCRDs(crd)
 				s.failOn("get", crds.Resource, 9, errors.New("no"))
@@ -146,7 +146,7 @@ func TestVersions(t *testing.T) {
 				}
 			}
 			if asked := len(s.requests("get")); asked != tc.asked {
-				t.Errorf("%s: asked %d times, not %d", tc.reason, asked, tc.asked)
+				t.Errorf("%s: requested %d times, not %d", tc.reason, asked, tc.asked)
 			}
 		})
 	}
@@ -158,12 +158,12 @@ func TestConvert(t *testing.T) {
 		with   error
 		want   bool
 	}{
-		"Converted":  {reason: "It could be created."},
-		"Refused":    {reason: "That it may not be created is for Velero to say.", with: apierrors.NewForbidden(buckets.GroupResource(), "b", errors.New("a policy"))},
-		"Exists":     {reason: "So it could be converted.", with: apierrors.NewAlreadyExists(buckets.GroupResource(), "b")},
-		"Down":       {reason: "This is what it is about.", with: errConversion, want: true},
-		"No answer":  {reason: "A webhook that hangs is as good as none.", with: context.DeadlineExceeded, want: true},
-		"API server": {reason: "Another failure is no webhook's.", with: apierrors.NewServiceUnavailable("etcd")},
+		"Converted": {reason: "The API server accepted the create."},
+		"Refused":   {reason: "The restore reports a refusal itself.", with: apierrors.NewForbidden(buckets.GroupResource(), "b", errors.New("a policy"))},
+		"Exists":    {reason: "The object exists, so its conversion worked.", with: apierrors.NewAlreadyExists(buckets.GroupResource(), "b")},
+		"Down":      {reason: "The webhook is down, so the restore would fail.", with: errConversion, want: true},
+		"NoAnswer":  {reason: "A webhook that hangs counts as down.", with: context.DeadlineExceeded, want: true},
+		"APIServer": {reason: "Another failure is not the webhook's.", with: apierrors.NewServiceUnavailable("etcd")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestConvert(t *testing.T) {
 				create := a.(clienttesting.CreateActionImpl)    //nolint:forcetypeassert // The reactor gets only creates.
 				u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 				if u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil || len(u.GetOwnerReferences()) > 0 {
-					t.Errorf("An API server does not create this: %v", u.Object)
+					t.Errorf("an API server refuses to create %v", u.Object)
 				}
 
 				return true, u, tc.with

@@ -17,12 +17,12 @@ func TestActivates(t *testing.T) {
 		policy string
 		want   bool
 	}{
-		"Exact":     {reason: "A name activates what is called like that.", policy: `["other","buckets.cloud.example.org"]`, want: true},
-		"All":       {reason: "The policy of Crossplane's chart activates everything.", policy: `["*"]`, want: true},
-		"Prefix":    {reason: "A wildcard can stand for the beginning.", policy: `["*.cloud.example.org"]`, want: true},
-		"Another":   {reason: "Another name does not.", policy: `["queues.cloud.example.org"]`},
-		"Malformed": {reason: "What is no pattern matches nothing.", policy: `["[",7]`},
-		"Forged":    {reason: "What is no list has no names.", policy: `"*"`},
+		"Exact":     {reason: "A name activates the MRD of exactly that name.", policy: `["other","buckets.cloud.example.org"]`, want: true},
+		"All":       {reason: "The policy of Crossplane's chart activates all MRDs.", policy: `["*"]`, want: true},
+		"Prefix":    {reason: "A wildcard can stand for the start of a name.", policy: `["*.cloud.example.org"]`, want: true},
+		"Another":   {reason: "Another name does not activate the MRD.", policy: `["queues.cloud.example.org"]`},
+		"Malformed": {reason: "A malformed pattern matches no MRD.", policy: `["[",7]`},
+		"Forged":    {reason: "A string instead of a list has no names.", policy: `"*"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestActivates(t *testing.T) {
 func TestManagedDefinition(t *testing.T) {
 	mrd := xptest.ManagedDefinition("buckets", xptest.MR("b"))
 	if !xp.IsManagedDefinition(mrd) || xp.IsManagedDefinition(xptest.XRD("x")) || xp.IsActivationPolicy(mrd) || !xp.IsActivationPolicy(xptest.ActivationPolicy("p")) {
-		t.Error("MRDs and policies are told by their kinds")
+		t.Error("MRDs and policies differ by their kinds")
 	}
 	if diff := cmp.Diff(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"}, xp.ManagedKind(mrd)); diff != "" {
 		t.Error(diff)
@@ -55,6 +55,6 @@ func TestHowToActivate(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := xp.HowToActivate("$(reboot)"); !strings.Contains(got, `'$(reboot)'`) {
-		t.Errorf("A name is one word of a shell: %s", got)
+		t.Errorf("the name must be one word for the shell: %s", got)
 	}
 }

@@ -27,30 +27,30 @@ func TestGrantOf(t *testing.T) {
 		want   want
 	}{
 		"Everywhere": {
-			reason: "A ClusterRoleBinding is in no namespace.",
+			reason: "A ClusterRoleBinding applies in all namespaces.",
 			u:      of("ClusterRoleBinding", "", `{"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"p-1"}]}`),
 			want:   want{grant: true, role: "ClusterRole admin", accounts: []string{"ServiceAccount crossplane-system/p-1"}, gives: true},
 		},
 		"InNamespace": {
-			reason: "It can be named as the user that it is.",
+			reason: "A subject can name the ServiceAccount as a user.",
 			u:      of("RoleBinding", "team-a", `{"subjects":[{"kind":"User","name":"system:serviceaccount:crossplane-system:p-1"},{"kind":"User","name":"jane"}]}`),
 			want:   want{grant: true, role: "ClusterRole admin", namespace: "team-a", accounts: []string{"ServiceAccount crossplane-system/p-1"}, gives: true},
 		},
 		"ToAll": {
-			reason: "All ServiceAccounts of a namespace are a group.",
+			reason: "All ServiceAccounts of a namespace form a group.",
 			u:      of("ClusterRoleBinding", "", `{"subjects":[{"kind":"Group","name":"system:serviceaccounts:crossplane-system"}]}`),
 			want:   want{grant: true, role: "ClusterRole admin", gives: true},
 		},
 		"ToOthers": {
-			reason: "Others get nothing.", want: want{grant: true, role: "ClusterRole admin", accounts: []string{"ServiceAccount other/p-1"}},
+			reason: "The binding gives nothing to accounts of other namespaces.", want: want{grant: true, role: "ClusterRole admin", accounts: []string{"ServiceAccount other/p-1"}},
 			u: of("ClusterRoleBinding", "", `{"subjects":[{"kind":"Group","name":"system:serviceaccounts:other"},{"kind":"ServiceAccount","namespace":"other","name":"p-1"}]}`),
 		},
 		"OfCrossplane": {
-			reason: "Crossplane's RBAC manager makes it for the revision that is there.",
+			reason: "Crossplane's RBAC manager creates this binding for the live revision.",
 			u:      xptest.With(of("ClusterRoleBinding", "", `{}`), xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1"))),
 		},
-		"Damaged":      {reason: "Nothing can be said of it.", u: of("RoleBinding", "team-a", `{"subjects":["a",{"kind":1}],"roleRef":3}`), want: want{grant: true, role: " ", namespace: "team-a"}},
-		"AnotherGroup": {reason: "Anybody can have a kind of that name.", u: xptest.Object("example.org/v1", "RoleBinding", "team-a", "b")},
+		"Damaged":      {reason: "A damaged binding names no account and no role.", u: of("RoleBinding", "team-a", `{"subjects":["a",{"kind":1}],"roleRef":3}`), want: want{grant: true, role: " ", namespace: "team-a"}},
+		"AnotherGroup": {reason: "A kind of the same name in another group is no binding.", u: xptest.Object("example.org/v1", "RoleBinding", "team-a", "b")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -20,21 +20,21 @@ func TestCommand(t *testing.T) {
 		of     xp.Command
 		want   string
 	}{
-		"Plain":        {reason: "What needs no quotes has none.", of: xp.ReleaseCommand(of("team-a", "orders")), want: "velero-plugin-for-crossplane release team-a/orders"},
-		"Substitution": {reason: "It is a name.", of: xp.ReleaseCommand(of("", "$(touch pwned)")), want: "velero-plugin-for-crossplane release '$(touch pwned)'"},
-		"Quote":        {reason: "It ends no quotes.", of: xp.ValidateCommand(of("", "'; rm -rf ~'")), want: `velero-plugin-for-crossplane validate ''\''; rm -rf ~'\'''`},
-		"Option":       {reason: "It is no option.", of: xp.ReleaseCommand(of("", "-rf")), want: "velero-plugin-for-crossplane release -- -rf"},
-		"QuotedOption": {reason: "A program does not see the quotes.", of: xp.ReleaseCommand(of("", "--yes=a b")), want: "velero-plugin-for-crossplane release -- '--yes=a b'"},
-		"Empty":        {reason: "It is a word all the same.", of: xp.ReleaseCommand(of("", "")), want: "velero-plugin-for-crossplane release ''"},
-		"Letters":      {reason: "Not only ASCII prints.", of: xp.ReleaseCommand(of("", "bücher")), want: "velero-plugin-for-crossplane release 'bücher'"},
-		"Escape":       {reason: "A terminal would obey it.", of: xp.ReleaseCommand(of("", "\x1b]0;pwned\x07")), want: "velero-plugin-for-crossplane release NAME" + refused},
-		"Newline":      {reason: "What is pasted is run at the end of a line.", of: xp.ReleaseCommand(of("", "a\nb")), want: "velero-plugin-for-crossplane release NAME" + refused},
-		"Bidi":         {reason: "It is not what it looks like.", of: xp.ReleaseCommand(of("", "a\u202eb")), want: "velero-plugin-for-crossplane release NAME" + refused},
-		"NoUTF8":       {reason: "Nobody can type it.", of: xp.ReleaseCommand(of("", "a\xff")), want: "velero-plugin-for-crossplane release NAME" + refused},
-		"Value":        {reason: "An option's value is none.", of: xp.ReleaseOf("--all"), want: "velero-plugin-for-crossplane release --restore=--all"},
-		"Kubectl":      {reason: "As people write it.", of: xp.Kubectl("delete", of("team-a", "orders")), want: "kubectl delete Order.v1.example.org orders -n team-a"},
+		"Plain":        {reason: "A plain name needs no quotes.", of: xp.ReleaseCommand(of("team-a", "orders")), want: "velero-plugin-for-crossplane release team-a/orders"},
+		"Substitution": {reason: "The shell must read a substitution as part of the name.", of: xp.ReleaseCommand(of("", "$(touch pwned)")), want: "velero-plugin-for-crossplane release '$(touch pwned)'"},
+		"Quote":        {reason: "A quote in the name must not end the quoted word.", of: xp.ValidateCommand(of("", "'; rm -rf ~'")), want: `velero-plugin-for-crossplane validate ''\''; rm -rf ~'\'''`},
+		"Option":       {reason: "A name with a leading dash must not become an option.", of: xp.ReleaseCommand(of("", "-rf")), want: "velero-plugin-for-crossplane release -- -rf"},
+		"QuotedOption": {reason: "Quotes alone don't hide an option from the program.", of: xp.ReleaseCommand(of("", "--yes=a b")), want: "velero-plugin-for-crossplane release -- '--yes=a b'"},
+		"Empty":        {reason: "An empty name is still one word.", of: xp.ReleaseCommand(of("", "")), want: "velero-plugin-for-crossplane release ''"},
+		"Letters":      {reason: "Letters outside of ASCII are printable too.", of: xp.ReleaseCommand(of("", "bücher")), want: "velero-plugin-for-crossplane release 'bücher'"},
+		"Escape":       {reason: "A terminal would obey the escape sequence.", of: xp.ReleaseCommand(of("", "\x1b]0;pwned\x07")), want: "velero-plugin-for-crossplane release NAME" + refused},
+		"Newline":      {reason: "A pasted newline runs the command too early.", of: xp.ReleaseCommand(of("", "a\nb")), want: "velero-plugin-for-crossplane release NAME" + refused},
+		"Bidi":         {reason: "A bidi character makes the name look different.", of: xp.ReleaseCommand(of("", "a\u202eb")), want: "velero-plugin-for-crossplane release NAME" + refused},
+		"NoUTF8":       {reason: "A user can't type a name that is not UTF-8.", of: xp.ReleaseCommand(of("", "a\xff")), want: "velero-plugin-for-crossplane release NAME" + refused},
+		"Value":        {reason: "An option's value is not read as another option.", of: xp.ReleaseOf("--all"), want: "velero-plugin-for-crossplane release --restore=--all"},
+		"Kubectl":      {reason: "The command has the form that users know.", of: xp.Kubectl("delete", of("team-a", "orders")), want: "kubectl delete Order.v1.example.org orders -n team-a"},
 		"KubectlOption": {
-			reason: "Options end before it.", of: xp.Kubectl("delete", of("team-a", "--all")), want: "kubectl delete -n team-a -- Order.v1.example.org --all",
+			reason: "The options end before the name.", of: xp.Kubectl("delete", of("team-a", "--all")), want: "kubectl delete -n team-a -- Order.v1.example.org --all",
 		},
 	}
 	for name, tc := range cases {
@@ -65,7 +65,7 @@ func FuzzCommand(f *testing.F) {
 		}
 		line := xp.NewCommand(`printf "%s\0"`, "x").With("--restore", value).On(operand).String()
 		if !xp.IsPrintable(line) {
-			t.Fatalf("%q has what does not print", line)
+			t.Fatalf("%q has characters that don't print", line)
 		}
 		if !xp.IsPrintable(value) || !xp.IsPrintable(operand) {
 			return

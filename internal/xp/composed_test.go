@@ -19,35 +19,35 @@ func TestComposed(t *testing.T) {
 		object *unstructured.Unstructured
 		want   bool
 	}{
-		"Controlled": {reason: "The UID is the XR's.", xr: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
+		"Controlled": {reason: "The owner reference has the XR's UID.", xr: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
 		"OtherController": {
 			reason: "A label proves nothing against a controller.",
 			xr:     xr, object: xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("other")))),
 		},
-		"Ownerless": {reason: "A restore without this plugin leaves it so.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true},
+		"Ownerless": {reason: "A restore without this plugin leaves the label only.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true},
 		"OwnerlessOfATree": {
-			reason: "All of a tree have the name of its root.",
+			reason: "All composed resources of a tree carry the name of its root.",
 			xr:     nested, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
 		},
-		"OwnerlessOfTheChild": {reason: "A nested XR's name is not the tree's.", xr: nested, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "child"))},
-		"OfAnotherTree":       {reason: "It has the label of another tree.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "y"))},
+		"OwnerlessOfTheChild": {reason: "The label carries the root's name, never the name of a nested XR.", xr: nested, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "child"))},
+		"OfAnotherTree":       {reason: "The object carries the label of another tree.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "y"))},
 		"OwnerlessInItsNamespace": {
-			reason: "The same for Crossplane v2.",
+			reason: "Crossplane v2 uses the same label.",
 			xr:     xptest.ModernXR("x"), object: xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
 		},
 		"OwnerlessClusterScoped": {
-			reason: "A tenant who names their XR as another's tree, or copies its label, does not get what is outside of their namespace.",
+			reason: "A tenant can copy another tree's name or label, but gets no objects outside of their namespace.",
 			xr:     xptest.ModernXR("x", xptest.Labelled(xp.LabelComposite, "x")), object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")),
 		},
 		"OwnerlessElsewhere": {
-			reason: "The same for another namespace.",
+			reason: "A tenant's XR gets no objects of another namespace.",
 			xr:     xptest.ModernXR("x"), object: xptest.NamespacedMR("b", xptest.In("team-b"), xptest.Labelled(xp.LabelComposite, "x")),
 		},
 		"OwnerlessOfAClusterXR": {
-			reason: "A cluster-scoped XR composes anywhere.",
+			reason: "A cluster-scoped XR composes objects in any namespace.",
 			xr:     xr, object: xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
 		},
-		"Unlabelled": {reason: "Nothing says that it belongs to an XR.", xr: xr, object: xptest.MR("b")},
+		"Unlabelled": {reason: "Neither an owner nor a label ties the object to an XR.", xr: xr, object: xptest.MR("b")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -70,21 +70,21 @@ func TestSavedRefs(t *testing.T) {
 		object *unstructured.Unstructured
 		want   want
 	}{
-		"All": {reason: "Every ref is resolved.", object: xptest.XR("x", xptest.Refs(bucket, gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket), xp.RefTo(gone)}}},
+		"All": {reason: "All refs are resolved.", object: xptest.XR("x", xptest.Refs(bucket, gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket), xp.RefTo(gone)}}},
 		"Unresolved": {
 			reason: "A restore does not wait for an unresolved ref.",
 			object: xptest.XR("x", xptest.Refs(gone, bucket), xptest.Dangling(gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket)}},
 		},
 		"V2": {
-			reason: "A ref without a namespace means the XR's.",
+			reason: "A ref without a namespace means the XR's namespace.",
 			object: xptest.ModernXR("x", xptest.Refs(local, xptest.NamespacedMR("b")), xptest.Dangling(local)), want: want{Refs: []xp.Ref{xp.RefTo(xptest.NamespacedMR("b"))}},
 		},
 		"Unreadable": {
-			reason: "Without a list of unresolved refs a restore waits for all, which is safe.",
+			reason: "Without a list of unresolved refs a restore waits for all refs, which is safe.",
 			object: xptest.XR("x", xptest.Refs(gone), xptest.Field("x", "metadata", xp.FieldUnresolvedRefs)), want: want{Refs: []xp.Ref{xp.RefTo(gone)}},
 		},
 		"Malformed": {
-			reason: "Refs that can't be read are an error.", object: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`)),
+			reason: "Refs that can't be read cause an error.", object: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`)),
 			want: want{Err: "cannot read the resourceRefs of XOrder x: they are a int64, not a list"},
 		},
 	}
@@ -103,7 +103,7 @@ func TestRemoveResourceRefs(t *testing.T) {
 		u := build("x", xptest.Refs(xptest.MR("b")))
 		xp.CompositeFrom(u).RemoveResourceRefs()
 		if diff := cmp.Diff(build("x"), u); diff != "" {
-			t.Errorf("%s: only the refs are taken off, where the schema has them: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: only the refs are removed, where the schema has them: -want, +got:\n%s", name, diff)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestInstance(t *testing.T) {
 			},
 		},
 		"Claim": {
-			reason: "A claim keeps them where a v1 XR does.",
+			reason: "A claim keeps Crossplane's fields in spec, as a v1 XR does.",
 			object: xptest.Claim("a"),
 			want: want{
 				Revision: xptest.RevisionName, Composition: xptest.CompositionName,
@@ -49,7 +49,7 @@ func TestInstance(t *testing.T) {
 			},
 		},
 		"V1WithAFieldOfThatName": {
-			reason: "The author of a v1 XRD may call a field of their own crossplane; that does not hide Crossplane's fields.",
+			reason: "A v1 XRD may define a field called crossplane, and this does not hide Crossplane's own fields.",
 			object: xptest.XR("a", xptest.Field(map[string]any{"version": "1"}, "spec", "crossplane")),
 			want: want{
 				Revision: xptest.RevisionName, Composition: xptest.CompositionName,
@@ -57,7 +57,7 @@ func TestInstance(t *testing.T) {
 			},
 		},
 		"WrongTypes": {
-			reason: "Fields of another type than Crossplane's are not set as far as we are concerned.",
+			reason: "Fields of the wrong type count as not set.",
 			object: xptest.Object("example.org/v1", "Order", "", "a", xptest.JSON(
 				`{"spec":{"compositionUpdatePolicy":1,"compositionRevisionRef":[],"compositionRef":{"name":{}}}}`)),
 			want: want{Field: map[string]any{"spec": map[string]any{"f": "v"}}},
@@ -87,9 +87,9 @@ func TestSetUpdatePolicy(t *testing.T) {
 		path   []string
 		err    string
 	}{
-		"V1":    {reason: "In spec.", object: xptest.XR("a"), path: []string{"spec", "compositionUpdatePolicy"}},
-		"V2":    {reason: "In spec.crossplane.", object: xptest.ModernXR("a"), path: []string{"spec", "crossplane", "compositionUpdatePolicy"}},
-		"Claim": {reason: "In spec.", object: xptest.Claim("a"), path: []string{"spec", "compositionUpdatePolicy"}},
+		"V1":    {reason: "A v1 XR has the policy in spec.", object: xptest.XR("a"), path: []string{"spec", "compositionUpdatePolicy"}},
+		"V2":    {reason: "A v2 XR has the policy in spec.crossplane.", object: xptest.ModernXR("a"), path: []string{"spec", "crossplane", "compositionUpdatePolicy"}},
+		"Claim": {reason: "A claim has the policy in spec.", object: xptest.Claim("a"), path: []string{"spec", "compositionUpdatePolicy"}},
 		"SpecIsNoObject": {
 			reason: "The error names the object.",
 			object: xptest.Object("example.org/v1", "Order", "team-a", "a", xptest.Field("x", "spec")),
@@ -133,50 +133,50 @@ func TestResourceRefs(t *testing.T) {
 		want   want
 	}{
 		"V1": {
-			reason: "A v1 XR has them in spec.",
+			reason: "A v1 XR has the refs in spec.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[`+one+`]}}`)),
 			want:   want{Refs: []xp.Ref{bucket}},
 		},
 		"V2": {
-			reason: "A v2 XR has them in spec.crossplane, and composes in its own namespace.",
+			reason: "A v2 XR has the refs in spec.crossplane and composes in its own namespace.",
 			object: xptest.ModernXR("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[`+one+`]}}}`)),
 			want:   want{Refs: []xp.Ref{in("team-a")}},
 		},
 		"AnotherNamespace": {
-			reason: "A namespaced XR that names another namespace still composes in its own only, so the ref can't reach out of it.",
+			reason: "A namespaced XR composes in its own namespace only, so a ref can't reach another one.",
 			object: xptest.ModernXR("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"c.org/v1","kind":"Bucket","name":"b","namespace":"team-b"}]}}}`)),
 			want: want{Refs: []xp.Ref{in("team-a")}},
 		},
 		"ClusterScopedComposesAnywhere": {
-			reason: "A cluster-scoped XR composes in the namespaces that its refs have.",
+			reason: "A cluster-scoped XR composes in the namespaces of its refs.",
 			object: xptest.ModernXR("a", xptest.Without("metadata", "namespace"), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"c.org/v1","kind":"Bucket","name":"b","namespace":"team-b"}]}}}`)),
 			want: want{Refs: []xp.Ref{in("team-b")}},
 		},
 		"OrderAndRepeats": {
-			reason: "The list is told as it is.",
+			reason: "The result keeps order and duplicates of the list.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z","name":"z"},`+one+`,`+one+`]}}`)),
 			want:   want{Refs: []xp.Ref{{APIVersion: "v1", Kind: "Z", Name: "z"}, bucket, bucket}},
 		},
 		"WithoutName": {
-			reason: "Crossplane skips a ref that has no name.",
+			reason: "Crossplane skips a ref without a name.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z"},`+one+`]}}`)), want: want{Refs: []xp.Ref{bucket}},
 		},
 		"None":   {reason: "An XR that was never reconciled composes nothing.", object: xptest.XR("a")},
-		"Null":   {reason: "Null is none.", object: xptest.XR("a", xptest.Field(nil, "spec", "resourceRefs"))},
-		"NoSpec": {reason: "No spec is none.", object: xptest.Object("example.org/v1", "Order", "", "a")},
+		"Null":   {reason: "A null list has no refs.", object: xptest.XR("a", xptest.Field(nil, "spec", "resourceRefs"))},
+		"NoSpec": {reason: "An object without a spec has no refs.", object: xptest.Object("example.org/v1", "Order", "", "a")},
 		"SpecIsString": {
-			reason: "A path through something that is not an object holds no refs.",
+			reason: "A spec that is not an object holds no refs.",
 			object: xptest.Object("example.org/v1", "Order", "", "a", xptest.Field("x", "spec")),
 		},
 		"NotAList": {
-			reason: "The error names the XR and what is there instead.",
+			reason: "The error names the XR and the wrong type.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":"x"}}`)),
 			want:   want{Err: "cannot read the resourceRefs of XOrder a: they are a string, not a list"},
 		},
 		"EntryIsNumber": {
-			reason: "A number is an int64 in an object that came over JSON.",
+			reason: "JSON decoding yields an int64, and the error names it.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[1]}}`)),
 			want:   want{Err: "cannot read resourceRef 0 of XOrder a: it is a int64, not an object"},
 		},
@@ -191,7 +191,7 @@ func TestResourceRefs(t *testing.T) {
 			want:   want{Err: "cannot read resourceRef 0 of XOrder a: its name is a float64, not a string"},
 		},
 		"NoKind": {
-			reason: "What has no kind can't be looked up.",
+			reason: "Crossplane can't look up a ref without a kind.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","name":"z"}]}}`)),
 			want:   want{Err: "cannot read resourceRef 0 of XOrder a: it has no apiVersion or no kind"},
 		},
@@ -214,22 +214,22 @@ func TestBound(t *testing.T) {
 		claim, xr *unstructured.Unstructured
 		want      bool
 	}{
-		"BothWays":     {reason: "They name each other.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(claim)), want: true},
+		"BothWays":     {reason: "The claim and the XR name each other.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(claim)), want: true},
 		"ClaimOnly":    {reason: "Any tenant can name any XR in a claim.", claim: claim, xr: xptest.XR("o-x1")},
-		"XROnly":       {reason: "A claim that names no XR has none.", claim: xptest.Claim("o"), xr: xptest.XR("o-x1", xptest.ClaimedBy(claim))},
+		"XROnly":       {reason: "A claim without an XR is not bound.", claim: xptest.Claim("o"), xr: xptest.XR("o-x1", xptest.ClaimedBy(claim))},
 		"AnotherClaim": {reason: "The XR belongs to another claim.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("p")))},
 		"SameNameInB": {
 			reason: "A claim of the same name in another namespace is another claim.",
 			claim:  claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b")))),
 		},
 		"AnotherXR":     {reason: "The claim belongs to another XR.", claim: claim, xr: xptest.XR("o-x2", xptest.ClaimedBy(claim))},
-		"MalformedBack": {reason: "What can't be read names nothing.", claim: claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":[]}}`))},
+		"MalformedBack": {reason: "A malformed ref names no claim.", claim: claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":[]}}`))},
 		"EmptyBack": {
-			reason: "A ref without a name names nothing.",
+			reason: "A ref without a name names no claim.",
 			claim:  claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":{"apiVersion":"v1","kind":"K"}}}`)),
 		},
 		"AnotherVersion": {
-			reason: "The version in a ref is the one that was served when it was written.",
+			reason: "A ref keeps the version that was served when it was written.",
 			claim:  claim,
 			xr:     xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("o", xptest.JSON(`{"apiVersion":"example.org/v2"}`)))), want: true,
 		},
@@ -251,19 +251,19 @@ func TestControls(t *testing.T) {
 		object *unstructured.Unstructured
 		want   bool
 	}{
-		"Yes":     {reason: "The UID is the XR's.", owner: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
-		"NoOwner": {reason: "Nothing controls it.", owner: xr, object: xptest.MR("b")},
+		"Yes":     {reason: "The owner reference has the XR's UID.", owner: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
+		"NoOwner": {reason: "The object has no controller.", owner: xr, object: xptest.MR("b")},
 		"OldUID": {
-			reason: "An XR of the same name that was deleted since is another one.",
+			reason: "An XR with the same name and another UID is another XR.",
 			owner:  xptest.XR("x", xptest.UID("new")), object: xptest.MR("b", xptest.ControlledBy(xr)),
 		},
 		"NoUIDs": {
 			reason: "Two empty UIDs don't make an owner.",
 			owner:  &unstructured.Unstructured{Object: map[string]any{}}, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"controller":true}]}}`)),
 		},
-		"NotAList": {reason: "Malformed owner references are none.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":7}}`))},
+		"NotAList": {reason: "A malformed list of owner references has no controller.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":7}}`))},
 		"WrongFields": {
-			reason: "Malformed owner references are none.",
+			reason: "An owner reference with wrong types is no controller.",
 			owner:  xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"uid":1,"controller":"true"}]}}`)),
 		},
 	}

@@ -28,35 +28,35 @@ func TestDefinedKinds(t *testing.T) {
 		want     []xp.DefinedKind
 	}{
 		"Both": {
-			reason:   "XRs and claims are offered at different times.",
+			reason:   "Crossplane offers XRs and claims at different times.",
 			document: document(spec, established+","+offered), want: []xp.DefinedKind{xorder, claim},
 		},
-		"NotOffered":     {reason: "Claims are not served yet.", document: document(spec, established), want: []xp.DefinedKind{xorder}},
+		"NotOffered":     {reason: "The XRD does not offer claims yet.", document: document(spec, established), want: []xp.DefinedKind{xorder}},
 		"NotEstablished": {reason: "A kind that is not served has no objects.", document: document(spec, `{"type":"Established","status":"False"}`)},
 		"New":            {reason: "Crossplane has not seen the XRD.", document: document(spec, "")},
 		"NoClaims": {
-			reason:   "An XRD needs no claims.",
+			reason:   "An XRD can do without claims.",
 			document: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":[{"name":"v1","served":true}]`, established+","+offered),
 			want:     []xp.DefinedKind{xorder},
 		},
 		"ServedVersion": {
-			reason: "A version that is not served can't be asked for.",
+			reason: "A client can't request a version that is not served.",
 			document: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":[7,{"name":"v0","served":false},{"name":"v1","served":true},{"name":"v2",
 				"served":true}]`, established),
 			want: []xp.DefinedKind{xorder},
 		},
 		"NoTime": {
-			reason:   "Since ever, if it does not say since when.",
+			reason:   "A condition without a time counts from the beginning.",
 			document: document(spec, `{"type":"Established","status":"True","lastTransitionTime":"yesterday"}`),
 			want:     []xp.DefinedKind{{GroupVersionKind: xorder.GroupVersionKind, XRD: "x"}},
 		},
 		"NoVersions": {
-			reason:   "Nothing says that it is served.",
+			reason:   "The XRD lists no served version.",
 			document: document(`"group":"example.org","names":{"kind":"XOrder"},"versions":"v1"`, established),
 			want:     []xp.DefinedKind{{GroupVersionKind: schema.GroupVersionKind{Group: "example.org", Kind: "XOrder"}, XRD: "x", Since: at}},
 		},
 		"WrongTypes": {
-			reason:   "Malformed defines nothing.",
+			reason:   "A malformed XRD defines no kinds.",
 			document: document(`"group":1,"names":[],"claimNames":{"kind":{}},"versions":{}`, established+","+offered),
 		},
 	}

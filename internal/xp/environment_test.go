@@ -18,24 +18,24 @@ func TestPipelineInputsOf(t *testing.T) {
 		want   *xp.PipelineInputs
 	}{
 		"Nothing": {
-			reason: "Most functions read nothing else.", want: &xp.PipelineInputs{},
+			reason: "Most functions read only their input.", want: &xp.PipelineInputs{},
 			step: `{"input":{"resources":[{"name":"bucket","base":{"kind":"Bucket"}}]}}`,
 		},
 		"Named": {
-			reason: "A function is given it.", want: &xp.PipelineInputs{Environments: []string{"a", "b"}},
+			reason: "The step names the EnvironmentConfigs that the function reads.", want: &xp.PipelineInputs{Environments: []string{"a", "b"}},
 			step: `{"input":{"spec":{"environmentConfigs":[{"type":"Reference","ref":{"name":"b"}},{"ref":{"name":"a"}},{"ref":{"name":"a"}}]}}}`,
 		},
 		"Selected": {
-			reason: "Which it is depends on the XR.", want: &xp.PipelineInputs{Others: []string{selects}},
+			reason: "The selected EnvironmentConfig depends on the XR.", want: &xp.PipelineInputs{Others: []string{selects}},
 			step: `{"input":{"spec":{"environmentConfigs":[{"type":"Selector","selector":{"matchLabels":[{"key":"a","type":"Value","value":"b"}]}}]}}}`,
 		},
 		"Extra": {
-			reason: "It can be anything.", step: `{"input":{"spec":{"extraResources":[{"apiVersion":"example.org/v1","kind":"XCluster","into":"c","ref":{"name":"main"}},` +
+			reason: "A function can read objects of any kind.", step: `{"input":{"spec":{"extraResources":[{"apiVersion":"example.org/v1","kind":"XCluster","into":"c","ref":{"name":"main"}},` +
 				`{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"EnvironmentConfig","ref":{"name":"e"}}]}}}`,
 			want: &xp.PipelineInputs{Environments: []string{"e"}, Others: []string{"the step env reads main of the kind XCluster.example.org"}},
 		},
 		"Required": {
-			reason: "Crossplane v2 has it in the step.", step: `{"requirements":{"requiredResources":[{"requirementName":"r","apiVersion":"v1","kind":"ConfigMap","namespace":"n","name":"c"},` +
+			reason: "Crossplane v2 lists the required resources in the step.", step: `{"requirements":{"requiredResources":[{"requirementName":"r","apiVersion":"v1","kind":"ConfigMap","namespace":"n","name":"c"},` +
 				`{"requirementName":"e","apiVersion":"apiextensions.crossplane.io/v1beta1","kind":"EnvironmentConfig","name":"e"},` +
 				`{"requirementName":"s","apiVersion":"apiextensions.crossplane.io/v1beta1","kind":"EnvironmentConfig","matchLabels":{"a":"b"}}]}}`,
 			want: &xp.PipelineInputs{Environments: []string{"e"}, Others: []string{"the step env reads n/c of the kind ConfigMap", selects}},
@@ -44,9 +44,9 @@ func TestPipelineInputsOf(t *testing.T) {
 			reason: "Any function can have such a field, at any depth.", step: `{"input":{"a":[{"b":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`,
 			want: &xp.PipelineInputs{Environments: []string{"e"}},
 		},
-		"Impossible": {reason: "Nothing can be called that.", want: &xp.PipelineInputs{}, step: `{"input":{"environmentConfigs":[{"ref":{"name":"../x"}}]}}`},
+		"Impossible": {reason: "No object can have such a name.", want: &xp.PipelineInputs{}, step: `{"input":{"environmentConfigs":[{"ref":{"name":"../x"}}]}}`},
 		"Malformed": {
-			reason: "What can't be read says nothing.", want: &xp.PipelineInputs{},
+			reason: "A malformed step requires nothing.", want: &xp.PipelineInputs{},
 			step: `{"input":{"environmentConfigs":"x","extraResources":[1,{"ref":1},{"kind":1}]},"requirements":{"requiredResources":{}}}`,
 		},
 	}
@@ -61,7 +61,7 @@ func TestPipelineInputsOf(t *testing.T) {
 		})
 	}
 	if got := xp.PipelineInputsOf(xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[1,"x"]}}`))); len(got.Environments)+len(got.Others) > 0 {
-		t.Errorf("What is no step reads nothing; got %v", got)
+		t.Errorf("a malformed step reads nothing; got %v", got)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestRequired(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if got := xp.Required(xptest.XR("x")); got != nil {
-		t.Errorf("What has no pipeline requires nothing; got %v", got)
+		t.Errorf("an object without a pipeline requires nothing; got %v", got)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestSavedEnvironments(t *testing.T) {
 	}
 	for _, u := range []string{`{"metadata":{"velero.crossplane.io/tree":[1]}}`, `{}`} {
 		if got := xp.SavedEnvironments(xptest.XR("x", xptest.JSON(u))); got != nil {
-			t.Errorf("A list that is none has nothing; got %v", got)
+			t.Errorf("a malformed list has no entries; got %v", got)
 		}
 	}
 }

@@ -24,20 +24,20 @@ func TestSecretRef(t *testing.T) {
 		object *unstructured.Unstructured
 		want   want
 	}{
-		"ClusterScoped": {reason: "It says which namespace.", object: xptest.MR("b", xptest.PublishesTo("infra", "s")), want: secret("infra")},
-		"Namespaced":    {reason: "It has no say in the namespace.", object: xptest.Claim("o", xptest.PublishesTo("", "s")), want: secret("team-a")},
+		"ClusterScoped": {reason: "A cluster-scoped object names the namespace of the Secret.", object: xptest.MR("b", xptest.PublishesTo("infra", "s")), want: secret("infra")},
+		"Namespaced":    {reason: "A namespaced object publishes in its own namespace.", object: xptest.Claim("o", xptest.PublishesTo("", "s")), want: secret("team-a")},
 		"Reaches": {
-			reason: "A tenant must not reach into another namespace.",
+			reason: "A tenant must not reach another namespace.",
 			object: xptest.Claim("o", xptest.PublishesTo("infra", "s")), want: secret("team-a"),
 		},
-		"None": {reason: "It publishes nothing.", object: xptest.MR("b")},
+		"None": {reason: "The object publishes no Secret.", object: xptest.MR("b")},
 		"NoNamespace": {
-			reason: "A cluster-scoped object must say where.",
+			reason: "A cluster-scoped object must name a namespace.",
 			object: xptest.MR("b", xptest.PublishesTo("", "s")), want: want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Name: "s"}},
 		},
-		"NotAnObject": {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":"s"}}`))},
+		"NotAnObject": {reason: "A malformed reference names no Secret.", object: xptest.MR("b", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":"s"}}`))},
 		"WrongTypes": {
-			reason: "Malformed is none.",
+			reason: "A name of the wrong type is no name.",
 			object: xptest.Claim("o", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":{"name":5}}}`)),
 			want:   want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "team-a"}},
 		},
@@ -64,30 +64,30 @@ func TestConditionOf(t *testing.T) {
 		want   want
 	}{
 		"There": {
-			reason: "The first of the type.",
+			reason: "The first condition of the type counts.",
 			status: `{"conditions":[7,null,{"type":"Ready"},{"type":"Synced","status":"False","reason":"R","message":"M"},{"type":"Synced"}]}`,
 			want:   want{Condition: xp.Condition{Status: "False", Reason: "R", Message: "M"}, OK: true},
 		},
-		"Absent":   {reason: "Another condition is not it.", status: `{"conditions":[{"type":"Ready"}]}`},
-		"NotAList": {reason: "Malformed is none.", status: `{"conditions":{"type":"Synced"}}`},
-		"NoStatus": {reason: "An object that was just created has none.", status: `null`},
+		"Absent":   {reason: "Another type is another condition.", status: `{"conditions":[{"type":"Ready"}]}`},
+		"NotAList": {reason: "A malformed list has no conditions.", status: `{"conditions":{"type":"Synced"}}`},
+		"NoStatus": {reason: "A new object has no conditions.", status: `null`},
 		"WrongTypes": {
-			reason: "Malformed fields are empty.",
+			reason: "Fields of the wrong type are empty.",
 			status: `{"conditions":[{"type":"Synced","status":true,"reason":1,"message":[]}]}`, want: want{OK: true},
 		},
 		"Since": {
-			reason: "When its status last changed.",
+			reason: "The condition carries the time of its last change.",
 			status: `{"conditions":[{"type":"Synced","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
 			want:   want{Condition: xp.Condition{Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, OK: true},
 		},
 		"Generation": {
-			reason: "Crossplane v2 says of which generation it speaks.",
+			reason: "Crossplane v2 writes the observed generation.",
 			status: `{"conditions":[{"type":"Synced","observedGeneration":3}]}`, want: want{Condition: xp.Condition{Generation: 3}, OK: true},
 		},
 		"SinceUnreadable": {
-			reason: "A time that can't be read is none.", status: `{"conditions":[{"type":"Synced","lastTransitionTime":"now"}]}`, want: want{OK: true},
+			reason: "A time that can't be read counts as no time.", status: `{"conditions":[{"type":"Synced","lastTransitionTime":"now"}]}`, want: want{OK: true},
 		},
-		"TypeIsMap": {reason: "Comparing with it must not panic.", status: `{"conditions":[{"type":{}},{"type":[]}]}`},
+		"TypeIsMap": {reason: "A comparison with a map or list must not panic.", status: `{"conditions":[{"type":{}},{"type":[]}]}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestIsPaused(t *testing.T) {
 		}
 	}
 	if xp.IsPaused(xptest.MR("b")) {
-		t.Error("An object without the annotation is not paused.")
+		t.Error("an object without the annotation is not paused")
 	}
 }
 
@@ -119,18 +119,18 @@ func TestComposes(t *testing.T) {
 		composition *unstructured.Unstructured
 		want        bool
 	}{
-		"Yes":         {reason: "Its compositeTypeRef is the XR's kind.", composition: xptest.Revision("r", xr), want: true},
-		"AnotherKind": {reason: "It is for another kind.", composition: xptest.Revision("r", xptest.Claim("c"))},
+		"Yes":         {reason: "The compositeTypeRef names the XR's kind.", composition: xptest.Revision("r", xr), want: true},
+		"AnotherKind": {reason: "The Composition is for another kind.", composition: xptest.Revision("r", xptest.Claim("c"))},
 		"AnotherGroup": {
-			reason:      "A kind of the same name in another group is another.",
+			reason:      "A kind of the same name in another group is another kind.",
 			composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.com/v1"}}}`)),
 		},
 		"AnotherVersion": {
-			reason:      "The version does not matter.",
+			reason:      "The version in the compositeTypeRef does not matter.",
 			composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.org/v9"}}}`)), want: true,
 		},
-		"None":       {reason: "It is for nothing.", composition: xptest.XRD("r")},
-		"WrongTypes": {reason: "Malformed is for nothing.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"kind":1}}}`))},
+		"None":       {reason: "An XRD has no compositeTypeRef.", composition: xptest.XRD("r")},
+		"WrongTypes": {reason: "A malformed Composition composes no kind.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"kind":1}}}`))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

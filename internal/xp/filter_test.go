@@ -17,16 +17,16 @@ func TestMatchesResource(t *testing.T) {
 		resource schema.GroupResource
 		want     bool
 	}{
-		"None":       {reason: "No filter is for nothing.", resource: buckets},
-		"Whole":      {reason: "It is named.", filters: []string{"pods", "buckets.cloud.example.org"}, resource: buckets, want: true},
-		"Plural":     {reason: "Velero completes it.", filters: []string{"buckets"}, resource: buckets, want: true},
-		"Singular":   {reason: "The same.", filters: []string{"bucket"}, resource: buckets, want: true},
-		"Kind":       {reason: "The same.", filters: []string{"Secret"}, resource: secrets, want: true},
-		"GroupBegin": {reason: "An API server knows a group by its beginning.", filters: []string{"buckets.cloud"}, resource: buckets, want: true},
-		"Star":       {reason: "A star is for all.", filters: []string{"*"}, resource: secrets, want: true},
+		"None":       {reason: "No filter matches no resource.", resource: buckets},
+		"Whole":      {reason: "The filter names the resource with its group.", filters: []string{"pods", "buckets.cloud.example.org"}, resource: buckets, want: true},
+		"Plural":     {reason: "Velero completes a plural with its group.", filters: []string{"buckets"}, resource: buckets, want: true},
+		"Singular":   {reason: "Velero completes a singular too.", filters: []string{"bucket"}, resource: buckets, want: true},
+		"Kind":       {reason: "Velero completes a kind too.", filters: []string{"Secret"}, resource: secrets, want: true},
+		"GroupBegin": {reason: "An API server accepts the start of a group.", filters: []string{"buckets.cloud"}, resource: buckets, want: true},
+		"Star":       {reason: "A star matches all resources.", filters: []string{"*"}, resource: secrets, want: true},
 		"Glob":       {reason: "Velero allows globs.", filters: []string{"*.cloud.example.org"}, resource: buckets, want: true},
-		"OtherGroup": {reason: "It is another's.", filters: []string{"buckets.example.org"}, resource: buckets},
-		"Other":      {reason: "It is something else.", filters: []string{"secrets", "[", ""}, resource: buckets},
+		"OtherGroup": {reason: "The filter names a resource of another group.", filters: []string{"buckets.example.org"}, resource: buckets},
+		"Other":      {reason: "The filters name other resources.", filters: []string{"secrets", "[", ""}, resource: buckets},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestIsValidName(t *testing.T) {
 		{"../..", "o", false},
 	} {
 		if got := xp.IsValidName(tc.namespace, tc.name); got != tc.want {
-			t.Errorf("Names become parts of paths: %q in %q: got %v, want %v", tc.name, tc.namespace, got, tc.want)
+			t.Errorf("names become parts of paths: %q in %q: got %v, want %v", tc.name, tc.namespace, got, tc.want)
 		}
 	}
 }
@@ -48,10 +48,10 @@ func TestManyRefsAreCheap(t *testing.T) {
 	for n, u := range map[int]*unstructured.Unstructured{many / 100: of(many / 100), many: of(many)} {
 		refs, err := xp.CompositeFrom(u).SavedRefs()
 		if err != nil || len(refs) != n/2 || refs[0].Name != fmt.Sprint("b", n/2) {
-			t.Fatalf("of %d refs of which half are unresolved there are %d: %v", n, len(refs), err)
+			t.Fatalf("of %d refs, half of them unresolved, there are %d: %v", n, len(refs), err)
 		}
 		if each := testing.AllocsPerRun(1, func() { _, _ = xp.CompositeFrom(u).SavedRefs() }) / float64(n); each > 20 {
-			t.Errorf("Each of %d refs costs %.0f allocations; the time must not grow with the square", n, each)
+			t.Errorf("each of %d refs costs %.0f allocations; the time must not grow with the square", n, each)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestMalformedRefs(t *testing.T) {
 				case tc.refused == "" && (err != nil || len(refs) != tc.listed):
 					t.Errorf("got %v with error %v, want %d", refs, err, tc.listed)
 				case tc.refused != "" && (err == nil || !strings.Contains(err.Error(), tc.refused) || !strings.Contains(err.Error(), xp.String(u))):
-					t.Errorf("got %v with error %v; it names the XR and says %q", refs, err, tc.refused)
+					t.Errorf("got %v with error %v; the error must name the XR and contain %q", refs, err, tc.refused)
 				}
 			}
 		})

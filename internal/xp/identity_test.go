@@ -39,69 +39,69 @@ func TestIdentityOf(t *testing.T) {
 		mr     *unstructured.Unstructured
 		want   xp.Identity
 	}{
-		"Named":             {reason: "It has an external-name.", mr: xptest.MR("b"), want: xp.Known},
-		"NamedCreated":      {reason: "It was created.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Known},
-		"NamedAtOnce":       {reason: "Times are of seconds, so a quick create has one for both.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Known},
-		"NamedRefused":      {reason: "It could not be created, and will be tried again.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Known},
-		"NamedOther":        {reason: "What its provider calls it doesn't matter then.", mr: xptest.MR("b", id), want: xp.Known},
-		"NamedNeverCreated": {reason: "A provider whose names are those of the objects writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Known},
-		"NamedNoTime":       {reason: "A time that can't be read is none, as for providers.", mr: xptest.MR("b", pending("now")), want: xp.Known},
-		"Pending":           {reason: "It was about to be created.", mr: unnamed(pending(before)), want: xp.CreatePending},
-		"PendingAgain":      {reason: "It failed before, and is tried again.", mr: unnamed(failed(before), pending(after)), want: xp.CreatePending},
+		"Named":             {reason: "The MR has an external-name.", mr: xptest.MR("b"), want: xp.Known},
+		"NamedCreated":      {reason: "The create succeeded.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Known},
+		"NamedAtOnce":       {reason: "Times have whole seconds, so a quick create has one time for both annotations.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Known},
+		"NamedRefused":      {reason: "The create failed, and the provider will retry it.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Known},
+		"NamedOther":        {reason: "The external-name counts, not the provider's ID.", mr: xptest.MR("b", id), want: xp.Known},
+		"NamedNeverCreated": {reason: "A provider that derives the external-name writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Known},
+		"NamedNoTime":       {reason: "Providers ignore a time that can't be read.", mr: xptest.MR("b", pending("now")), want: xp.Known},
+		"Pending":           {reason: "The provider was about to create the external resource.", mr: unnamed(pending(before)), want: xp.CreatePending},
+		"PendingAgain":      {reason: "The create failed before, and the provider retries it.", mr: unnamed(failed(before), pending(after)), want: xp.CreatePending},
 		"PendingOnceMore": {
-			reason: "What succeeded before was another external resource.", mr: unnamed(succeeded(before), failed(before), pending(after)), want: xp.CreatePending,
+			reason: "The earlier success was about another external resource.", mr: unnamed(succeeded(before), failed(before), pending(after)), want: xp.CreatePending,
 		},
-		"PendingNamed": {reason: "A name that was there before the create does not say how that ended.", mr: xptest.MR("b", pending(before)), want: xp.CreatePending},
-		"PendingID":    {reason: "Nor does what there was earlier.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.CreatePending},
+		"PendingNamed": {reason: "An external-name from before the create does not prove its result.", mr: xptest.MR("b", pending(before)), want: xp.CreatePending},
+		"PendingID":    {reason: "An ID from before the create does not prove its result.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.CreatePending},
 		"NamedSince": {
-			reason: "A provider that names its resources itself goes on after it was killed in the middle, and notes nothing.",
+			reason: "A provider that chooses the names itself resumes after a crash and writes no result.",
 			mr:     xptest.MR("b", pending(before), synced("True", after)), want: xp.Known,
 		},
 		"NamedSinceAgain": {
-			reason: "The same in a second create.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Known,
+			reason: "The provider resumes after a crash in a second create too.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Known,
 		},
 		"PendingSynced": {
-			reason: "It was in order before somebody deleted its external resource, and what says so is not written again until the create is over.",
+			reason: "Synced from before the create does not prove its result.",
 			mr:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), want: xp.CreatePending,
 		},
 		"PendingSyncedOfIt": {
-			reason: "The generation that was reconciled says nothing of an annotation.",
+			reason: "The observed generation does not count a change of an annotation.",
 			mr:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), want: xp.CreatePending,
 		},
-		"PendingSyncedAtOnce": {reason: "Times are of seconds.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.CreatePending},
+		"PendingSyncedAtOnce": {reason: "Times have whole seconds, so Synced may be from before the create.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.CreatePending},
 		"PendingSyncedUndated": {
-			reason: "Nothing says since when.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.CreatePending,
+			reason: "A condition without a time proves nothing.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.CreatePending,
 		},
 		"PendingRefused": {
-			reason: "Its provider refuses to go on.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.CreatePending,
+			reason: "The provider refuses to continue.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.CreatePending,
 		},
 		"PendingReady": {
-			reason: "Whether it is Ready is not what tells.", want: xp.CreatePending,
+			reason: "Ready does not prove that the create ended.", want: xp.CreatePending,
 			mr: xptest.MR("b", pending(before), status(`{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"`+after+`"}]}`)),
 		},
 		"UnknownSince": {
-			reason: "The create is over, and its name was lost.", mr: unnamed(pending(before), synced("True", after)), want: xp.Unknown,
+			reason: "The create ended, and the external-name was lost.", mr: unnamed(pending(before), synced("True", after)), want: xp.Unknown,
 		},
-		"Recoverable": {reason: "An asynchronous provider that may not write the name.", mr: unnamed(pending(before), succeeded(after), id), want: xp.Recoverable},
+		"Recoverable": {reason: "An asynchronous provider may fail to write the external-name.", mr: unnamed(pending(before), succeeded(after), id), want: xp.Recoverable},
 		"RecoverableEmptyName": {
-			reason: "An empty name is none.", mr: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, ""), id), want: xp.Recoverable,
+			reason: "An empty external-name counts as none.", mr: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, ""), id), want: xp.Recoverable,
 		},
-		"RecoverableFailed":   {reason: "An id is one of something.", mr: unnamed(id, failed(before)), want: xp.Recoverable},
-		"Unknown":             {reason: "It was created.", mr: unnamed(pending(before), succeeded(after)), want: xp.Unknown},
-		"UnknownRefused":      {reason: "Another create than the one that failed succeeded.", mr: unnamed(succeeded(before), failed(after)), want: xp.Unknown},
-		"UnknownReady":        {reason: "Something is ready.", mr: unnamed(failed(before), status(`{"conditions":[{"type":"Ready","status":"True"}]}`)), want: xp.Unknown},
-		"UnknownObserved":     {reason: "Something was observed.", mr: unnamed(failed(before), status(`{"atProvider":{"state":"on"}}`)), want: xp.Unknown},
-		"UnknownID":           {reason: "An id is a string.", mr: unnamed(status(`{"atProvider":{"id":7}}`)), want: xp.Unknown},
-		"UnknownEmptyID":      {reason: "An empty one is none, and yet somebody wrote it.", mr: unnamed(status(`{"atProvider":{"id":""}}`)), want: xp.Unknown},
-		"UnknownFinalizer":    {reason: "Its provider has worked on it, and what it has written may be lost.", mr: unnamed(), want: xp.Unknown},
-		"UnknownPending":      {reason: "A time that can't be read was one.", mr: unnamed(noFinalizer, pending("?")), want: xp.Unknown},
-		"NeverCreated":        {reason: "No provider has seen it.", mr: unnamed(noFinalizer), want: xp.NeverCreated},
-		"NeverCreatedRefused": {reason: "It was never created, and is tried again wherever it is.", mr: unnamed(pending(before), failed(after)), want: xp.NeverCreated},
+		"RecoverableFailed":   {reason: "An ID proves that the external resource exists.", mr: unnamed(id, failed(before)), want: xp.Recoverable},
+		"Unknown":             {reason: "The create succeeded, but the MR has no external-name and no ID.", mr: unnamed(pending(before), succeeded(after)), want: xp.Unknown},
+		"UnknownRefused":      {reason: "An earlier create succeeded, so an external resource may exist.", mr: unnamed(succeeded(before), failed(after)), want: xp.Unknown},
+		"UnknownReady":        {reason: "A ready MR has an external resource.", mr: unnamed(failed(before), status(`{"conditions":[{"type":"Ready","status":"True"}]}`)), want: xp.Unknown},
+		"UnknownObserved":     {reason: "The provider has observed an external resource.", mr: unnamed(failed(before), status(`{"atProvider":{"state":"on"}}`)), want: xp.Unknown},
+		"UnknownID":           {reason: "An ID of the wrong type may still be one.", mr: unnamed(status(`{"atProvider":{"id":7}}`)), want: xp.Unknown},
+		"UnknownEmptyID":      {reason: "An empty ID is no ID, but the provider has written the field.", mr: unnamed(status(`{"atProvider":{"id":""}}`)), want: xp.Unknown},
+		"UnknownFinalizer":    {reason: "The provider has worked on the MR, and its annotations may be lost.", mr: unnamed(), want: xp.Unknown},
+		"UnknownPending":      {reason: "A time that can't be read proves a create.", mr: unnamed(noFinalizer, pending("?")), want: xp.Unknown},
+		"NeverCreated":        {reason: "No provider has seen the MR.", mr: unnamed(noFinalizer), want: xp.NeverCreated},
+		"NeverCreatedRefused": {reason: "The create failed, so a retry is safe in any cluster.", mr: unnamed(pending(before), failed(after)), want: xp.NeverCreated},
 		"NeverCreatedUnready": {
-			reason: "Its provider can't even look.", want: xp.NeverCreated,
+			reason: "The provider can't even observe the external resource.", want: xp.NeverCreated,
 			mr: unnamed(noFinalizer, status(`{"atProvider":{},"conditions":[{"type":"Ready","status":"False"},{"type":"Synced","status":"False"}]}`)),
 		},
-		"NeverCreatedNoStatus": {reason: "Malformed is none.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.NeverCreated},
+		"NeverCreatedNoStatus": {reason: "A malformed status proves nothing.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.NeverCreated},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -167,15 +167,15 @@ func TestManagementPolicies(t *testing.T) {
 		spec   string
 		want   want
 	}{
-		"None":      {"A kind without policies does everything.", `{"managementPolicies":null}`, want{Create: true}},
-		"All":       {"The default.", `{"managementPolicies":["*"]}`, want{Policies: []string{"*"}, OK: true, Create: true}},
-		"Observe":   {"It only looks.", `{"managementPolicies":["Observe"]}`, want{Policies: []string{"Observe"}, OK: true, Only: true}},
-		"Paused":    {"No policy is a pause.", `{"managementPolicies":[]}`, want{Policies: []string{}, OK: true}},
-		"Update":    {"It changes what is there.", `{"managementPolicies":["Observe","Update"]}`, want{Policies: []string{"Observe", "Update"}, OK: true}},
-		"Import":    {"It writes what it sees.", `{"managementPolicies":["Observe","LateInitialize"]}`, want{Policies: []string{"Observe", "LateInitialize"}, OK: true}},
-		"Create":    {"It makes what is not there.", `{"managementPolicies":["Observe","Create"]}`, want{Policies: []string{"Observe", "Create"}, OK: true, Create: true}},
-		"Malformed": {"What can't be read must not pass for less than everything.", `{"managementPolicies":[1]}`, want{Create: true}},
-		"NotAList":  {"The same.", `{"managementPolicies":"Observe"}`, want{Create: true}},
+		"None":      {"A kind without policies allows all actions.", `{"managementPolicies":null}`, want{Create: true}},
+		"All":       {"The default policy allows all actions.", `{"managementPolicies":["*"]}`, want{Policies: []string{"*"}, OK: true, Create: true}},
+		"Observe":   {"The policy allows only an observe.", `{"managementPolicies":["Observe"]}`, want{Policies: []string{"Observe"}, OK: true, Only: true}},
+		"Paused":    {"An empty list pauses the MR.", `{"managementPolicies":[]}`, want{Policies: []string{}, OK: true}},
+		"Update":    {"The policies allow an update, but no create.", `{"managementPolicies":["Observe","Update"]}`, want{Policies: []string{"Observe", "Update"}, OK: true}},
+		"Import":    {"A late initialization changes only the MR itself.", `{"managementPolicies":["Observe","LateInitialize"]}`, want{Policies: []string{"Observe", "LateInitialize"}, OK: true}},
+		"Create":    {"The policy allows the create.", `{"managementPolicies":["Observe","Create"]}`, want{Policies: []string{"Observe", "Create"}, OK: true, Create: true}},
+		"Malformed": {"Malformed policies must not restrict the allowed actions.", `{"managementPolicies":[1]}`, want{Create: true}},
+		"NotAList":  {"A string must not restrict the allowed actions either.", `{"managementPolicies":"Observe"}`, want{Create: true}},
 	} {
 		mr := xptest.MR("b", xptest.JSON(`{"spec":`+tc.spec+`}`))
 		got := want{Only: xp.OnlyObserves(mr), Create: xp.MayCreate(mr)}
@@ -222,10 +222,10 @@ func FuzzIdentityOf(f *testing.F) {
 		}
 		got := xp.IdentityOf(mr)
 		if got == xp.NeverCreated && (name != "" || id != "" || succeeded != "" || ready || finalizer && failed == "") {
-			t.Errorf("%s is taken for NeverCreated", fmt.Sprint(mr.Object))
+			t.Errorf("%s counts as NeverCreated", fmt.Sprint(mr.Object))
 		}
 		if got == xp.Known && name == "" || got == xp.Recoverable && (id == "" || name != "") {
-			t.Errorf("%s is taken for %s", fmt.Sprint(mr.Object), got)
+			t.Errorf("%s counts as %s", fmt.Sprint(mr.Object), got)
 		}
 	})
 }

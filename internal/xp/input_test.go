@@ -15,26 +15,26 @@ func TestInputSecrets(t *testing.T) {
 		spec   string
 		want   []string
 	}{
-		"None":     {reason: "Most MRs have none.", spec: `{"forProvider":{"region":"eu"}}`},
-		"Password": {reason: "Upjet's are called so.", spec: `{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"db","key":"p"}}}`, want: []string{"infra/db"}},
-		"Initial":  {reason: "They can be there only at first.", spec: `{"initProvider":{"passwordSecretRef":{"namespace":"infra","name":"db"}}}`, want: []string{"infra/db"}},
+		"None":     {reason: "Most MRs read no Secrets.", spec: `{"forProvider":{"region":"eu"}}`},
+		"Password": {reason: "Upjet names its Secret references so.", spec: `{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"db","key":"p"}}}`, want: []string{"infra/db"}},
+		"Initial":  {reason: "A reference can be in initProvider only.", spec: `{"initProvider":{"passwordSecretRef":{"namespace":"infra","name":"db"}}}`, want: []string{"infra/db"}},
 		"Deep": {
-			reason: "They can be at any depth, and in lists.",
+			reason: "A reference can be at any depth and in lists.",
 			spec: `{"forProvider":{"auth":[{"tls":{"caSecretRef":{"namespace":"b","name":"ca"}}}],"pullSecretRefs":[{"namespace":"a","name":"1"},{"namespace":"a","name":"2"}],` +
 				`"valuesFrom":[{"secretKeyRef":{"namespace":"c","name":"v"}}]}}`,
 			want: []string{"a/1", "a/2", "b/ca", "c/v"},
 		},
 		"Twice": {
-			reason: "One is enough.", want: []string{"infra/db"},
+			reason: "Two references to one Secret give one entry.", want: []string{"infra/db"},
 			spec: `{"forProvider":{"aSecretRef":{"namespace":"infra","name":"db"}},"initProvider":{"bSecretRef":{"namespace":"infra","name":"db"}}}`,
 		},
-		"Published": {reason: "What it publishes is no input.", spec: `{"writeConnectionSecretToRef":{"namespace":"infra","name":"db"},"forProvider":{}}`},
-		"Manifest":  {reason: "What provider-kubernetes manages is not what it reads.", spec: `{"forProvider":{"manifest":{"spec":{"secretRef":{"namespace":"a","name":"b"}}}}}`},
+		"Published": {reason: "The published Secret is no input.", spec: `{"writeConnectionSecretToRef":{"namespace":"infra","name":"db"},"forProvider":{}}`},
+		"Manifest":  {reason: "provider-kubernetes manages the manifest and does not read it.", spec: `{"forProvider":{"manifest":{"spec":{"secretRef":{"namespace":"a","name":"b"}}}}}`},
 		"Malformed": {
-			reason: "What names nothing that can be there is none.",
+			reason: "A reference to an impossible name is no input.",
 			spec:   `{"forProvider":{"aSecretRef":"x","bSecretRef":{"name":"b"},"cSecretRef":{"namespace":"a"},"dSecretRef":{"namespace":"a","name":"../b/c"},"eSecretRef":[1]}}`,
 		},
-		"Odd": {reason: "It can be anything.", spec: `{"forProvider":"secretRef"}`},
+		"Odd": {reason: "A malformed forProvider has no references.", spec: `{"forProvider":"secretRef"}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestInputSecrets(t *testing.T) {
 		got = append(got, r.Path())
 	}
 	if diff := cmp.Diff([]string{"team-a/b", "team-a/db"}, got); diff != "" {
-		t.Errorf("Those of a namespaced MR are in its own namespace: -want, +got:\n%s", diff)
+		t.Errorf("a namespaced MR reads Secrets of its own namespace: -want, +got:\n%s", diff)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	if got, ok := xp.Inputs(mr)(secret("d")); ok {
-		t.Errorf("got %+v of one that is not noted", got)
+		t.Errorf("got %+v for a Secret that is not recorded", got)
 	}
 	for _, forged := range []any{"x", []any{"x", int64(1), map[string]any{"namespace": int64(1), "name": []any{}, "exists": "yes"}}, map[string]any{}} {
 		if got, ok := xp.Inputs(xptest.MR("b", xptest.Field(forged, "metadata", xp.FieldInputs)))(secret("a")); ok {
@@ -80,14 +80,14 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	if !xp.HasBackupMetadata(mr) {
-		t.Error("It is a note")
+		t.Error("the inputs must count as backup metadata")
 	}
 	xp.StripBackupMetadata(mr)
 	if xp.HasBackupMetadata(mr) {
-		t.Error("It comes off with the others")
+		t.Error("the strip must remove the inputs too")
 	}
 	xp.SetInputs(mr, nil)
 	if xp.HasBackupMetadata(mr) {
-		t.Error("Nothing is no note")
+		t.Error("an empty list must write no field")
 	}
 }

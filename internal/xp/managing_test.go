@@ -17,18 +17,18 @@ func TestAccountOf(t *testing.T) {
 		mr     *unstructured.Unstructured
 		want   xp.Ref
 	}{
-		"Cluster": {reason: "Crossplane v1 has one kind.", mr: xptest.MR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
+		"Cluster": {reason: "Crossplane v1 has one kind of ProviderConfig.", mr: xptest.MR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
 		"Wide": {
-			reason: "One that is cluster-scoped is everybody's.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ClusterProviderConfig","name":"a"}`)),
+			reason: "A ClusterProviderConfig serves all namespaces.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ClusterProviderConfig","name":"a"}`)),
 			want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"},
 		},
 		"Local": {
-			reason: "One in a namespace is that namespace's.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ProviderConfig","name":"a"}`)),
+			reason: "A ProviderConfig serves one namespace.", mr: xptest.NamespacedMR("b", uses(`{"kind":"ProviderConfig","name":"a"}`)),
 			want: xp.Ref{Kind: "ProviderConfig", Namespace: "team-a", Name: "a"},
 		},
-		"Unsaid":  {reason: "The default is everybody's.", mr: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
-		"Policy":  {reason: "What is no string says nothing.", mr: xptest.MR("b", uses(`{"name":"a","policy":{"resolve":"Always"}}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
-		"Nothing": {reason: "What names none is like others that name none.", mr: xptest.MR("b", uses(`7`)), want: xp.Ref{Kind: "ProviderConfig"}},
+		"Default": {reason: "The default is a ClusterProviderConfig.", mr: xptest.NamespacedMR("b", uses(`{"name":"a"}`)), want: xp.Ref{Kind: "ClusterProviderConfig", Name: "a"}},
+		"Policy":  {reason: "The name counts, not the policy.", mr: xptest.MR("b", uses(`{"name":"a","policy":{"resolve":"Always"}}`)), want: xp.Ref{Kind: "ProviderConfig", Name: "a"}},
+		"Nothing": {reason: "MRs without a named ProviderConfig share the default one.", mr: xptest.MR("b", uses(`7`)), want: xp.Ref{Kind: "ProviderConfig"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -46,13 +46,13 @@ func TestRunBy(t *testing.T) {
 		object *unstructured.Unstructured
 		want   []string
 	}{
-		"Composition": {reason: "It says which.", object: xptest.Composition("c", xr), want: []string{"XOrder.example.org"}},
-		"Revision":    {reason: "So does its revision.", object: xptest.Revision("c-1", xr), want: []string{"XOrder.example.org"}},
+		"Composition": {reason: "A Composition names its XR kind.", object: xptest.Composition("c", xr), want: []string{"XOrder.example.org"}},
+		"Revision":    {reason: "A revision names its XR kind too.", object: xptest.Revision("c-1", xr), want: []string{"XOrder.example.org"}},
 		"XRD": {
-			reason: "It defines XRs and claims.", object: xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},
+			reason: "An XRD defines XRs and claims.", object: xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},
 				"claimNames":{"kind":"OrderClaim"}}}`)), want: []string{"XOrder.example.org", "OrderClaim.example.org"},
 		},
-		"Malformed": {reason: "What can't be read is for none.", object: xptest.Composition("c", xr, xptest.Field("x", "spec", "compositeTypeRef"))},
+		"Malformed": {reason: "A malformed Composition names no kind.", object: xptest.Composition("c", xr, xptest.Field("x", "spec", "compositeTypeRef"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

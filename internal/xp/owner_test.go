@@ -33,23 +33,23 @@ func TestVerifyOwner(t *testing.T) {
 		args   args
 		want   string
 	}{
-		"V1": {reason: "The XR lists it.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: bucket}},
-		"V2": {reason: "The XR lists it.", args: args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
+		"V1": {reason: "The XR of Crossplane v1 lists the item.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: bucket}},
+		"V2": {reason: "The XR of Crossplane v2 lists the item.", args: args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
 		"Mapped": {
-			reason: "XR and item come back in the namespace that theirs is mapped to.",
+			reason: "The restore maps the namespace of the XR and of the item to the same one.",
 			args:   args{owner: xptest.ModernXR("x", xptest.In("copy"), xptest.Refs(local)), item: local, namespace: "copy"},
 		},
 		"Upgraded": {
-			reason: "The version in a ref is the one that was served when it was written.",
+			reason: "A ref keeps the version that was served when it was written.",
 			args:   args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.With(bucket, xptest.JSON(`{"apiVersion":"cloud.example.org/v9"}`))},
 		},
 		"OneSided": {
 			reason: "Any tenant can write an owner reference.",
 			args:   args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.MR("c")}, want: notListed,
 		},
-		"NoXR": {reason: "What composes nothing owns nothing.", args: args{owner: xptest.MR("a"), item: bucket}, want: notListed},
+		"NoXR": {reason: "An object that composes nothing owns nothing.", args: args{owner: xptest.MR("a"), item: bucket}, want: notListed},
 		"AnotherNamespace": {
-			reason: "A namespaced XR owns in its own namespace only.",
+			reason: "A namespaced XR owns objects in its own namespace only.",
 			args:   args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-b"}, want: notListed,
 		},
 		"Malformed": {
@@ -58,15 +58,15 @@ func TestVerifyOwner(t *testing.T) {
 			want:   "cannot read the resourceRefs of XOrder x: they are a bool, not a list",
 		},
 		"Secret": {
-			reason: "The claim publishes in it.",
+			reason: "The claim publishes in the Secret.",
 			args:   args{owner: xptest.Claim("o", xptest.PublishesTo("", "s")), item: xptest.Secret("s"), namespace: "team-a"},
 		},
 		"ClusterSecret": {
-			reason: "The MR publishes in it.",
+			reason: "The MR publishes in the Secret.",
 			args:   args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s", xptest.In("infra")), namespace: "infra"},
 		},
 		"AnotherSecret": {
-			reason: "The claim publishes in another.",
+			reason: "The claim publishes in another Secret.",
 			args:   args{owner: xptest.Claim("o", xptest.PublishesTo("", "t")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished,
 		},
 		"SecretElsewhere": {
@@ -74,22 +74,22 @@ func TestVerifyOwner(t *testing.T) {
 			args:   args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished,
 		},
 		"SecretListed": {
-			reason: "A list of resources is no proof for a Secret.",
+			reason: "A ref does not prove the ownership of a connection Secret.",
 			args:   args{owner: xptest.XR("x", xptest.Refs(xptest.Secret("s"))), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished,
 		},
 		"Revision": {
-			reason: "Crossplane labelled it with its Composition.",
+			reason: "Crossplane labels a revision with its Composition.",
 			args:   args{owner: xptest.Composition("orders", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))},
 		},
 		"AnotherRevision": {
-			reason: "It is labelled with another.",
+			reason: "The revision carries the label of another Composition.",
 			args:   args{owner: xptest.Composition("others", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled,
 		},
-		"PackageRevision":      {reason: "Crossplane labelled it with its package.", args: args{owner: pkg, item: pkgRevision("p")}},
-		"OtherPackageRevision": {reason: "It is labelled with another.", args: args{owner: pkg, item: pkgRevision("q")}, want: notLabelled},
-		"PackageRevisionsXR":   {reason: "Only a package has revisions.", args: args{owner: xptest.XR("p"), item: pkgRevision("p")}, want: notLabelled},
+		"PackageRevision":      {reason: "Crossplane labels a package revision with its package.", args: args{owner: pkg, item: pkgRevision("p")}},
+		"OtherPackageRevision": {reason: "The revision carries the label of another package.", args: args{owner: pkg, item: pkgRevision("q")}, want: notLabelled},
+		"PackageRevisionsXR":   {reason: "Only a package has package revisions.", args: args{owner: xptest.XR("p"), item: pkgRevision("p")}, want: notLabelled},
 		"RevisionsXR": {
-			reason: "Only a Composition has revisions.",
+			reason: "Only a Composition has CompositionRevisions.",
 			args:   args{owner: xptest.XR("orders"), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled,
 		},
 	}
@@ -107,10 +107,10 @@ func TestController(t *testing.T) {
 	got, ok := xp.Controller(u)
 	want := metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: "uid of XOrder x", Controller: ptr.To(true)}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
-		t.Errorf("The controller is the one reference that says so: ok %v, -want, +got:\n%s", ok, diff)
+		t.Errorf("the controller is the owner with controller: true: ok %v, -want, +got:\n%s", ok, diff)
 	}
 	if _, ok := xp.Controller(xptest.MR("b")); ok {
-		t.Error("An object without owners has no controller.")
+		t.Error("an object without owners has no controller")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestRenameOwners(t *testing.T) {
 		want    string
 	}{
 		"Renamed": {
-			reason:  "An owner that is live gets its UID, one that is not is taken out, and the rest stays.",
+			reason:  "A live owner gets its new UID, an absent one is removed, and other entries stay.",
 			managed: before,
 			uids:    map[types.UID]types.UID{"old": "new"},
 			want: `{"metadata":{"managedFields":[
@@ -134,25 +134,25 @@ func TestRenameOwners(t *testing.T) {
 				{"manager":"kubectl","fieldsV1":{"f:spec":{"f:size":{}}}}]}}`,
 		},
 		"AllGone": {
-			reason:  "Without any owner nobody manages the list.",
+			reason:  "Without any owner, no manager keeps the list of owner references.",
 			managed: before,
 			want: `{"metadata":{"managedFields":[
 				{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:labels":{}},"f:spec":{}}},
 				{"manager":"kubectl","fieldsV1":{"f:spec":{"f:size":{}}}}]}}`,
 		},
 		"Unreadable": {
-			reason:  "A key that can't be read could hold an old UID.",
+			reason:  "A key that can't be read could contain an old UID.",
 			managed: `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{uid:old}":{},"k:[]":{},"v:\"old\"":{},"old":{}}}}}]}}`,
 			uids:    map[types.UID]types.UID{"old": "new"},
 			want:    `{"metadata":{"managedFields":[{"fieldsV1":{}}]}}`,
 		},
 		"WrongTypes": {
-			reason:  "What is not what Kubernetes writes has no owners.",
+			reason:  "Entries of the wrong type have no owners.",
 			managed: `{"metadata":{"managedFields":[1,null,"x",{"fieldsV1":[]},{"fieldsV1":{"f:metadata":7}}]}}`,
 			want:    `{"metadata":{"managedFields":[1,null,"x",{"fieldsV1":[]},{"fieldsV1":{"f:metadata":7}}]}}`,
 		},
-		"NotAList": {reason: "It has no entries.", managed: `{"metadata":{"managedFields":{}}}`, want: `{"metadata":{"managedFields":{}}}`},
-		"None":     {reason: "There are none.", managed: `{"metadata":{}}`, want: `{"metadata":{}}`},
+		"NotAList": {reason: "A map instead of a list has no entries.", managed: `{"metadata":{"managedFields":{}}}`, want: `{"metadata":{"managedFields":{}}}`},
+		"None":     {reason: "The object has no managedFields.", managed: `{"metadata":{}}`, want: `{"metadata":{}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -192,11 +192,11 @@ func FuzzRenameOwners(f *testing.F) {
 			}
 			fields, ok := owners.(map[string]any)
 			if !ok {
-				t.Fatalf("f:ownerReferences is left as %v", owners)
+				t.Fatalf("f:ownerReferences still has %v", owners)
 			}
 			for key := range fields {
 				if key != "." && key != `k:{"uid":"new"}` {
-					t.Errorf("%s is left", key)
+					t.Errorf("%s is still there", key)
 				}
 			}
 		}

@@ -25,11 +25,11 @@ func TestDefines(t *testing.T) {
 			t.Errorf("an XRD defines the kinds of its XRs and claims; of %s: got %v, want %v", gk, got, want)
 		}
 		if xp.Defines(none, gk) {
-			t.Errorf("one that can't be read defines nothing, not %s", gk)
+			t.Errorf("a malformed XRD defines nothing, not %s", gk)
 		}
 	}
 	if !xp.IsDefinition(both) || xp.IsDefinition(xptest.Composition("c", xptest.XR("x"))) {
-		t.Error("only XRDs are")
+		t.Error("only XRDs are definitions")
 	}
 }
 
@@ -39,19 +39,19 @@ func TestXRDTerminating(t *testing.T) {
 		finalizers []string
 		want       []string
 	}{
-		"Defined": {reason: "It waits for its XRs.", finalizers: []string{"defined.apiextensions.crossplane.io"}, want: []string{"until all of its XRs are gone"}},
+		"Defined": {reason: "The XRD waits until its XRs are gone.", finalizers: []string{"defined.apiextensions.crossplane.io"}, want: []string{"until all of its XRs are gone"}},
 		"Offered": {
-			reason: "Or for its claims too.", finalizers: []string{"defined.apiextensions.crossplane.io", "offered.apiextensions.crossplane.io"},
+			reason: "The XRD waits until its claims are gone too.", finalizers: []string{"defined.apiextensions.crossplane.io", "offered.apiextensions.crossplane.io"},
 			want: []string{"until all of its XRs are gone", "and for", "until all of its claims are gone"},
 		},
-		"Other": {reason: "Or for whoever put a finalizer on it.", finalizers: []string{"example.org/keep"}, want: []string{"its finalizer example.org/keep"}},
-		"None":  {reason: "Or for the garbage collector.", want: []string{"what it owns"}},
+		"Other": {reason: "The XRD waits for another controller's finalizer.", finalizers: []string{"example.org/keep"}, want: []string{"its finalizer example.org/keep"}},
+		"None":  {reason: "Without finalizers the XRD waits for the garbage collector.", want: []string{"what it owns"}},
 	}
 	for name, tc := range cases {
 		got := xp.XRDTerminating(xptest.XRD("xorders.example.org", xptest.Finalizers(tc.finalizers...)))
 		for _, want := range append(tc.want, "its XRD xorders.example.org is being deleted", "kubectl get xorders.example.org") {
 			if !strings.Contains(got, want) {
-				t.Errorf("%s: %s\n%q does not say %q", name, tc.reason, got, want)
+				t.Errorf("%s: %s\n%q does not contain %q", name, tc.reason, got, want)
 			}
 		}
 	}
@@ -65,11 +65,11 @@ func TestFunctions(t *testing.T) {
 		want     []string
 	}{
 		"Pipeline": {
-			reason:   "Each Function once, in the order in which it is first called.",
+			reason:   "The result has each Function once, in the order of its first step.",
 			document: `{"spec":{"pipeline":[{"functionRef":{"name":"b"}},{"functionRef":{"name":"a"}},{"functionRef":{"name":"b"}}]}}`, want: []string{"b", "a"},
 		},
-		"Native":    {reason: "Native mode has none.", document: `{"spec":{"resources":[{"name":"bucket"}]}}`},
-		"Malformed": {reason: "What is not a step calls nothing.", document: `{"spec":{"pipeline":["a",{"functionRef":"b"},{"functionRef":{"name":7}}]}}`},
+		"Native":    {reason: "A Composition in native mode calls no Functions.", document: `{"spec":{"resources":[{"name":"bucket"}]}}`},
+		"Malformed": {reason: "A malformed step calls no Function.", document: `{"spec":{"pipeline":["a",{"functionRef":"b"},{"functionRef":{"name":7}}]}}`},
 	}
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, xp.Functions(xptest.Revision("r", x, xptest.JSON(tc.document)))); diff != "" {

@@ -24,7 +24,7 @@ func TestRef(t *testing.T) {
 		want   want
 	}{
 		"Namespaced": {
-			reason: "A message names the namespace too.",
+			reason: "A message contains the namespace too.",
 			ref:    xp.Ref{APIVersion: "c.org/v1", Kind: "Bucket", Namespace: "team-a", Name: "b"},
 			want: want{
 				ID:     xp.ID{Group: "c.org", Kind: "Bucket", Namespace: "team-a", Name: "b"},
@@ -33,12 +33,12 @@ func TestRef(t *testing.T) {
 			},
 		},
 		"Core": {
-			reason: "Kubernetes' own group has no name.",
+			reason: "Kubernetes' core group has no name.",
 			ref:    xp.Ref{APIVersion: "v1", Kind: "Secret", Name: "s"},
 			want:   want{ID: xp.ID{Kind: "Secret", Name: "s"}, GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, String: "Secret s"},
 		},
 		"Unparsable": {
-			reason: "An API version that can't be parsed must not be anybody's.",
+			reason: "An API version that can't be parsed belongs to no group.",
 			ref:    xp.Ref{APIVersion: "a/b/c", Kind: "Bucket", Name: "b"},
 			want:   want{ID: xp.ID{Kind: "Bucket", Name: "b"}, GVK: schema.GroupVersionKind{Kind: "Bucket"}, String: "Bucket b"},
 		},
@@ -63,7 +63,7 @@ func TestRefTo(t *testing.T) {
 		t.Errorf("String: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(xp.Ref{}, xp.RefTo(&unstructured.Unstructured{})); diff != "" {
-		t.Errorf("An object without content has an empty Ref: -want, +got:\n%s", diff)
+		t.Errorf("an object without content has an empty Ref: -want, +got:\n%s", diff)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestRefCompare(t *testing.T) {
 	slices.Reverse(got)
 	slices.SortFunc(got, xp.Ref.Compare)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Refs are ordered by API version, kind, namespace and name: -want, +got:\n%s", diff)
+		t.Errorf("the order of Refs is API version, kind, namespace and name: -want, +got:\n%s", diff)
 	}
 }
 
@@ -94,8 +94,8 @@ func TestCompositeRefs(t *testing.T) {
 		spec   string
 		want   want
 	}{
-		"Whole":      {reason: "A ref with all it needs.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x"}}`, want: x},
-		"MoreFields": {reason: "Fields that we don't know are of no concern.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x","uid":7}}`, want: x},
+		"Whole":      {reason: "A complete ref names its object.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x"}}`, want: x},
+		"MoreFields": {reason: "Unknown fields have no effect.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x","uid":7}}`, want: x},
 		"NoName": {
 			reason: "A ref without a name names nothing.",
 			spec:   `{"r":{"apiVersion":"example.org/v1","kind":"X"}}`, want: want{Ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X"}},

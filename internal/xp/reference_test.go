@@ -18,10 +18,10 @@ func TestOwners(t *testing.T) {
 		{APIVersion: xptest.ModernVersion, Kind: xptest.ModernKind, Namespace: "team-a", Name: "x"},
 	}
 	if diff := cmp.Diff(want, xp.Owners(u)); diff != "" {
-		t.Errorf("All owners come first, the controller and others: -want, +got:\n%s", diff)
+		t.Errorf("all owners come first, the controller and others: -want, +got:\n%s", diff)
 	}
 	if got := xp.Owners(xptest.MR("b")); got != nil {
-		t.Errorf("An object without owners has none; got %v", got)
+		t.Errorf("an object without owners has none; got %v", got)
 	}
 }
 
@@ -38,23 +38,23 @@ func TestUses(t *testing.T) {
 		want      []xp.Ref
 	}{
 		"Both": {
-			reason: "What it protects, and what it protects it for.",
+			reason: "A Usage names the used object and its user.",
 			spec:   of + "," + by, want: []xp.Ref{bucket(""), {APIVersion: "v1", Kind: "ConfigMap", Name: "c"}},
 		},
-		"Alone":      {reason: "It may protect it for nothing but a reason.", spec: of + `,"reason":"x"`, want: []xp.Ref{bucket("")}},
-		"Namespaced": {reason: "In its own namespace.", namespace: "team-a", spec: of, want: []xp.Ref{bucket("team-a")}},
+		"Alone":      {reason: "A Usage can have a reason instead of a user.", spec: of + `,"reason":"x"`, want: []xp.Ref{bucket("")}},
+		"Namespaced": {reason: "A namespaced Usage protects an object in its own namespace.", namespace: "team-a", spec: of, want: []xp.Ref{bucket("team-a")}},
 		"Elsewhere": {
-			reason:    "It can name another; whether it is followed there is not decided here.",
+			reason:    "The ref can name another namespace; the caller decides whether to follow it.",
 			namespace: "team-a",
 			spec:      `"of":{"apiVersion":"c.org/v1","kind":"Bucket","resourceRef":{"name":"b","namespace":"team-b"}}`,
 			want:      []xp.Ref{bucket("team-b")},
 		},
 		"Selector": {
-			reason: "Crossplane has not resolved it yet, so it names nothing.",
+			reason: "Crossplane has not resolved the selector yet, so it names nothing.",
 			spec:   `"of":{"apiVersion":"c.org/v1","kind":"Bucket","resourceSelector":{}}`,
 		},
-		"WrongTypes": {reason: "Malformed names nothing.", spec: `"of":{"apiVersion":"c.org/v1","kind":"Bucket","resourceRef":{"name":1}},"by":7`},
-		"NoKind":     {reason: "What has no kind can't be looked up.", spec: `"of":{"resourceRef":{"name":"b"}}`},
+		"WrongTypes": {reason: "A malformed ref names nothing.", spec: `"of":{"apiVersion":"c.org/v1","kind":"Bucket","resourceRef":{"name":1}},"by":7`},
+		"NoKind":     {reason: "Crossplane can't look up a ref without a kind.", spec: `"of":{"resourceRef":{"name":"b"}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,59 +72,59 @@ func TestMapNamespaces(t *testing.T) {
 		object, want string
 	}{
 		"ClaimRef": {
-			reason: "The claim comes back in the other namespace, and so does the label that names it.",
+			reason: "The claim moves to the other namespace, and so does the label with its namespace.",
 			object: `{"metadata":{"labels":{"crossplane.io/claim-namespace":"a","l":"a"}},"spec":{"claimRef":{"kind":"C","name":"c","namespace":"a"}}}`,
 			want:   `{"metadata":{"labels":{"crossplane.io/claim-namespace":"copy","l":"a"}},"spec":{"claimRef":{"kind":"C","name":"c","namespace":"copy"}}}`,
 		},
 		"ResourceRefs": {
-			reason: "Those that are not restored elsewhere stay.",
+			reason: "Refs to namespaces that the restore does not map stay.",
 			object: `{"spec":{"crossplane":{"resourceRefs":[{"name":"b","namespace":"a"},{"name":"b","namespace":"b"},{"name":"c"},7]}}}`,
 			want:   `{"spec":{"crossplane":{"resourceRefs":[{"name":"b","namespace":"copy"},{"name":"b","namespace":"b"},{"name":"c"},7]}}}`,
 		},
 		"Secrets": {
-			reason: "Where an MR publishes, and what it reads.",
+			reason: "An MR publishes in one Secret and reads another.",
 			object: `{"spec":{"writeConnectionSecretToRef":{"name":"s","namespace":"a"},"forProvider":{"passwordSecretRef":{"key":"k","namespace":"a"}}}}`,
 			want:   `{"spec":{"writeConnectionSecretToRef":{"name":"s","namespace":"copy"},"forProvider":{"passwordSecretRef":{"key":"k","namespace":"copy"}}}}`,
 		},
 		"Usage": {
-			reason: "What a Usage uses, by name and by selector.",
+			reason: "A Usage names the used object by name and by selector.",
 			object: `{"spec":{"of":{"resourceRef":{"namespace":"a"},"resourceSelector":{"namespace":"a"}}}}`,
 			want:   `{"spec":{"of":{"resourceRef":{"namespace":"copy"},"resourceSelector":{"namespace":"copy"}}}}`,
 		},
 		"Object": {
-			reason: "What a provider-kubernetes Object manages is its external resource and stays; what it waits for and patches from follows.",
+			reason: "The manifest of a provider-kubernetes Object is its external resource and stays; its references move.",
 			object: `{"spec":{"forProvider":{"manifest":{"metadata":{"namespace":"a"},"spec":{"xRef":{"namespace":"a"}}}},
 				"references":[{"dependsOn":{"namespace":"a"},"patchesFrom":{"namespace":"a"}}]}}`,
 			want: `{"spec":{"forProvider":{"manifest":{"metadata":{"namespace":"a"},"spec":{"xRef":{"namespace":"a"}}}},
 				"references":[{"dependsOn":{"namespace":"copy"},"patchesFrom":{"namespace":"copy"}}]}}`,
 		},
 		"Fields": {
-			reason: "A namespace that is no part of a reference can be anything, such as that of metrics.",
+			reason: "A namespace outside of a reference can be anything, such as a namespace of metrics.",
 			object: `{"spec":{"forProvider":{"namespace":"a","alarm":{"namespace":"a"},"alarms":[{"namespace":"a"}]}},"status":{"xRef":{"namespace":"a"}}}`,
 			want:   `{"spec":{"forProvider":{"namespace":"a","alarm":{"namespace":"a"},"alarms":[{"namespace":"a"}]}},"status":{"xRef":{"namespace":"a"}}}`,
 		},
 		"Unresolved": {
-			reason: "What is not waited for must still be the same as what is referenced.",
+			reason: "An unresolved ref must still match its resourceRef.",
 			object: `{"metadata":{"velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
 			want:   `{"metadata":{"velero.crossplane.io/dangling":[{"name":"b","namespace":"copy"}]}}`,
 		},
 		"UnresolvedInANamespace": {
-			reason: "A namespaced XR composes in its own namespace, so what it lists is read as there, and the list of what dangles with it.",
+			reason: "A namespaced XR composes in its own namespace, so the namespaces in its refs don't matter.",
 			object: `{"metadata":{"namespace":"a","velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
 			want:   `{"metadata":{"namespace":"a","velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
 		},
 		"NoNamespace": {
-			reason: "What names no namespace is not restored to another, though somebody has mapped the empty one.",
+			reason: "A reference without a namespace stays so, even if the mapping has an empty name.",
 			object: `{"metadata":{"labels":{"crossplane.io/claim-namespace":""}},"spec":{"aRef":{"name":"b"},"bRef":{"namespace":""},"claimRef":{"namespace":"a"}}}`,
 			want:   `{"metadata":{"labels":{"crossplane.io/claim-namespace":""}},"spec":{"aRef":{"name":"b"},"bRef":{"namespace":""},"claimRef":{"namespace":"copy"}}}`,
 		},
-		"NoLabels": {reason: "Nor is a label made up.", object: `{"metadata":{},"spec":{"claimRef":{"name":"c"}}}`, want: `{"spec":{"claimRef":{"name":"c"}}}`},
+		"NoLabels": {reason: "The mapping creates no label.", object: `{"metadata":{},"spec":{"claimRef":{"name":"c"}}}`, want: `{"spec":{"claimRef":{"name":"c"}}}`},
 		"WrongTypes": {
-			reason: "Malformed stays as it is.",
+			reason: "Malformed fields stay as they are.",
 			object: `{"metadata":{"labels":7},"spec":{"aRef":"a","bRef":{"namespace":1},"cRefs":{"namespace":[]},"dRefs":[["a"]]}}`,
 			want:   `{"metadata":{"labels":7},"spec":{"aRef":"a","bRef":{"namespace":1},"cRefs":{"namespace":[]},"dRefs":[["a"]]}}`,
 		},
-		"NoSpec": {reason: "There is nothing to map.", object: `{"spec":"a"}`, want: `{"spec":"a"}`},
+		"NoSpec": {reason: "The object has no reference to map.", object: `{"spec":"a"}`, want: `{"spec":"a"}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func FuzzMapNamespaces(f *testing.F) {
 		after := before.DeepCopy()
 		xp.MapNamespaces(after, nil)
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("nothing is mapped, and this changed:\n%s", diff)
+			t.Errorf("no namespace is mapped, but the object changed:\n%s", diff)
 		}
 		xp.MapNamespaces(after, map[string]string{"a": "copy", "": "nowhere"})
 		checkMapped(t, before.Object, after.Object)
@@ -185,7 +185,7 @@ func checkMapped(t *testing.T, before, after any) {
 		}
 	default:
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("more than a namespace changed: %s", diff)
+			t.Errorf("the change is not only a namespace: %s", diff)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestReleasedNotes(t *testing.T) {
 		}
 		xp.StripBackupMetadata(u)
 		if metadata, _, _ := unstructured.NestedMap(u.Object, "metadata"); len(metadata) != 1 {
-			t.Errorf("%s: nobody knows what these are: %v", path, metadata)
+			t.Errorf("%s: metadata has unknown fields: %v", path, metadata)
 		}
 	}
 }

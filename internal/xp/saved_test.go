@@ -32,36 +32,36 @@ func TestRestoreFirst(t *testing.T) {
 	}{
 		"None": {reason: "A backup without the plugin has no list.", object: xptest.XR("x")},
 		"List": {
-			reason: "In order, cluster-scoped and namespaced, with and without a group.",
+			reason: "The list keeps the order, cluster-scoped and namespaced, with and without a group.",
 			object: xptest.XR("x", xptest.Tree("xorders.example.org//x", "buckets.c.example.org/team-a/b", "secrets/team-a/s")),
 			want: want{OK: true, Items: []xp.Item{
 				item("example.org", "xorders", "", "x"), item("c.example.org", "buckets", "team-a", "b"), item("", "secrets", "team-a", "s"),
 			}},
 		},
-		"Empty": {reason: "An empty list is one.", object: xptest.XR("x", xptest.Tree()), want: want{OK: true}},
+		"Empty": {reason: "An empty list counts as a list.", object: xptest.XR("x", xptest.Tree()), want: want{OK: true}},
 		"Annotation": {
-			reason: "Anybody can write an annotation; only a backup can have the field.",
+			reason: "A user can write an annotation, but only a backup can have the field.",
 			object: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)),
 		},
 		"NotAList": {
-			reason: "The error names the field, the object and what is there instead.",
+			reason: "The error names the field, the object and the wrong type.",
 			object: xptest.XR("x", xptest.Field("x", "metadata", xp.FieldRestoreFirst)), want: want{Err: prefix + "it is a string, not a list"},
 		},
 		"NotStrings": {
-			reason: "What is not a string is no item.",
+			reason: "An entry that is not a string is no item.",
 			object: xptest.XR("x", xptest.Field([]any{int64(1)}, "metadata", xp.FieldRestoreFirst)),
 			want:   want{Err: prefix + `cannot read "" as "resource.group/namespace/name"`},
 		},
 		"NoName": {
-			reason: "The error says what was expected.",
+			reason: "The error contains the expected format.",
 			object: xptest.XR("x", xptest.Tree("a.b/c/")), want: want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`},
 		},
 		"NoResource": {
-			reason: "The error says what was expected.",
+			reason: "The error contains the expected format.",
 			object: xptest.XR("x", xptest.Tree("/c/d")), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`},
 		},
 		"TooManyPart": {
-			reason: "The error says what was expected.",
+			reason: "The error contains the expected format.",
 			object: xptest.XR("x", xptest.Tree("a/b/c/d")), want: want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`},
 		},
 		"NoMetadata": {reason: "Without metadata there is no list.", object: &unstructured.Unstructured{Object: map[string]any{"metadata": 7}}},
@@ -85,12 +85,12 @@ func TestSetRestoreFirst(t *testing.T) {
 		items  []xp.Item
 		want   *unstructured.Unstructured
 	}{
-		"New":         {reason: "It is written.", object: xptest.XR("x"), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
-		"Overwritten": {reason: "What was there is gone.", object: xptest.XR("x", forged), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
-		"Removed":     {reason: "What was there is gone, though there is nothing to write.", object: xptest.XR("x", forged), want: xptest.XR("x")},
-		"Nothing":     {reason: "There is nothing to take off.", object: xptest.XR("x"), want: xptest.XR("x")},
+		"New":         {reason: "A new list is written.", object: xptest.XR("x"), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
+		"Overwritten": {reason: "The new list replaces a forged one.", object: xptest.XR("x", forged), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
+		"Removed":     {reason: "An empty list removes a forged one.", object: xptest.XR("x", forged), want: xptest.XR("x")},
+		"Nothing":     {reason: "The object has no list to remove.", object: xptest.XR("x"), want: xptest.XR("x")},
 		"NoMetadata": {
-			reason: "What has no metadata is no object, and stays as it is.",
+			reason: "An object without metadata stays as it is.",
 			object: &unstructured.Unstructured{Object: map[string]any{"metadata": "x"}}, items: items,
 			want: &unstructured.Unstructured{Object: map[string]any{"metadata": "x"}},
 		},
@@ -119,7 +119,7 @@ func TestUnresolvedRefs(t *testing.T) {
 		}
 	}
 	if got, err := xp.UnresolvedRefs(xptest.XR("x", xptest.Annotated(xp.FieldUnresolvedRefs, `[1]`))); got != nil || err != nil {
-		t.Errorf("Anybody can write an annotation; only a backup can have the field. Got %v, %v", got, err)
+		t.Errorf("a user can write an annotation, but only a backup can have the field; got %v, %v", got, err)
 	}
 
 	refs := []xp.Ref{{APIVersion: "c.org/v1", Kind: "Bucket", Name: "b"}, {APIVersion: "v1", Kind: "Secret", Namespace: "team-a", Name: "s"}}
@@ -127,13 +127,13 @@ func TestUnresolvedRefs(t *testing.T) {
 	xp.SetUnresolvedRefs(u, refs)
 	got, err := xp.UnresolvedRefs(xptest.Merge(u, nil))
 	if diff := cmp.Diff(refs, got); err != nil || diff != "" {
-		t.Errorf("What was written must come back, from JSON too: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("the written refs must come back, from JSON too: error %v, -want, +got:\n%s", err, diff)
 	}
 
 	xp.SetUnresolvedRefs(u, nil)
 	got, err = xp.UnresolvedRefs(u)
 	if got != nil || err != nil || xp.HasBackupMetadata(u) {
-		t.Errorf("Without refs the field is taken off; got %v, %v", got, err)
+		t.Errorf("without refs the field must go; got %v, %v", got, err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestNotes(t *testing.T) {
 	u := xptest.XR("x")
 	xp.SetMustInclude(u)
 	if u.GetAnnotations()[xp.AnnotationMustInclude] != "true" {
-		t.Errorf("Velero asks for the exact value true; got %v", u.GetAnnotations())
+		t.Errorf("Velero expects the exact value true; got %v", u.GetAnnotations())
 	}
 }
 
@@ -205,11 +205,11 @@ func FuzzNotes(f *testing.F) {
 		u := decoded(t, map[string]any{"metadata": map[string]any{"name": "x", xp.FieldRestoreFirst: value, xp.FieldUnresolvedRefs: value}})
 		items, ok, err := xp.RestoreFirst(u)
 		if err != nil && (ok || items != nil) {
-			t.Errorf("An error comes with nothing else; got %v, %v", items, ok)
+			t.Errorf("an error must come without items; got %v, %v", items, ok)
 		}
 		for _, i := range items {
 			if i.Name == "" || i.Resource == "" && i.Group == "" {
-				t.Errorf("%q names nothing", i)
+				t.Errorf("%q names no object", i)
 			}
 		}
 		refs, _ := xp.UnresolvedRefs(u)
@@ -225,7 +225,7 @@ func FuzzNotes(f *testing.F) {
 		}
 		xp.StripBackupMetadata(u)
 		if xp.HasBackupMetadata(u) {
-			t.Errorf("%s is left", s)
+			t.Errorf("backup metadata is left in %s", s)
 		}
 	})
 }

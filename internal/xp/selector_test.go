@@ -11,11 +11,11 @@ import (
 func TestCustomResources(t *testing.T) {
 	include, exclude := xp.CustomResources()
 	if len(include) == 0 || len(exclude) == 0 {
-		t.Error("An action without an include list applies to everything, and without an exclude list to CRDs, which can exceed a plugin call.")
+		t.Error("an action without an include list applies to all kinds, and without an exclude list to CRDs, which can exceed a plugin call")
 	}
 	include[0] = "changed"
 	if again, _ := xp.CustomResources(); again[0] == "changed" {
-		t.Error("The lists belong to whoever asked: an action appends to them.")
+		t.Error("the lists must be copies: an action appends to them")
 	}
 }
 
@@ -44,10 +44,10 @@ func TestIsCrossplaneGroup(t *testing.T) {
 func TestKubernetesResources(t *testing.T) {
 	include, exclude := xp.KubernetesResources()
 	if slices.Contains(include, "secrets") {
-		t.Error("Secrets are asked about without their labels: a connection secret has none.")
+		t.Error("the action for Secrets needs no labels: a connection Secret has none")
 	}
 	if !slices.Contains(exclude, "customresourcedefinitions.apiextensions.k8s.io") {
-		t.Error("A CRD can exceed a plugin call.")
+		t.Error("a CRD can exceed a plugin call")
 	}
 }
 

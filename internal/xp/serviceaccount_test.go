@@ -28,39 +28,39 @@ func TestAddedSettings(t *testing.T) {
 		object *unstructured.Unstructured
 		want   []string
 	}{
-		"AsMade":     {reason: "The package manager makes it so.", object: of(xptest.Labelled("pkg.crossplane.io/provider", "p"))},
-		"Annotation": {reason: "A provider authenticates with it.", object: of(assumes), want: []string{"annotation " + role}},
+		"AsMade":     {reason: "The package manager created the ServiceAccount without further settings.", object: of(xptest.Labelled("pkg.crossplane.io/provider", "p"))},
+		"Annotation": {reason: "A provider authenticates with the annotation's role.", object: of(assumes), want: []string{"annotation " + role}},
 		"Label": {
 			reason: "Azure finds Pods by labels.", object: of(xptest.Labelled("azure.workload.identity/use", "true")), want: []string{"label azure.workload.identity/use"},
 		},
 		"PullSecret": {
-			reason: "Without it there is no image.", object: of(xptest.JSON(`{"imagePullSecrets":[{"name":"registry"}]}`)), want: []string{"imagePullSecret registry"},
+			reason: "The Pod can't pull its image without this Secret.", object: of(xptest.JSON(`{"imagePullSecrets":[{"name":"registry"}]}`)), want: []string{"imagePullSecret registry"},
 		},
-		"Secret": {reason: "A person has added it.", object: of(xptest.JSON(`{"secrets":[{"name":"mine"}]}`)), want: []string{"secret mine"}},
+		"Secret": {reason: "A user has added the Secret.", object: of(xptest.JSON(`{"secrets":[{"name":"mine"}]}`)), want: []string{"secret mine"}},
 		"Tokens": {
-			reason: "A control plane makes these for each.",
+			reason: "A control plane creates these Secrets for each ServiceAccount.",
 			object: of(xptest.JSON(`{"secrets":[{"name":"p-1-token-abcde"},{"name":"p-1-dockercfg-abcde"}],"imagePullSecrets":[{"name":"p-1-dockercfg-abcde"}]}`)),
 		},
 		"Automount": {
-			reason: "The package manager sets none.", object: of(xptest.JSON(`{"automountServiceAccountToken":false}`)), want: []string{"automountServiceAccountToken"},
+			reason: "The package manager does not set this field.", object: of(xptest.JSON(`{"automountServiceAccountToken":false}`)), want: []string{"automountServiceAccountToken"},
 		},
 		"Tools": {
-			reason: "What kubectl, Velero and Crossplane keep on it is no setting.",
+			reason: "Annotations and labels of kubectl, Velero and Crossplane are no settings.",
 			object: of(xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), xptest.Labelled("velero.io/restore-name", "r"),
 				xptest.Annotated("internal.crossplane.io/x", "y")),
 		},
 		"Lookalike": {
-			reason: "A domain that only ends like Crossplane's is another.", object: of(xptest.Annotated("notcrossplane.io/x", "y")), want: []string{"annotation notcrossplane.io/x"},
+			reason: "Another domain can end with the same letters.", object: of(xptest.Annotated("notcrossplane.io/x", "y")), want: []string{"annotation notcrossplane.io/x"},
 		},
 		"ByTemplate": {
-			reason: "Crossplane takes what it has written itself from a DeploymentRuntimeConfig.",
+			reason: "Crossplane writes these annotations itself from a DeploymentRuntimeConfig.",
 			object: of(assumes, xptest.Labelled("team", "a"), managedBy("crossplane", written)),
 		},
-		"ByTemplateInV2": {reason: "The same of a newer one.", object: of(assumes, managedBy("pkg.crossplane.io/runtime", written))},
-		"ByPerson":       {reason: "Somebody else has.", object: of(assumes, managedBy("kubectl-annotate", written)), want: []string{"annotation " + role}},
-		"NotOfPackage":   {reason: "Nothing makes it.", object: xptest.Object("v1", "ServiceAccount", "team-a", "s", assumes)},
-		"OtherKind":      {reason: "Only ServiceAccounts hold what a provider authenticates with.", object: xptest.Object("v1", "Service", "a", "p-1", byRevision, assumes)},
-		"Malformed":      {reason: "What can't be read has none.", object: of(xptest.JSON(`{"secrets":"x","imagePullSecrets":[1,{"name":2}],"metadata":{"managedFields":[1]}}`))},
+		"ByTemplateInV2": {reason: "A newer Crossplane writes them under another manager.", object: of(assumes, managedBy("pkg.crossplane.io/runtime", written))},
+		"ByPerson":       {reason: "A user has written the annotation.", object: of(assumes, managedBy("kubectl-annotate", written)), want: []string{"annotation " + role}},
+		"NotOfPackage":   {reason: "No package creates this ServiceAccount.", object: xptest.Object("v1", "ServiceAccount", "team-a", "s", assumes)},
+		"OtherKind":      {reason: "Providers authenticate with ServiceAccounts only.", object: xptest.Object("v1", "Service", "a", "p-1", byRevision, assumes)},
+		"Malformed":      {reason: "Malformed fields have no settings.", object: of(xptest.JSON(`{"secrets":"x","imagePullSecrets":[1,{"name":2}],"metadata":{"managedFields":[1]}}`))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

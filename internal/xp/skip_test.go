@@ -23,71 +23,71 @@ func TestSkipReason(t *testing.T) {
 		want string
 	}{
 		"Lock":      {reason: "A restored Lock hides missing packages.", object: of("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), want: "the Lock"},
-		"OtherLock": {reason: "A Lock of another group is somebody else's.", object: of("example.org/v1", "Lock", "", "l")},
-		"Operation": {reason: "It would run again.", object: of(ops, "Operation", "", "o"), want: "would run again"},
-		"Cron":      {reason: "Nothing makes a CronOperation.", object: of(ops, "CronOperation", "", "o")},
+		"OtherLock": {reason: "A Lock of another group does not belong to Crossplane.", object: of("example.org/v1", "Lock", "", "l")},
+		"Operation": {reason: "A restored Operation would run again.", object: of(ops, "Operation", "", "o"), want: "would run again"},
+		"Cron":      {reason: "No controller creates a CronOperation.", object: of(ops, "CronOperation", "", "o")},
 		"ProviderConfigUsage": {
-			reason: "Its MR makes it.",
+			reason: "The MR creates its ProviderConfigUsage.",
 			object: of("aws.example.org/v1", "ProviderConfigUsage", "", "u", xptest.Labelled("crossplane.io/provider-config", "default")),
 			want:   "its managed resource makes it again",
 		},
 		"ClusterProviderConfigUsage": {
-			reason: "The same for a kind that only ends so.",
+			reason: "The MR creates its ClusterProviderConfigUsage.",
 			object: of("aws.example.org/v1", "ClusterProviderConfigUsage", "", "u", xptest.Labelled("crossplane.io/provider-config", "default")),
 			want:   "its managed resource makes it again",
 		},
 		"UsageOfAnotherGroup": {
-			reason: "A kind of that name without Crossplane's label is somebody else's.",
+			reason: "A kind of the same name without Crossplane's label belongs to another project.",
 			object: of("example.org/v1", "ProviderConfigUsage", "", "u"),
 		},
 		"ClusterUsage": {
-			reason: "Crossplane protects a provider in use by itself.",
+			reason: "Crossplane creates the protection of a provider in use.",
 			object: of(protection, "ClusterUsage", "", "u", xptest.Labelled("crossplane.io/provider-protection", "x")), want: "Crossplane makes it again",
 		},
-		"OwnClusterUsage": {reason: "Nothing makes a person's own.", object: of(protection, "ClusterUsage", "", "u")},
-		"Provider":        {reason: "Nothing makes a Provider.", object: of(pkg, "Provider", "", "p")},
+		"OwnClusterUsage": {reason: "No controller creates a user's ClusterUsage.", object: of(protection, "ClusterUsage", "", "u")},
+		"Provider":        {reason: "No controller creates a Provider.", object: of(pkg, "Provider", "", "p")},
 		"ProviderRevision": {
-			reason: "Whether one is made anew is up to its package, see ActivatesManually.", object: of(pkg, "ProviderRevision", "", "p-1"),
+			reason: "The package decides whether it activates a new revision, see ActivatesManually.", object: of(pkg, "ProviderRevision", "", "p-1"),
 		},
 		"Deployment": {
-			reason: "The package manager runs it.",
+			reason: "The package manager creates the Deployment.",
 			object: of("apps/v1", "Deployment", "crossplane-system", "p-1", byRevision), want: "the package p-1",
 		},
-		"Service":        {reason: "The same.", object: of("v1", "Service", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
-		"ServiceAccount": {reason: "The same.", object: of("v1", "ServiceAccount", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
-		"Secret":         {reason: "The same for its certificates.", object: of("v1", "Secret", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
-		"ComposedSecret": {reason: "What an XR composes nothing else makes.", object: of("v1", "Secret", "team-a", "s", byXR)},
-		"OwnDeployment":  {reason: "Nobody makes what nobody owns.", object: of("apps/v1", "Deployment", "team-a", "d")},
-		"SameKind":       {reason: "A Deployment of another group is somebody else's.", object: of("example.org/v1", "Deployment", "team-a", "d", byRevision)},
+		"Service":        {reason: "The package manager creates the Service.", object: of("v1", "Service", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
+		"ServiceAccount": {reason: "The package manager creates the ServiceAccount.", object: of("v1", "ServiceAccount", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
+		"Secret":         {reason: "The package manager creates the Secrets of its certificates.", object: of("v1", "Secret", "crossplane-system", "p-1", byRevision), want: "the package p-1"},
+		"ComposedSecret": {reason: "Only a restore brings back the composed Secret of an XR.", object: of("v1", "Secret", "team-a", "s", byXR)},
+		"OwnDeployment":  {reason: "No controller creates an object without an owner.", object: of("apps/v1", "Deployment", "team-a", "d")},
+		"SameKind":       {reason: "A Deployment of another group does not belong to a package.", object: of("example.org/v1", "Deployment", "team-a", "d", byRevision)},
 		"PackageRole": {
-			reason: "Crossplane's RBAC manager makes it.",
+			reason: "Crossplane's RBAC manager creates the role of a package.",
 			object: of(rbac, "ClusterRole", "", "r", byRevision), want: "RBAC manager",
 		},
-		"Binding": {reason: "The same.", object: of(rbac, "ClusterRoleBinding", "", "r", byRevision), want: "RBAC manager"},
+		"Binding": {reason: "Crossplane's RBAC manager creates the binding of a package.", object: of(rbac, "ClusterRoleBinding", "", "r", byRevision), want: "RBAC manager"},
 		"XRDRole": {
-			reason: "The same for an XRD.",
+			reason: "Crossplane's RBAC manager creates the role of an XRD.",
 			object: of(rbac, "ClusterRole", "", "r", byXRD), want: "RBAC manager",
 		},
 		"OrphanedRole": {
-			reason: "A restore without this plugin left it without its owner.",
+			reason: "A restore without this plugin has dropped the owner of the role.",
 			object: of(rbac, "ClusterRole", "", "crossplane:provider:p-1:system"), want: "RBAC manager",
 		},
 		"OrphanedXRDRole": {
-			reason: "The same for an XRD.",
+			reason: "A restore without this plugin has dropped the owner of the XRD's role.",
 			object: of(rbac, "ClusterRole", "", "crossplane:composite:xorders.example.org:aggregate-to-edit"), want: "RBAC manager",
 		},
 		"OrphanedBinding": {
-			reason: "The same for a binding.",
+			reason: "A restore without this plugin has dropped the owner of the binding.",
 			object: of(rbac, "ClusterRoleBinding", "", "crossplane:provider:p-1:system"), want: "RBAC manager",
 		},
-		"RoleOfAnotherGroup": {reason: "Only a ClusterRole of RBAC is one.", object: of("example.org/v1", "ClusterRole", "", "crossplane:provider:p-1:system")},
-		"NamesakeRole":       {reason: "A role that has the name in it is a person's.", object: of(rbac, "ClusterRole", "", "my:crossplane:provider:p-1")},
-		"NamesakeDeployment": {reason: "Nothing else goes by its name.", object: of("apps/v1", "Deployment", "a", "crossplane:provider:p-1")},
-		"OwnRole":            {reason: "Crossplane's own come with Crossplane.", object: of(rbac, "ClusterRole", "", "crossplane-admin")},
-		"ComposedRole":       {reason: "What an XR composes nothing else makes.", object: of(rbac, "ClusterRole", "", "r", byXR)},
-		"PackagesXRD":        {reason: "What a package brings it takes over.", object: xptest.XRD("xorders.example.org", byRevision)},
-		"XRDsDeployment":     {reason: "An XRD runs nothing.", object: of("apps/v1", "Deployment", "team-a", "d", byXRD)},
-		"Empty":              {reason: "Nothing is nothing.", object: &unstructured.Unstructured{}},
+		"RoleOfAnotherGroup": {reason: "Only a ClusterRole of RBAC is a role.", object: of("example.org/v1", "ClusterRole", "", "crossplane:provider:p-1:system")},
+		"NamesakeRole":       {reason: "A user's role can contain the name.", object: of(rbac, "ClusterRole", "", "my:crossplane:provider:p-1")},
+		"NamesakeDeployment": {reason: "The name has a meaning for roles only.", object: of("apps/v1", "Deployment", "a", "crossplane:provider:p-1")},
+		"OwnRole":            {reason: "Crossplane's chart installs its own roles.", object: of(rbac, "ClusterRole", "", "crossplane-admin")},
+		"ComposedRole":       {reason: "Only a restore brings back the composed role of an XR.", object: of(rbac, "ClusterRole", "", "r", byXR)},
+		"PackagesXRD":        {reason: "A package takes over the XRD that it contains.", object: xptest.XRD("xorders.example.org", byRevision)},
+		"XRDsDeployment":     {reason: "An XRD runs no Deployment.", object: of("apps/v1", "Deployment", "team-a", "d", byXRD)},
+		"Empty":              {reason: "An empty object has no owner.", object: &unstructured.Unstructured{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestActivatesManually(t *testing.T) {
 		`{"spec":{}}`: false, `{"spec":{"revisionActivationPolicy":1}}`: false, `{"spec":"Manual"}`: false,
 	} {
 		if got := xp.ActivatesManually(xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p", xptest.JSON(document))); got != want {
-			t.Errorf("The default is Automatic.\nActivatesByHand(%s): got %v, want %v", document, got, want)
+			t.Errorf("the default is Automatic\nActivatesManually(%s): got %v, want %v", document, got, want)
 		}
 	}
 }

@@ -29,16 +29,16 @@ func TestTrueConditions(t *testing.T) {
 		now    *unstructured.Unstructured
 		lacks  []string
 	}{
-		"Both":      {"It is as well as it was.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("both")), nil},
-		"OneLess":   {"It is less well.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ready")), []string{"Synced"}},
-		"OneMore":   {"It is better.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("both")), nil},
-		"New":       {"What was just restored is not well yet.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b"), []string{"Ready", "Synced"}},
-		"Ill":       {"Only True is well.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ill")), []string{"Ready", "Synced"}},
-		"WasIll":    {"Nothing is waited for that was not.", xp.TrueConditionsOf(xptest.MR("b", conditions("ill"))), xptest.MR("b"), nil},
-		"Untold":    {"Nobody knows how it was.", xp.UnknownConditions, xptest.MR("b"), nil},
-		"Forged":    {"A mark can ask for anything, of its own object.", "Happy", xptest.MR("b", conditions("both")), []string{"Happy"}},
-		"NoneBoth":  {"There was nothing to say.", xp.TrueConditionsOf(xptest.MR("b")), xptest.MR("b"), nil},
-		"ReadyOnly": {"It was not reconciled.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("ready")), nil},
+		"Both":       {"The live object has all conditions of the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("both")), nil},
+		"OneLess":    {"The live object lacks one condition of the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ready")), []string{"Synced"}},
+		"OneMore":    {"The live object may have more conditions than the backup.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("both")), nil},
+		"New":        {"A newly restored object is not ready yet.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b"), []string{"Ready", "Synced"}},
+		"NotTrue":    {"Only the status True counts.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ill")), []string{"Ready", "Synced"}},
+		"WasNotTrue": {"A condition that was not True in the backup is not required.", xp.TrueConditionsOf(xptest.MR("b", conditions("ill"))), xptest.MR("b"), nil},
+		"Unknown":    {"Without saved conditions nothing is required.", xp.UnknownConditions, xptest.MR("b"), nil},
+		"Forged":     {"A mark can require any condition, but only of its own object.", "Happy", xptest.MR("b", conditions("both")), []string{"Happy"}},
+		"NoneBoth":   {"The backup has no conditions.", xp.TrueConditionsOf(xptest.MR("b")), xptest.MR("b"), nil},
+		"ReadyOnly":  {"The backed-up object was not Synced.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("ready")), nil},
 	} {
 		if diff := cmp.Diff(tc.lacks, tc.was.Missing(tc.now)); diff != "" && (len(tc.lacks) > 0 || len(tc.was.Missing(tc.now)) > 0) {
 			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
@@ -51,33 +51,33 @@ func TestSavedConditions(t *testing.T) {
 	refs := []xp.Ref{xp.RefTo(c), xp.RefTo(gone), xp.RefTo(b)}
 	x := xptest.XR("x")
 	if got := xp.SavedConditions(x, refs); got != nil {
-		t.Errorf("An XR from a backup without this plugin says nothing; got %q", got)
+		t.Errorf("an XR from a backup without this plugin has no conditions; got %q", got)
 	}
 	xp.SetSavedConditions(x, []*unstructured.Unstructured{b, c})
 	if diff := cmp.Diff([]xp.TrueConditions{"Ready", "?", "Ready,Synced"}, xp.SavedConditions(x, refs)); diff != "" {
-		t.Errorf("In the order of the refs: -want, +got:\n%s", diff)
+		t.Errorf("the conditions must have the order of the refs: -want, +got:\n%s", diff)
 	}
 	mapped := x.DeepCopy()
 	xp.MapNamespaces(mapped, map[string]string{xptest.Namespace: "copy"})
 	if diff := cmp.Diff([]xp.TrueConditions{"Ready"}, xp.SavedConditions(mapped, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
-		t.Errorf("What is restored to another namespace is found there: -want, +got:\n%s", diff)
+		t.Errorf("the mapped namespace must find its conditions: -want, +got:\n%s", diff)
 	}
 	if !xp.HasBackupMetadata(x) {
-		t.Error("It is a note.")
+		t.Error("the conditions must count as backup metadata")
 	}
 	xp.StripBackupMetadata(x)
 	if diff := cmp.Diff(xptest.XR("x"), x); diff != "" {
-		t.Errorf("It is on the backup's copy only: -want, +got:\n%s", diff)
+		t.Errorf("only the backup's copy has the conditions: -want, +got:\n%s", diff)
 	}
 	local := xptest.ModernXR("x")
 	xp.SetSavedConditions(local, []*unstructured.Unstructured{c})
 	moved := xptest.With(local, xptest.In("copy"))
 	if diff := cmp.Diff([]xp.TrueConditions{"Ready"}, xp.SavedConditions(moved, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
-		t.Errorf("What a namespaced XR composes is where the XR is: -want, +got:\n%s", diff)
+		t.Errorf("a namespaced XR composes in its own namespace: -want, +got:\n%s", diff)
 	}
 	xp.SetSavedConditions(local, nil)
 	if xp.HasBackupMetadata(local) {
-		t.Error("Of nothing there is nothing to say.")
+		t.Error("an empty list must write no field")
 	}
 	for name, note := range map[string]any{
 		"NotAList": "?", "NotAnObject": []any{"?"}, "NotARef": []any{map[string]any{"conditions": "Ready"}},
@@ -85,7 +85,7 @@ func TestSavedConditions(t *testing.T) {
 	} {
 		u := xptest.XR("x", xptest.Field(note, "metadata", xp.FieldConditions))
 		if got := xp.SavedConditions(u, refs); got != nil {
-			t.Errorf("%s: what can't be read is not this plugin's; got %q", name, got)
+			t.Errorf("%s: this plugin did not write the malformed field; got %q", name, got)
 		}
 	}
 }
@@ -104,31 +104,31 @@ func TestNeededStatus(t *testing.T) {
 		want   []string
 	}{
 		"XR": {
-			reason: "Functions write what they like, and read it again.", want: []string{"address", "zones"},
+			reason: "Functions write any status fields and read them again.", want: []string{"address", "zones"},
 			object: xptest.XR("x", status(`{"zones":[],"address":"a",`+synced+`,"connectionDetails":{},"claimConditionTypes":[],"lastHandledReconcileAt":"x","crossplane":{}}`)),
 		},
-		"XR2":          {reason: "The same for Crossplane v2.", object: xptest.ModernXR("x", status(`{"address":"a"}`)), want: []string{"address"}},
-		"PlainXR":      {reason: "What Crossplane itself writes it writes anew.", object: xptest.XR("x", status(`{`+synced+`}`))},
-		"NewXR":        {reason: "There is none.", object: xptest.XR("x")},
-		"MalformedXR":  {reason: "There is none.", object: xptest.XR("x", status(`"?"`))},
-		"PausedXR":     {reason: "Nobody reads the conditions of one that nothing composes.", object: xptest.XR("x", status(`{`+paused+`}`))},
-		"NestedXR":     {reason: "Crossplane writes its conditions anew.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+synced+`,"a":1}`)), want: []string{"a"}},
-		"NestedPaused": {reason: "Its parent reads its conditions.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+paused+`}`)), want: []string{"conditions"}},
-		"Claim":        {reason: "Crossplane copies it from its XR.", object: xptest.Claim("o", status(`{"address":"a"}`))},
-		"MR":           {reason: "Its provider writes it anew.", object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+synced+`}`))},
+		"XR2":          {reason: "Functions do so with Crossplane v2 too.", object: xptest.ModernXR("x", status(`{"address":"a"}`)), want: []string{"address"}},
+		"PlainXR":      {reason: "Crossplane writes its own fields again.", object: xptest.XR("x", status(`{`+synced+`}`))},
+		"NewXR":        {reason: "A new XR has no status.", object: xptest.XR("x")},
+		"MalformedXR":  {reason: "A malformed status has no fields.", object: xptest.XR("x", status(`"?"`))},
+		"PausedXR":     {reason: "No parent reads the conditions of a root XR.", object: xptest.XR("x", status(`{`+paused+`}`))},
+		"NestedXR":     {reason: "Crossplane writes the conditions again.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+synced+`,"a":1}`)), want: []string{"a"}},
+		"NestedPaused": {reason: "The parent XR reads the conditions of a paused nested XR.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+paused+`}`)), want: []string{"conditions"}},
+		"Claim":        {reason: "Crossplane copies the status of a claim from its XR.", object: xptest.Claim("o", status(`{"address":"a"}`))},
+		"MR":           {reason: "The provider writes the status again.", object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+synced+`}`))},
 		"PausedMR": {
-			reason: "Its provider does not look at it, and functions do.", want: []string{"atProvider", "conditions"},
+			reason: "The provider ignores a paused MR, but functions read its status.", want: []string{"atProvider", "conditions"},
 			object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+paused+`}`)),
 		},
-		"PausedMRAlone": {reason: "No function looks at it.", object: xptest.MR("b", status(`{"atProvider":{"id":"x"},`+paused+`}`))},
+		"PausedMRAlone": {reason: "No function reads the status of an MR outside of a tree.", object: xptest.MR("b", status(`{"atProvider":{"id":"x"},`+paused+`}`))},
 		"UpjetMR": {
-			reason: "Upjet looks for the external resource where it says.", want: []string{"atProvider"},
+			reason: "Upjet finds the external resource with fields of its status.", want: []string{"atProvider"},
 			object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"zone":"z"},`+synced+`}}`)),
 		},
-		"NeverCreatedUpjetMR": {reason: "There is nothing to be found.", object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{`+paused+`}}`))},
-		"NewMR":               {reason: "There is none.", object: mr},
+		"NeverCreatedUpjetMR": {reason: "An external resource that was never created needs no status.", object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{`+paused+`}}`))},
+		"NewMR":               {reason: "A new MR has no status.", object: mr},
 		"ComposedOther": {
-			reason: "What is not Crossplane's has conditions of its own.", object: xptest.Object("example.org/v1", "Cache", "", "c", xptest.ControlledBy(x), status(`{"a":1}`)),
+			reason: "Other controllers have conditions of their own.", object: xptest.Object("example.org/v1", "Cache", "", "c", xptest.ControlledBy(x), status(`{"a":1}`)),
 		},
 	}
 	for name, tc := range cases {
@@ -148,10 +148,10 @@ func TestMissingStatus(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"c", "a", "b", "d"}, names); diff != "" {
-		t.Errorf("The list is somebody's: -want, +got:\n%s", diff)
+		t.Errorf("the caller owns the list: -want, +got:\n%s", diff)
 	}
 	if got := xp.MissingStatus(xptest.XR("x"), names[:1]); len(got) != 1 {
-		t.Errorf("Without a status all is missing; got %v", got)
+		t.Errorf("without a status all fields are missing; got %v", got)
 	}
 	if got := xp.StatusNames([]string{"a", "b"}); got != "status.a, status.b" {
 		t.Errorf("got %q", got)

@@ -20,15 +20,15 @@ func TestStoreSecret(t *testing.T) {
 		object *unstructured.Unstructured
 		want   want
 	}{
-		"Named": {reason: "It says both.", object: xptest.XR("x", xptest.StoresTo("vault", "s")), want: want{Name: "s", Config: "vault", OK: true}},
+		"Named": {reason: "The object names the store and the entry.", object: xptest.XR("x", xptest.StoresTo("vault", "s")), want: want{Name: "s", Config: "vault", OK: true}},
 		"Default": {
 			reason: "The StoreConfig has a default.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":{"name":"s"}}}`)),
 			want: want{Name: "s", Config: "default", OK: true},
 		},
-		"None":  {reason: "It publishes in no store.", object: xptest.MR("b"), want: want{Config: "default"}},
-		"Other": {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":"s"}}`)), want: want{Config: "default"}},
+		"None":  {reason: "The object publishes in no store.", object: xptest.MR("b"), want: want{Config: "default"}},
+		"Other": {reason: "A malformed field names no entry.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":"s"}}`)), want: want{Config: "default"}},
 		"V2": {
-			reason: "Crossplane v2 has no stores, and the field is the XRD author's.", object: xptest.ModernXR("x", xptest.StoresTo("vault", "s")),
+			reason: "Crossplane v2 has no stores, and the field belongs to the XRD's author.", object: xptest.ModernXR("x", xptest.StoresTo("vault", "s")),
 			want: want{Name: "s", Config: "vault"},
 		},
 	}
@@ -49,13 +49,13 @@ func TestStoreNamespace(t *testing.T) {
 		reason, spec string
 		want         want
 	}{
-		"Untyped":    {reason: "Kubernetes is the default.", spec: `{"defaultScope":"infra"}`, want: want{Namespace: "infra"}},
-		"Kubernetes": {reason: "In this cluster.", spec: `{"type":"Kubernetes","defaultScope":"infra"}`, want: want{Namespace: "infra"}},
+		"Untyped":    {reason: "The default type is Kubernetes.", spec: `{"defaultScope":"infra"}`, want: want{Namespace: "infra"}},
+		"Kubernetes": {reason: "The store keeps Secrets in this cluster.", spec: `{"type":"Kubernetes","defaultScope":"infra"}`, want: want{Namespace: "infra"}},
 		"Remote": {
-			reason: "In another cluster.", spec: `{"defaultScope":"infra","kubernetes":{"auth":{"source":"Secret"}}}`,
+			reason: "The store keeps Secrets in another cluster.", spec: `{"defaultScope":"infra","kubernetes":{"auth":{"source":"Secret"}}}`,
 			want: want{Outside: "the Secrets of another cluster"},
 		},
-		"Plugin": {reason: "Anywhere.", spec: `{"type":"Plugin","defaultScope":"infra"}`, want: want{Outside: `a store of type "Plugin"`}},
+		"Plugin": {reason: "A plugin can keep the details anywhere.", spec: `{"type":"Plugin","defaultScope":"infra"}`, want: want{Outside: `a store of type "Plugin"`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,14 +83,14 @@ func TestStored(t *testing.T) {
 		secret, outside xp.Ref
 		want            want
 	}{
-		"Secret": {reason: "What is written is read.", object: xptest.MR("b"), secret: secret("infra", "s"), want: want{Secret: "Secret infra/s"}},
+		"Secret": {reason: "The saved Secret is read again.", object: xptest.MR("b"), secret: secret("infra", "s"), want: want{Secret: "Secret infra/s"}},
 		"Outside": {
-			reason: "The same of a store elsewhere.", object: xptest.MR("b"), outside: xp.Ref{Kind: "StoreConfig", Name: "vault"},
+			reason: "The saved store outside of the cluster is read again.", object: xptest.MR("b"), outside: xp.Ref{Kind: "StoreConfig", Name: "vault"},
 			want: want{Outside: "StoreConfig vault"},
 		},
-		"Nothing":  {reason: "Zero takes off what is there.", object: xptest.MR("b", xptest.Stored("infra", "s"))},
+		"Nothing":  {reason: "A zero value removes the field.", object: xptest.MR("b", xptest.Stored("infra", "s"))},
 		"Reaching": {reason: "A claim publishes in its own namespace only.", object: xptest.Claim("o"), secret: secret("infra", "s")},
-		"Absurd":   {reason: "Nothing can be called that.", object: xptest.MR("b"), secret: secret("infra", "../s")},
+		"Invalid":  {reason: "No Secret can have such a name.", object: xptest.MR("b"), secret: secret("infra", "../s")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestStored(t *testing.T) {
 			}
 			xp.StripBackupMetadata(u)
 			if xp.HasBackupMetadata(u) {
-				t.Errorf("The live object must not have it: %v", u.Object)
+				t.Errorf("the live object must not have the field: %v", u.Object)
 			}
 		})
 	}

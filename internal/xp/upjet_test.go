@@ -18,17 +18,17 @@ func TestIsNeverObserved(t *testing.T) {
 		mr     *unstructured.Unstructured
 		want   bool
 	}{
-		"Found":      {reason: "Upjet has written what it found.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`))},
-		"Unfound":    {reason: "It has not.", mr: xptest.MR("b", xptest.JSON(upjets)), want: true},
-		"Empty":      {reason: "Nor has it then.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{}}}`)), want: true},
-		"Synced":     {reason: "Of an asynchronous create it says that it is Synced.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Reconciled()), want: true},
-		"NotUpjets":  {reason: "Others need not say what they found.", mr: xptest.MR("b")},
-		"Observes":   {reason: "What only observes is not made.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`))},
-		"Paused":     {reason: "Nobody reconciles it.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationPaused, "true"))},
-		"Unnamed":    {reason: "What has no name is another matter.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Without("metadata", "annotations"))},
-		"BeingMade":  {reason: "So is what its provider says that it is creating.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))},
-		"NotManaged": {reason: "A field of that name may be in anything.", mr: xptest.XR("x", xptest.JSON(upjets))},
-		"Malformed":  {reason: "What can't be read says nothing.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":"b"}}`)), want: true},
+		"Found":      {reason: "Upjet has written the observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`))},
+		"Unfound":    {reason: "Upjet has not written an observed ID.", mr: xptest.MR("b", xptest.JSON(upjets)), want: true},
+		"Empty":      {reason: "An empty atProvider has no observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":{}}}`)), want: true},
+		"Synced":     {reason: "Upjet reports Synced during an asynchronous create.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Reconciled()), want: true},
+		"NotUpjets":  {reason: "Other providers need not write what they observe.", mr: xptest.MR("b")},
+		"Observes":   {reason: "An observing MR creates nothing.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`))},
+		"Paused":     {reason: "No provider reconciles a paused MR.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationPaused, "true"))},
+		"Unnamed":    {reason: "An MR without an external-name is another case.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Without("metadata", "annotations"))},
+		"BeingMade":  {reason: "A pending create is another case.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))},
+		"NotManaged": {reason: "Any kind can have a field of that name.", mr: xptest.XR("x", xptest.JSON(upjets))},
+		"Malformed":  {reason: "A malformed atProvider has no observed ID.", mr: xptest.MR("b", xptest.JSON(upjets), xptest.JSON(`{"status":{"atProvider":"b"}}`)), want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestClearUsage(t *testing.T) {
 		want                 string
 	}{
 		"Namespaced": {
-			reason:     "With the label of a composite on it Crossplane would wait for what uses the used.",
+			reason:     "With the composite label on the Usage, Crossplane would wait for the user of the used object.",
 			apiVersion: protection, kind: "Usage", in: "team-a",
 			want: "kubectl label Usage.v1beta1.protection.crossplane.io u -n team-a crossplane.io/composite- && kubectl delete Usage.v1beta1.protection.crossplane.io u -n team-a",
 		},
@@ -30,35 +30,35 @@ func TestClearUsage(t *testing.T) {
 			want: "kubectl label ClusterUsage.v1beta1.protection.crossplane.io u crossplane.io/composite- && kubectl delete ClusterUsage.v1beta1.protection.crossplane.io u",
 		},
 		"Deleting": {
-			reason: "What is being deleted goes as soon as Crossplane does not wait any more.", apiVersion: legacy, kind: "Usage",
+			reason: "A terminating Usage goes as soon as Crossplane stops waiting.", apiVersion: legacy, kind: "Usage",
 			options: []xptest.Option{xptest.Deleting()}, want: "kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite-",
 		},
 		"Replays": {
-			reason: "It must not take what it protects with it.", apiVersion: legacy, kind: "Usage",
+			reason: "The Usage must not replay the deletion of the object that it protects.", apiVersion: legacy, kind: "Usage",
 			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion")},
 			want: "kubectl annotate Bucket.v1.cloud.example.org b usage.crossplane.io/deletion-attempt-with-policy- && " +
 				"kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite-",
 		},
 		"Forged": {
-			reason: "A tenant can have written any name, and an administrator runs the command.", apiVersion: legacy, kind: "Usage",
+			reason: "A tenant can write any name, and an administrator runs the command.", apiVersion: legacy, kind: "Usage",
 			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("b'; rm -rf ~", "spec", "of", "resourceRef", "name")},
 			want: `kubectl annotate Bucket.v1.cloud.example.org 'b'\''; rm -rf ~' usage.crossplane.io/deletion-attempt-with-policy- && ` +
 				"kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite-",
 		},
 		"Option": {
-			reason: "With the name --all kubectl would take the annotation off all of the kind.", apiVersion: legacy, kind: "Usage",
+			reason: "With the name --all kubectl would remove the annotation from all objects of the kind.", apiVersion: legacy, kind: "Usage",
 			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("--all", "spec", "of", "resourceRef", "name")},
 			want: "kubectl annotate -- Bucket.v1.cloud.example.org --all usage.crossplane.io/deletion-attempt-with-policy- && " +
 				"kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite-",
 		},
 		"Kinds": {
-			reason: "What kubectl takes for two kinds is the kind of nothing.", apiVersion: legacy, kind: "Usage",
+			reason: "kubectl reads a kind with a comma as two kinds.", apiVersion: legacy, kind: "Usage",
 			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("Bucket,Secret", "spec", "of", "kind")},
 			want: "kubectl annotate KIND NAME usage.crossplane.io/deletion-attempt-with-policy- && kubectl label Usage.v1beta1.apiextensions.crossplane.io u " +
 				"crossplane.io/composite- (kubectl does not take what is written there for the kind and name of one object, so there is no command to copy)",
 		},
 		"Control": {
-			reason: "A terminal would obey it.", apiVersion: legacy, kind: "Usage",
+			reason: "A terminal would obey the escape sequence.", apiVersion: legacy, kind: "Usage",
 			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("b\x1b[2J\n", "spec", "of", "resourceRef", "name")},
 			want: "kubectl annotate Bucket.v1.cloud.example.org NAME usage.crossplane.io/deletion-attempt-with-policy- && kubectl label " +
 				"Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite- (NAME has characters that do not print, so there is no command to copy)",

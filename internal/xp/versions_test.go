@@ -45,25 +45,25 @@ func TestVersionsFrom(t *testing.T) {
 		crd    *unstructured.Unstructured
 		want   xp.Versions
 	}{
-		"None":    {reason: "Without a webhook the API server converts by itself.", crd: crd(map[string]any{"strategy": "None"}), want: bare},
-		"Service": {reason: "Providers have a Service.", crd: crd(service), want: with("Service crossplane-system/provider-aws", "")},
-		"URL":     {reason: "It can be anywhere.", crd: crd(url), want: with("https://127.0.0.1:1/convert", "")},
+		"None":    {reason: "Without a webhook the API server itself converts versions.", crd: crd(map[string]any{"strategy": "None"}), want: bare},
+		"Service": {reason: "The webhook of a provider has a Service.", crd: crd(service), want: with("Service crossplane-system/provider-aws", "")},
+		"URL":     {reason: "A webhook can have any URL.", crd: crd(url), want: with("https://127.0.0.1:1/convert", "")},
 		"Provider": {
-			reason: "The package is what a person knows.",
+			reason: "Users know the Provider, not its revision.",
 			crd: crd(service, owner("pkg.crossplane.io/v1", "ProviderRevision", "provider-aws-1"),
 				owner("pkg.crossplane.io/v1", "Provider", "provider-aws")),
 			want: with("Service crossplane-system/provider-aws", "Provider provider-aws"),
 		},
 		"XRD": {
-			reason: "The kinds of XRs can be converted too.",
+			reason: "An XRD can have a webhook too.",
 			crd:    crd(service, owner("apiextensions.crossplane.io/v2", "CompositeResourceDefinition", "xorders.example.org")),
 			want:   with("Service crossplane-system/provider-aws", "CompositeResourceDefinition xorders.example.org"),
 		},
 		"Foreign": {
-			reason: "A kind of somebody else's that is called Provider is none.", crd: crd(service, owner("example.org/v1", "Provider", "x")),
+			reason: "A kind Provider of another group is no Crossplane package.", crd: crd(service, owner("example.org/v1", "Provider", "x")),
 			want: with("Service crossplane-system/provider-aws", ""),
 		},
-		"Empty": {reason: "Nothing is in it.", crd: &unstructured.Unstructured{Object: map[string]any{}}, want: xp.Versions{}},
+		"Empty": {reason: "An empty CRD has no versions.", crd: &unstructured.Unstructured{Object: map[string]any{}}, want: xp.Versions{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestVersionsConverts(t *testing.T) {
 	v := xp.Versions{Stored: "v2", Served: []string{"v1", "v2"}, Webhook: "Service a/b"}
 	got := []bool{v.Converts("v1"), v.Converts("v2"), xp.Versions{Stored: "v2"}.Converts("v1"), v.Serves("v1"), v.Serves("v3")}
 	if diff := cmp.Diff([]bool{true, false, false, true, false}, got); diff != "" {
-		t.Errorf("Only what is not stored as it is needs the webhook: -want, +got:\n%s", diff)
+		t.Errorf("only objects stored in another version need the webhook: -want, +got:\n%s", diff)
 	}
 }
 
@@ -88,8 +88,8 @@ func TestIsConversion(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"None":  {reason: "All is well."},
-		"Other": {reason: "The API server fails.", err: errors.New("Internal error occurred: etcd")},
+		"None":  {reason: "A call without an error needs no webhook."},
+		"Other": {reason: "The API server fails, not the webhook.", err: errors.New("Internal error occurred: etcd")},
 		"Down": {
 			reason: "The webhook has no Pod.", want: true,
 			err: errors.New(`conversion webhook for aws.example.org/v1beta1, Kind=Bucket failed: Post "https://…": service "provider-aws" not found`),
