@@ -18,7 +18,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}{
 		"Light":    {reason: "The cache keeps the maximum number of small objects.", length: 1 << 10, most: 100},
 		"Heavy":    {reason: "The cache keeps fewer large objects.", length: 250 << 10, most: maxCacheBytes / (250 << 10)},
-		"Heaviest": {reason: "The cache does not keep an object above the size limit.", length: maxObjectBytes},
+		"TooLarge": {reason: "The cache does not keep an object above the size limit.", length: maxObjectBytes},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

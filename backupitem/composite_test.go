@@ -143,7 +143,7 @@ func TestTreeOfAComposite(t *testing.T) {
 				"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR",
 			}},
 		},
-		"AnothersPlatform": {
+		"CompositionOfOtherKind": {
 			reason:  "A Composition for another kind may belong to another team.",
 			cluster: clusterOf(xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), runsOn[2]), item: plain,
 			want: result{

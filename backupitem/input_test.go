@@ -43,7 +43,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		"Excluded":  {reason: "An excluded namespace leaves the Secret out too.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, left: []string{without}, noted: "exists"},
 		"NoSecrets": {reason: "A resource filter leaves the Secret out too.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: []string{without}, noted: "exists"},
 		"Included":  {reason: "The setting includes such Secrets in backups.", item: reads("password"), config: include, spec: teamA, want: password, noted: "exists stored"},
-		"ButOutside": {
+		"ExcludedDespiteSetting": {
 			reason: "A user's exclusion overrides the setting, as for credentials.", item: reads("password"), config: include, spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
 			left: []string{"secrets infra/password: its namespace is not in the backup"}, noted: "exists",
 		},
@@ -51,8 +51,8 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 			reason: "A Secret that a user excludes from backups stays out.", item: reads("locked"), config: include, spec: teamA,
 			left: []string{"Secret infra/locked: its label velero.io/exclude-from-backup keeps it out of backups"}, noted: "exists",
 		},
-		"Gone":        {reason: "The plugin names a missing Secret.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}, noted: "missing"},
-		"GoneUnasked": {reason: "A restore must not wait for a Secret that the source lacked.", item: reads("gone"), noted: "missing"},
+		"Gone":          {reason: "The plugin names a missing Secret.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}, noted: "missing"},
+		"GoneByDefault": {reason: "A restore must not wait for a Secret that the source lacked.", item: reads("gone"), noted: "missing"},
 		"Labelled": {
 			reason: "The Secret may lack the backup's label.", item: reads("password"), noted: "exists",
 			spec: velerov1.BackupSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},

@@ -68,7 +68,7 @@ func TestLeftovers(t *testing.T) {
 		"LostDeleting": {reason: "A Usage that is being deleted stays out.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
 		"OfTheTree":    {reason: "The plugin names the Usage once, with the XR at the top of the tree.", xr: child, usage: usage(xptest.Deleting())},
 		"Namesake":     {reason: "A nested XR with the top XR's name must not name the Usage again.", xr: namesake, usage: usage(xptest.Deleting())},
-		"Anothers":     {reason: "The plugin names a Usage of another tree with its own XR.", xr: xptest.XR("y"), usage: mine},
+		"OtherOwner":   {reason: "The plugin names a Usage of another tree with its own XR.", xr: xptest.XR("y"), usage: mine},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 			reason: "The plugin ignores a note that a user wrote.", item: xptest.With(mr, xptest.Published()), cluster: clusterOf(),
 		},
 		"Unpublished": {reason: "The MR has not published its Secret yet.", item: mr, cluster: clusterOf()},
-		"Anothers":    {reason: "The Secret belongs to another object.", item: mr, cluster: of(xr)},
+		"OtherOwner":  {reason: "The Secret belongs to another object.", item: mr, cluster: of(xr)},
 		"Deleting":    {reason: "Velero does not back up a Secret that is being deleted.", item: mr, cluster: of(mr, xptest.Deleting())},
 		"Labelled": {
 			reason: "The Secret's label excludes it from backups.", item: mr, cluster: of(mr, xptest.Labelled("velero.io/exclude-from-backup", "true")),

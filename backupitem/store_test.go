@@ -68,7 +68,7 @@ func TestTreeOfASecretStore(t *testing.T) {
 			spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}},
 			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
 		},
-		"Anothers": {
+		"OtherOwner": {
 			reason: "A user can name any Secret, so its owner label must match.", item: mr, cluster: clusterOf(theirs, of(xr)),
 			want: want{Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Left: []string{anothers}},
 		},

@@ -83,13 +83,13 @@ func TestTreeOfAnythingElse(t *testing.T) {
 			reason: "The MR brings its connection secret.", cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), item: mr,
 			want: result{Items: []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}},
 		},
-		"MRsNeighbour": {
+		"SecretOfOtherMR": {
 			reason:  "A Secret that another MR controls stays out.",
 			cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c")))),
 			item:    mr,
 			want:    result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
 		},
-		"MRsSecretIsGone": {
+		"NoSecretOfMR": {
 			reason:  "In another namespace, another MR's Secret and a missing one give the same message.",
 			cluster: clusterOf(), item: mr,
 			want: result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},

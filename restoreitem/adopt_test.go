@@ -137,13 +137,13 @@ func TestAdoptOwners(t *testing.T) {
 			reason: "Any tenant can write an owner reference, so the XR's own list decides.", item: bucket,
 			live: live(heldWith(xptest.XR("x", xptest.UID(newUID)))), want: want{Dropped: []string{"the owner does not list it in its resourceRefs"}},
 		},
-		"Passing": {reason: "A temporary API error must not drop an owner.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
+		"TemporaryError": {reason: "A temporary API error must not drop an owner.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
 		"Helper": {
 			reason: "An owner that is not the controller is kept in the item's own namespace.",
 			live:   live(helper, xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
 			want: want{Owners: append(controller[:1:1], owner{Name: "helper", UID: newUID})},
 		},
-		"HelperElsewhere": {
+		"HelperInOtherNamespace": {
 			reason: "An owner that is not the controller must not reach into another namespace.", live: live(x, helper),
 			item: xptest.With(bucket, helperRef), want: want{Owners: controller, Dropped: []string{"it is not in the cluster"}},
 		},
@@ -270,7 +270,7 @@ func TestAdoptHolds(t *testing.T) {
 			reason: "A live XR that is not in the restore has no operation, so the claim needs one.",
 			live:   live(bound), item: claim, want: want{Operation: claimOperation},
 		},
-		"AnothersXR": {
+		"XROfOtherClaim": {
 			reason: "The operation of another claim's XR does not release this claim.",
 			live:   live(xptest.With(heldXR, xptest.ClaimedBy(xptest.Claim("p")))), item: claim, want: want{Operation: claimOperation},
 		},
@@ -282,7 +282,7 @@ func TestAdoptHolds(t *testing.T) {
 			reason: "The XR's claimRef names the backup's namespace, so the XR does not belong to the new claim.",
 			live:   live(heldXR), mapping: map[string]string{"team-a": "copy"}, item: claim, want: want{Operation: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
-		"Passing": {
+		"TemporaryError": {
 			reason: "A temporary API error must not decide which operation releases the claim.",
 			live:   failingCluster(errAPI), item: claim, want: want{Err: "cannot find the XR x of OrderClaim team-a/o: " + errAPI.Error()},
 		},

@@ -128,7 +128,7 @@ func TestAdoptCopies(t *testing.T) {
 			live: in([]*unstructured.Unstructured{xptest.NamespacedMR("b")}, "new"),
 			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "b", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
-		"AnothersMR": {
+		"ManagedByOtherMR": {
 			reason: "Two MRs must not manage one external resource.", item: free, live: in([]*unstructured.Unstructured{other}, ""),
 			want: copied{Held: true, Clone: "Bucket team-z/other", Paused: true, ExternalName: "external", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},

@@ -163,12 +163,12 @@ func TestAdoptHoldsWhatWasMoved(t *testing.T) {
 			reason: "The ProviderConfig moved with the MR.", item: xptest.With(mr, uses("ProviderConfig")), live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))},
 			want: copied{Op: operation, Held: true, Clone: "Bucket team-b/b", Paused: true, ExternalName: "external"},
 		},
-		"Itself":   {reason: "Velero leaves the live MR as it is.", item: mr, live: []*unstructured.Unstructured{moved(xptest.In("team-a"))}},
-		"Another":  {reason: "External-names need not be unique.", item: mr, live: []*unstructured.Unstructured{moved(func(u *unstructured.Unstructured) { u.SetName("c") })}},
-		"Account":  {reason: "The same external-name in two accounts is two external resources.", item: mr, live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))}},
-		"Observes": {reason: "The moved MR only observes.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))}},
-		"Made":     {reason: "No restore created the other MR, so it was not moved.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Without("metadata", "labels"))}},
-		"Wide":     {reason: "A namespace mapping does not move cluster-scoped MRs.", item: xptest.MR("b", external), live: []*unstructured.Unstructured{xptest.MR("b", external, restored)}},
+		"Itself":        {reason: "Velero leaves the live MR as it is.", item: mr, live: []*unstructured.Unstructured{moved(xptest.In("team-a"))}},
+		"Another":       {reason: "External-names need not be unique.", item: mr, live: []*unstructured.Unstructured{moved(func(u *unstructured.Unstructured) { u.SetName("c") })}},
+		"Account":       {reason: "The same external-name in two accounts is two external resources.", item: mr, live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))}},
+		"Observes":      {reason: "The moved MR only observes.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))}},
+		"Made":          {reason: "No restore created the other MR, so it was not moved.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Without("metadata", "labels"))}},
+		"ClusterScoped": {reason: "A namespace mapping does not move cluster-scoped MRs.", item: xptest.MR("b", external), live: []*unstructured.Unstructured{xptest.MR("b", external, restored)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -257,6 +257,6 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 		xp.MapNamespaces(&unstructured.Unstructured{Object: want}, map[string]string{xptest.Namespace: "copy"})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s must not change\n-want, +got:\n%s", xp.String(original), diff)
+		t.Errorf("%s must come back unchanged\n-want, +got:\n%s", xp.String(original), diff)
 	}
 }

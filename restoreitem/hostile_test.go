@@ -93,7 +93,7 @@ func TestUnreadableRefsAreNotRestored(t *testing.T) {
 					c := live()
 					c.config = settings
 					if got := adopt(t, c, item, restoreOf(nil)); !named(got.err) || !strings.Contains(got.err.Error(), xp.String(item)) || got.object != nil {
-						t.Errorf("the settings %v give %v; got error %v, want one that names the setting", settings, got.object, got.err)
+						t.Errorf("the settings %v give %v; got error %v, want one that names the item", settings, got.object, got.err)
 					}
 				}
 				log, _ := logtest.NewNullLogger()

@@ -67,7 +67,7 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 			reason: "This restore leaves the Secret out, but another restore can bring it.", live: live(), item: noted(true, true), spec: ofTeamA,
 			held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"}},
 		},
-		"NowhereToBring":  {reason: "The backup lacks the Secret, so no other restore can bring it.", live: live(), item: noted(true, false), spec: ofTeamA, held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
+		"InNoBackup":      {reason: "The backup lacks the Secret, so no other restore can bring it.", live: live(), item: noted(true, false), spec: ofTeamA, held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
 		"NotedAndLive":    {reason: "The Secret is live.", live: live(password("infra")), item: noted(true, true)},
 		"NeverThere":      {reason: "An optional Secret that the source lacked must not hold the MR for ever.", live: live(), item: noted(false, false)},
 		"NotedAndUnknown": {reason: "A temporary API error holds the MR as if the Secret were missing.", live: failingCluster(errAPI), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}}},

@@ -96,11 +96,11 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			reason: "The plugin looks for the live object in the mapped namespace.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
 			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
-		"Absent": {reason: "An object that is not live comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
-		"Other":  {reason: "A user decides whether a restore updates objects of other projects.", policy: update, item: thing, live: failingCluster(errAPI)},
-		"None":   {reason: "Without an update policy Velero keeps live objects, so the plugin needs no look-up.", item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
-		"NoneOf": {reason: "The policy none equals no policy.", policy: velerov1.PolicyTypeNone, item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
-		"API":    {reason: "Without an answer from the API server the plugin writes nothing.", policy: update, item: xr, live: failingCluster(errAPI), want: want{Err: errAPI}},
+		"Absent":     {reason: "An object that is not live comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
+		"Other":      {reason: "A user decides whether a restore updates objects of other projects.", policy: update, item: thing, live: failingCluster(errAPI)},
+		"None":       {reason: "Without an update policy Velero keeps live objects, so the plugin needs no look-up.", item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
+		"PolicyNone": {reason: "The policy none equals no policy.", policy: velerov1.PolicyTypeNone, item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
+		"API":        {reason: "Without an answer from the API server the plugin writes nothing.", policy: update, item: xr, live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

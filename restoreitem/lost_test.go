@@ -23,7 +23,7 @@ func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 		err  string
 		skip bool
 	}{
-		"ThisRestores": {
+		"OfThisRestore": {
 			reason: "Velero does not count a warning in a log, so the restore must fail.", live: live(lost),
 			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
 		},

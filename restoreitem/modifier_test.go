@@ -41,21 +41,21 @@ func TestAdoptChecksModifiers(t *testing.T) {
 		refused bool
 		unnamed bool
 	}{
-		"RemovesAll":       {reason: "The rule removes all annotations, and the hold with them.", item: xr, rule: rule("orders.example.org", all), refused: true},
-		"ReplacesAll":      {reason: "The rule replaces all annotations, and the hold with them.", item: xr, rule: rule("*.example.org", replaces), refused: true},
-		"Unpauses":         {reason: "The rule takes the pause off, so Crossplane would reconcile the XR.", item: xr, rule: rule("orders.example.org", unpauses), refused: true},
-		"RemovesMark":      {reason: "Without the mark no operation releases the XR.", item: xr, rule: rule("orders.example.org", removes), refused: true},
-		"Merges":           {reason: "A null in a merge patch removes the annotations.", item: xr, rule: rule("orders.example.org", merges), refused: true},
-		"Strategic":        {reason: "For custom resources a strategic merge patch works like a merge patch.", item: xr, rule: rule("orders.example.org", strategic), refused: true},
-		"HeldMR":           {reason: "The provider would create a second external resource.", item: held, rule: rule("buckets.cloud.example.org", all), refused: true},
-		"Adds":             {reason: "The rule leaves the hold as it is.", item: xr, rule: rule("orders.example.org", adds)},
-		"Tests":            {reason: "The rule's test does not match this XR.", item: xr, rule: rule("orders.example.org", tests)},
-		"OtherKind":        {reason: "The rule is for another kind.", item: xr, rule: rule("widgets.example.org", all)},
-		"NotHeld":          {reason: "The item is not held, so the rule cannot remove a hold.", item: mr, rule: rule("buckets.cloud.example.org", all)},
-		"None":             {reason: "The Restore names no resource modifiers.", item: xr, rule: rule("orders.example.org", all), unnamed: true},
-		"CannotBeRead":     {reason: "Unreadable rules may remove the hold.", item: xr, err: errors.New("not now"), refused: true},
-		"CannotBeReadOpen": {reason: "An item without a hold comes back as with Velero alone.", item: mr, err: errors.New("not now")},
-		"NoRules":          {reason: "Velero itself reports unreadable rules, but the hold needs known ones.", item: xr, rule: "?", refused: true},
+		"RemovesAll":          {reason: "The rule removes all annotations, and the hold with them.", item: xr, rule: rule("orders.example.org", all), refused: true},
+		"ReplacesAll":         {reason: "The rule replaces all annotations, and the hold with them.", item: xr, rule: rule("*.example.org", replaces), refused: true},
+		"Unpauses":            {reason: "The rule takes the pause off, so Crossplane would reconcile the XR.", item: xr, rule: rule("orders.example.org", unpauses), refused: true},
+		"RemovesMark":         {reason: "Without the mark no operation releases the XR.", item: xr, rule: rule("orders.example.org", removes), refused: true},
+		"Merges":              {reason: "A null in a merge patch removes the annotations.", item: xr, rule: rule("orders.example.org", merges), refused: true},
+		"Strategic":           {reason: "For custom resources a strategic merge patch works like a merge patch.", item: xr, rule: rule("orders.example.org", strategic), refused: true},
+		"HeldMR":              {reason: "The provider would create a second external resource.", item: held, rule: rule("buckets.cloud.example.org", all), refused: true},
+		"Adds":                {reason: "The rule leaves the hold as it is.", item: xr, rule: rule("orders.example.org", adds)},
+		"Tests":               {reason: "The rule's test does not match this XR.", item: xr, rule: rule("orders.example.org", tests)},
+		"OtherKind":           {reason: "The rule is for another kind.", item: xr, rule: rule("widgets.example.org", all)},
+		"NotHeld":             {reason: "The item is not held, so the rule cannot remove a hold.", item: mr, rule: rule("buckets.cloud.example.org", all)},
+		"None":                {reason: "The Restore names no resource modifiers.", item: xr, rule: rule("orders.example.org", all), unnamed: true},
+		"CannotBeRead":        {reason: "Unreadable rules may remove the hold.", item: xr, err: errors.New("not now"), refused: true},
+		"CannotBeReadNotHeld": {reason: "An item without a hold comes back as with Velero alone.", item: mr, err: errors.New("not now")},
+		"NoRules":             {reason: "Velero itself reports unreadable rules, but the hold needs known ones.", item: xr, rule: "?", refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestProgress(t *testing.T) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"
 			})},
 		},
-		"Passing": {
+		"TemporaryError": {
 			reason: "Velero fails an operation on a Go error, so a temporary error becomes a description.", id: operation, adopter: &fakeAdopter{err: errAPI},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "trying again: " + errAPI.Error() })},
 		},

@@ -89,7 +89,7 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-a/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
 			want: ordering{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "team-a", "own")}},
 		},
-		"AnothersConfig": {
+		"ConfigInOtherNamespace": {
 			reason: "A ProviderConfig in another namespace does not belong to this tenant.", spec: teamA(),
 			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-b/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
 			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "providerconfigs.example.org/team-b/own"` + configs}},

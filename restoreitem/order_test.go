@@ -185,7 +185,7 @@ func TestOrder(t *testing.T) {
 			reason: "The plugin names an owner that cannot be restored and does not wait for it.",
 			mapper: unserved, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{Warns: 1},
 		},
-		"Forgotten": {reason: "The claim of an unserved XR still comes back.", mapper: unserved, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Warns: 1}},
+		"ClaimOfUnservedXR": {reason: "The claim of an unserved XR still comes back.", mapper: unserved, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Warns: 1}},
 		"API": {
 			reason: "A temporary API error must not change the order.",
 			mapper: failing, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{Err: errAPI},

@@ -66,7 +66,7 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 			reason: "The plugin looks for the XR in the mapped namespace.", item: inXR2, live: live(heldWith(xptest.With(local, xptest.In("copy")))),
 			restore: restoreOf(toCopy()),
 		},
-		"XRLiveAllAlong": {reason: "An XR that is not held has no operation.", item: composed, live: live(x), want: want{Op: op}},
+		"XRNotHeld": {reason: "An XR that is not held has no operation.", item: composed, live: live(x), want: want{Op: op}},
 		"XRHeldEarlier": {
 			reason: "An XR that an earlier restore holds has no operation of this restore.", item: composed, live: live(marked(x)), want: want{Op: op},
 		},

@@ -181,10 +181,10 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 		secret *unstructured.Unstructured
 		want   bool
 	}{
-		"Its":          {reason: "The publisher controls the Secret.", secret: secret, want: true},
+		"OwnSecret":    {reason: "The publisher controls the Secret.", secret: secret, want: true},
 		"Another":      {reason: "No publisher asked for this Secret, so Velero's filters decide.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name")), want: true},
 		"Uncontrolled": {reason: "Without a controller the Secret has no known publisher.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},
-		"Anothers":     {reason: "Another MR controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
+		"OtherOwner":   {reason: "Another MR controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
 		"OtherUID":     {reason: "A publisher of the same name with another UID controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
 		"Opaque":       {reason: "An Opaque Secret is no connection secret.", secret: xptest.With(secret, xptest.Field("Opaque", "type"))},
 	}
@@ -212,7 +212,7 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range hook.AllEntries() {
-				if name == "Its" && strings.HasPrefix(e.Message, "Restored without an owner") {
+				if name == "OwnSecret" && strings.HasPrefix(e.Message, "Restored without an owner") {
 					t.Errorf("the log must not warn of an owner that comes next; got %q", e.Message)
 				}
 			}

@@ -79,7 +79,7 @@ func TestReadinessCheck(t *testing.T) {
 	}{
 		"Answers":     {reason: "The webhook answers, so the restore does not wait.", cluster: conversion{versions: both}, want: want{Asked: 1}},
 		"Stored":      {reason: "All objects are stored in this version, so the webhook is not needed.", cluster: conversion{versions: versions(gvk.Version, "Service a/b", gvk.Version, "v9")}},
-		"NoWeb":       {reason: "The API server converts without a webhook.", cluster: conversion{versions: versions("v9", "", gvk.Version, "v9")}},
+		"NoWebhook":   {reason: "The API server converts without a webhook.", cluster: conversion{versions: versions("v9", "", gvk.Version, "v9")}},
 		"NoCRD":       {reason: "An aggregated API server serves the kind.", cluster: conversion{}},
 		"Unread":      {reason: "The request that creates the object reports the error.", cluster: conversion{versions: both, versionsErr: errAPI}},
 		"Late":        {reason: "The webhook starts to answer while the restore waits.", cluster: conversion{versions: both, from: began.Add(20 * time.Second)}, want: want{Asked: 21, Waited: 20 * time.Second}},

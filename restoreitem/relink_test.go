@@ -46,7 +46,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 		"Restored": {
 			reason: "The Secret of an MR that comes back comes back too.", live: live(xptest.With(now, xptest.Refs(mr))), publisher: mr, secret: secret,
 		},
-		"Anothers": {
+		"OtherOwner": {
 			reason: "The Secret of another MR comes back.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.MR("c"))),
 			want: want{Publisher: true},
 		},

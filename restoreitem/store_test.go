@@ -95,9 +95,9 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 		secret *unstructured.Unstructured
 		want   bool
 	}{
-		"Its":      {reason: "The Secret has its publisher's UID.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
-		"Anothers": {reason: "The Secret has the UID of another publisher.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
-		"Unowned":  {reason: "The Secret has no publisher's UID.", secret: xptest.Secret("s", xptest.In("infra"))},
+		"OwnSecret":  {reason: "The Secret has its publisher's UID.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
+		"OtherOwner": {reason: "The Secret has the UID of another publisher.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
+		"Unowned":    {reason: "The Secret has no publisher's UID.", secret: xptest.Secret("s", xptest.In("infra"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestOrderBringsSecretStores(t *testing.T) {
 			reason: "A restore of a namespace also brings the StoreConfig that the Composition names.", item: xr, spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{id(xp.GroupSecrets, "storeconfigs", "", "default")}},
 		},
-		"XRsOther": {
+		"OtherStoreConfig": {
 			reason: "The XR does not name this StoreConfig.", item: xptest.With(xr, xptest.StoresTo("vault", "s")), spec: teamA(),
 		},
 		"Claim": {

@@ -40,7 +40,7 @@ func TestAdoptTakesOver(t *testing.T) {
 			reason: "The live XR has composed no resources yet, so the restore takes it over.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, taken: taken}, first: x,
 			want: want{Asked: true, Told: true, Owner: "new"},
 		},
-		"Overtaken": {
+		"ReconciledFirst": {
 			reason: "Crossplane reconciled the XR first, so the resources in the backup stay out.", first: x,
 			live: &cluster{objects: []*unstructured.Unstructured{fresh}}, want: want{Asked: true, Skipped: true, Told: true},
 		},
@@ -94,9 +94,9 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 		live   *cluster
 		want   want
 	}{
-		"Fresh":     {reason: "The live claim has no XR yet, so the restore takes it over.", live: &cluster{takeable: []string{name}, taken: claim}, want: want{Skipped: true, Operation: true}},
-		"Overtaken": {reason: "The live claim has got another XR since.", live: &cluster{takeable: []string{name}}, want: want{Operation: true}},
-		"Other":     {reason: "The cluster has no such claim.", live: &cluster{}, want: want{Operation: true}},
+		"Fresh":           {reason: "The live claim has no XR yet, so the restore takes it over.", live: &cluster{takeable: []string{name}, taken: claim}, want: want{Skipped: true, Operation: true}},
+		"ReconciledFirst": {reason: "The live claim has got another XR since.", live: &cluster{takeable: []string{name}}, want: want{Operation: true}},
+		"Other":           {reason: "The cluster has no such claim.", live: &cluster{}, want: want{Operation: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

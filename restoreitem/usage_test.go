@@ -72,17 +72,17 @@ func TestAdoptUsages(t *testing.T) {
 			want: want{Skip: true, Warned: []string{"it was being deleted when it was backed up"}},
 		},
 		"Live": {reason: "Velero leaves a live Usage as it is.", item: usage(), live: []*unstructured.Unstructured{usage()}},
-		"NoUser": {
+		"NoUsingObject": {
 			reason: "Without the using object the protection never ends.", item: usage(), live: []*unstructured.Unstructured{b},
 			want: want{Warned: []string{"Restored, but Bucket n", "protects Bucket b for", "restore Bucket n too"}, Command: command},
 		},
-		"NoUsed": {
+		"NoProtectedObject": {
 			reason: "Without the protected object a Usage is useless.", item: usage(), live: []*unstructured.Unstructured{n},
 			want: want{Warned: []string{"Restored, but Bucket b, which it protects, is not in the cluster"}},
 		},
 		"Selected":   {reason: "In a restore by labels the objects may come later.", item: usage(), selected: true},
 		"Unresolved": {reason: "A selector finds the objects that are live.", item: usage(xptest.Without("spec", "of", "resourceRef"))},
-		"ForAReason": {reason: "A Usage with a reason needs no using object.", item: usage(xptest.Without("spec", "by")), live: []*unstructured.Unstructured{b}},
+		"WithReason": {reason: "A Usage with a reason needs no using object.", item: usage(xptest.Without("spec", "by")), live: []*unstructured.Unstructured{b}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
