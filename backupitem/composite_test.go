@@ -79,7 +79,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			want: outside,
 		},
 		"Excluded": {
-			reason:  "The plugin names an excluded resource, since Crossplane would create it again after a restore.",
+			reason:  "A restored XR waits for an excluded resource, or Crossplane would create it again.",
 			cluster: on(xptest.With(mine, xptest.Labelled("velero.io/exclude-from-backup", "true"))), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{
 				Items: platformItems, Before: platformItems,

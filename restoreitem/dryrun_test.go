@@ -207,7 +207,7 @@ func TestDryRun(t *testing.T) {
 			cluster: everything(), want: []string{"hold XOrder u for Usage left", "refuse Usage left"},
 		},
 		"Deleting": {
-			reason: "An object that was terminating in the backup is not wanted back.", backup: []*unstructured.Unstructured{xptest.MR("b")},
+			reason: "A live object that is being deleted does not replace the one in the backup.", backup: []*unstructured.Unstructured{xptest.MR("b")},
 			cluster: everything(xptest.MR("b", xptest.Deleting())), want: []string{"refuse Bucket b"},
 		},
 		"Reconciled": {

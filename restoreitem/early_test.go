@@ -42,7 +42,7 @@ func TestDryRunOfEarlyItems(t *testing.T) {
 			reason: "The secret of a claim does not bring the claim's tree.", backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))},
 		},
 		"Namespace": {
-			reason: "In a restore of a namespace, the secret must not bring cluster-scoped objects.",
+			reason: "In a restore of its namespace the secret does not bring the claim's cluster-scoped tree.",
 			backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))}, spec: teamA(),
 		},
 		"Unlisted": {

@@ -51,7 +51,7 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 	}{
 		"Missing":  {reason: "Without the Secret the provider may create another password.", live: live(), item: mr, want: reported},
 		"Live":     {reason: "The Secret is live.", live: live(password("infra")), item: mr},
-		"Restored": {reason: "The restore creates the Secret after the plugin's first look.", live: live(), came: password("infra"), item: mr, held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}}},
+		"Restored": {reason: "The restore has reached the Secret, so the MR waits for it.", live: live(), came: password("infra"), item: mr, held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}}},
 		"Mapped": {
 			reason: "The restored MR names the mapped namespace, so the Secret comes back there.", live: live(), mapping: map[string]string{"infra": "copy"}, came: password("infra"), item: mr,
 			held: []adoption.Input{{Namespace: "copy", Name: "password", Stored: true}},

@@ -73,7 +73,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			reason: "A restore of one namespace must not change a Composition that all namespaces use.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},
 		},
-		"Config":            {reason: "A user decides whether a restore updates a Configuration.", policy: update, item: config, live: failingCluster(errAPI)},
+		"Config":            {reason: "A user decides whether a restore updates a ProviderConfig.", policy: update, item: config, live: failingCluster(errAPI)},
 		"Provider":          {reason: "A user decides whether a restore updates a Provider.", policy: update, item: provider, live: failingCluster(errAPI)},
 		"EnvironmentConfig": {reason: "A user decides whether a restore updates an EnvironmentConfig.", policy: update, item: environment, live: failingCluster(errAPI)},
 		"ActivationPolicy":  {reason: "A user decides whether a restore updates an activation policy.", policy: update, item: activation, live: failingCluster(errAPI)},
@@ -86,7 +86,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			want: want{Skip: true},
 		},
 		"ConfigOfOne": {
-			reason: "A restore of one namespace must not change how Crossplane reconciles all MRs.", policy: update, item: config, live: live(config),
+			reason: "A restore of one namespace must not change how providers reconcile all MRs.", policy: update, item: config, live: live(config),
 			namespaces: []string{"team-a"}, want: want{Skip: true},
 		},
 		"Revision": {

@@ -28,7 +28,7 @@ func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
 		},
 		"Replaced": {
-			reason: "An XR that a controller created again lacks the restore's labels.", live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
+			reason: "An XR that another writer replaced lacks the restore's labels.", live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
 			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
 		},
 		"Earlier": {

@@ -55,7 +55,7 @@ func TestAdoptChecksModifiers(t *testing.T) {
 		"None":                {reason: "The Restore names no resource modifiers.", item: xr, rule: rule("orders.example.org", all), unnamed: true},
 		"CannotBeRead":        {reason: "Unreadable rules may remove the hold.", item: xr, err: errors.New("not now"), refused: true},
 		"CannotBeReadNotHeld": {reason: "An item without a hold comes back as with Velero alone.", item: mr, err: errors.New("not now")},
-		"NoRules":             {reason: "Velero itself reports unreadable rules, but the hold needs known ones.", item: xr, rule: "?", refused: true},
+		"NoRules":             {reason: "Rules that the plugin cannot parse may remove the hold.", item: xr, rule: "?", refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAdoptChecksModifiers(t *testing.T) {
 				t.Errorf("%s\ngot %v", tc.reason, out.err)
 			}
 			if tc.refused && !strings.Contains(out.err.Error(), "velero/changes") {
-				t.Errorf("it must name the ConfigMap: %v", out.err)
+				t.Errorf("the error must name the ConfigMap: %v", out.err)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestAdoptNotes(t *testing.T) {
 			reported: []string{"Bucket b: Not restored: its XR exists and does not list it any more", "reason: "},
 		},
 		"Recreated": {
-			reason: "The restore lost a resource whose XR another writer created again.", item: mr, live: live(xptest.With(atWork, created(5))),
+			reason: "Another writer created the XR again, so the MR in the backup is lost.", item: mr, live: live(xptest.With(atWork, created(5))),
 			reported: []string{"Bucket b: Not restored: its XR was made anew in this cluster"}, failed: true,
 		},
 		"OlderXR": {

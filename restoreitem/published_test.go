@@ -110,7 +110,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			want: want{Secret: true, By: strings.Replace(bringLocal, "backup nightly", "schedule daily", 1)},
 		},
 		"Mapped": {
-			reason: "The Secret then goes to the same namespace.", item: local,
+			reason: "The second restore needs the same namespace mapping.", item: local,
 			spec: spec(func(s *velerov1.RestoreSpec) {
 				s.ExcludedResources, s.NamespaceMapping = []string{"secrets"}, map[string]string{"team-a": "copy"}
 			}), want: want{Secret: true, By: bringLocal + " --namespace-mappings team-a:copy"},

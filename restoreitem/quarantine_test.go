@@ -39,13 +39,13 @@ func TestAdoptQuarantines(t *testing.T) {
 		err          error
 		want         want
 	}{
-		"XR":       {reason: "Without a quarantine the XR adopts its resources.", item: x, want: quarantined("XOrder.v1alpha1.example.org//x")},
-		"ModernXR": {reason: "Without a quarantine the namespaced XR adopts its resources.", item: modern, want: quarantined("Order.v1.example.org/team-a/m")},
+		"XR":       {reason: "Without the quarantine the XR would adopt its resources.", item: x, want: quarantined("XOrder.v1alpha1.example.org//x")},
+		"ModernXR": {reason: "Without the quarantine the namespaced XR would adopt its resources.", item: modern, want: quarantined("Order.v1.example.org/team-a/m")},
 		"NeverComposed": {
 			reason: "An XR without composed resources is held too, since it would create them.", item: xptest.XR("x", xptest.NeverComposed()), want: quarantined("XOrder.v1alpha1.example.org//x"),
 		},
-		"Claim":      {reason: "Without a quarantine Crossplane creates an XR for the claim.", item: xptest.Claim("o"), want: quarantined("OrderClaim.v1alpha1.example.org/team-a/o")},
-		"MR":         {reason: "Without a quarantine the provider changes the external resource.", item: xptest.MR("b"), want: quarantined(inBucket(""))},
+		"Claim":      {reason: "Without the quarantine Crossplane would create an XR for the claim.", item: xptest.Claim("o"), want: quarantined("OrderClaim.v1alpha1.example.org/team-a/o")},
+		"MR":         {reason: "Without the quarantine the provider would change the external resource.", item: xptest.MR("b"), want: quarantined(inBucket(""))},
 		"ComposedMR": {reason: "The operation of the XR also releases its MR.", item: composed, live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
 		"Unsafe":     {reason: "The external-name is checked after the quarantine.", item: unnamed(), want: quarantined(inBucket(""))},
 		"OwnPause": {
