@@ -40,22 +40,22 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 		left    []string
 	}{
 		"Activated": {
-			reason: "The policies come that activate the kind, and no others.",
+			reason: "The backup takes only the policies that activate the kind.",
 			objects: []*unstructured.Unstructured{
 				mrd, exact, xptest.ActivationPolicy("wild", xptest.Activating("*.cloud.example.org")),
 				xptest.ActivationPolicy("other", xptest.Activating("queues.cloud.example.org", "*.example.com")),
 			},
 			want: []velero.ResourceIdentifier{policy("exact"), policy("wild"), definition},
 		},
-		"ByHand": {reason: "What no policy activates was activated by somebody.", objects: []*unstructured.Unstructured{mrd}, want: []velero.ResourceIdentifier{definition}},
-		"NoSuch": {reason: "Not every kind has one.", objects: []*unstructured.Unstructured{exact}},
+		"ByHand": {reason: "A user activated a kind that no policy activates.", objects: []*unstructured.Unstructured{mrd}, want: []velero.ResourceIdentifier{definition}},
+		"NoSuch": {reason: "Some kinds have no definition.", objects: []*unstructured.Unstructured{exact}},
 		"KeptOut": {
-			reason:  "What a person keeps out of backups stays out.",
+			reason:  "An object that a user excludes from backups stays out.",
 			objects: []*unstructured.Unstructured{xptest.With(mrd, keptOut), exact}, want: []velero.ResourceIdentifier{policy("exact")},
 			left: []string{"ManagedResourceDefinition buckets.cloud.example.org: " + label},
 		},
 		"Filtered": {
-			reason: "What the filters leave out is named once.", objects: []*unstructured.Unstructured{mrd, exact},
+			reason: "The plugin names a filtered object once.", objects: []*unstructured.Unstructured{mrd, exact},
 			spec: velerov1.BackupSpec{ExcludedResources: []string{"managedresourcedefinitions.apiextensions.crossplane.io"}},
 			want: []velero.ResourceIdentifier{policy("exact")},
 			left: []string{"managedresourcedefinitions.apiextensions.crossplane.io buckets.cloud.example.org: the backup's filters by resource leave its kind out"},
@@ -81,7 +81,7 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 					t.Errorf("%s: %s\n-want, +restored first:\n%s", kind, tc.reason, diff)
 				}
 				if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
-					t.Errorf("%s: %s\nwarned of %q, not of %q", kind, tc.reason, got.Left, tc.left)
+					t.Errorf("%s: %s\nwarned of %q, want %q", kind, tc.reason, got.Left, tc.left)
 				}
 				c.checkCost(t)
 			}
@@ -105,7 +105,7 @@ func TestActivationCosts(t *testing.T) {
 	}
 	c.checkCost(t)
 	if n := len(hook.AllEntries()); n != 2 {
-		t.Errorf("warned %d times, not once of each", n)
+		t.Errorf("warned %d times, want one warning for each object", n)
 	}
 }
 

@@ -91,13 +91,13 @@ func TestBrokenKindsAreReadOnce(t *testing.T) {
 		broken halfBroken
 		most   int
 	}{
-		"Composed":       {reason: "What XRs compose.", broken: halfBroken{kinds: xptest.ManagedKind}, most: 1},
-		"XRs":            {reason: "The XRs of claims.", broken: halfBroken{kinds: xptest.LegacyKind}, most: 1},
-		"Secrets":        {reason: "Connection secrets.", broken: halfBroken{kinds: "Secret"}, most: 1},
-		"Compositions":   {reason: "Compositions.", broken: halfBroken{kinds: "Composition"}, most: 1},
-		"ProviderConfig": {reason: "ProviderConfigs.", broken: halfBroken{kinds: "ProviderConfig"}, most: 1},
-		"Group":          {reason: "A group of which nobody says what it serves.", broken: halfBroken{groups: "cloud.example.org"}, most: 2},
-		"Crossplane":     {reason: "The same of Crossplane's own.", broken: halfBroken{groups: xp.GroupAPIExtensions}, most: 2},
+		"Composed":       {reason: "Reads of composed resources fail.", broken: halfBroken{kinds: xptest.ManagedKind}, most: 1},
+		"XRs":            {reason: "Reads of XRs fail.", broken: halfBroken{kinds: xptest.LegacyKind}, most: 1},
+		"Secrets":        {reason: "Reads of connection secrets fail.", broken: halfBroken{kinds: "Secret"}, most: 1},
+		"Compositions":   {reason: "Reads of Compositions fail.", broken: halfBroken{kinds: "Composition"}, most: 1},
+		"ProviderConfig": {reason: "Reads of ProviderConfigs fail.", broken: halfBroken{kinds: "ProviderConfig"}, most: 1},
+		"Group":          {reason: "Discovery fails for a provider's group.", broken: halfBroken{groups: "cloud.example.org"}, most: 2},
+		"Crossplane":     {reason: "Discovery fails for Crossplane's own group.", broken: halfBroken{groups: xp.GroupAPIExtensions}, most: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestBrokenKindsAreReadOnce(t *testing.T) {
 				}
 				stored, _, _, _, err := NewTree(resolver, log).Execute(item.DeepCopy(), &velerov1.Backup{})
 				if err != nil || stored == nil {
-					t.Fatalf("%s is not stored: %v", xp.String(item), err)
+					t.Fatalf("want %s in the backup: %v", xp.String(item), err)
 				}
 			}
 			if c.tries > tc.most {
@@ -140,13 +140,13 @@ func TestRefusedNamesDoNotBreakTheKind(t *testing.T) {
 	xr := xptest.XR("x", xptest.Refs(xptest.MR("refused"), xptest.MR(long), mine))
 	_, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
 	if err != nil || !slices.Contains(items, bucket("b")) {
-		t.Errorf("what comes after it is found: got %v, error %v", items, err)
+		t.Errorf("the plugin must find the resources after the broken one: got %v, error %v", items, err)
 	}
 	if c.asked[xp.RefTo(xptest.MR(long)).ID()] > 0 {
-		t.Error("no API server has an object of that name")
+		t.Error("the plugin must not read a name that no API server accepts")
 	}
 	if len(hook.AllEntries()) != 2 {
-		t.Errorf("both are named; got %v", hook.AllEntries())
+		t.Errorf("the log must name both; got %v", hook.AllEntries())
 	}
 }
 
@@ -180,11 +180,11 @@ func TestKindsThatHaveNoObjects(t *testing.T) {
 	}
 	dangling, err := xp.UnresolvedRefs(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
 	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.MR("a")), xp.RefTo(xptest.MR("b"))}, dangling); err != nil || diff != "" {
-		t.Errorf("A restore must not wait for what can't be there: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("a restore must not wait for objects that cannot exist: error %v, -want, +got:\n%s", err, diff)
 	}
 	for _, e := range hook.AllEntries() {
 		if e.Data["reason"] != "it does not exist" {
-			t.Errorf("Nothing is broken; got %s", e.Message)
+			t.Errorf("want no warning; got %s", e.Message)
 		}
 	}
 }
@@ -241,13 +241,13 @@ func TestUnreadableItemsAreNotRequested(t *testing.T) {
 	resolver := NewResolver(twoVersions{clusterOf(append(runsOn, mr)...)})
 	stored, items, _, _, err := NewTree(resolver, log).Execute(xr, &velerov1.Backup{})
 	if err != nil || stored == nil {
-		t.Fatalf("The XR is stored: %v", err)
+		t.Fatalf("want the XR in the backup: %v", err)
 	}
 	if slices.Contains(items, bucket("b")) {
 		t.Errorf("got %v", items)
 	}
 	if e := hook.LastEntry(); e == nil || !strings.Contains(e.Message, errConversion.Error()) {
-		t.Errorf("A warning says what was not looked at; got %v", hook.AllEntries())
+		t.Errorf("want a warning about the resources that were not read; got %v", hook.AllEntries())
 	}
 }
 
@@ -276,9 +276,9 @@ func TestListedFromTheCacheIsReadOnce(t *testing.T) {
 		tries    int
 		asked    bool
 	}{
-		"Converted": {reason: "Velero would leave out the XR with it.", versions: converted, tries: 1},
-		"Stored":    {reason: "Nothing has to be converted.", versions: xp.Versions{Stored: "v1", Webhook: "Service a/b"}, asked: true},
-		"None":      {reason: "There is no webhook.", asked: true},
+		"Converted": {reason: "Velero would leave out the XR with the unreadable resource.", versions: converted, tries: 1},
+		"Stored":    {reason: "All objects are stored in this version, so the webhook is not needed.", versions: xp.Versions{Stored: "v1", Webhook: "Service a/b"}, asked: true},
+		"None":      {reason: "The kind has no conversion webhook.", asked: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestListedFromTheCacheIsReadOnce(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
 			if err != nil || stored == nil {
-				t.Fatalf("%s: the XR is stored: %v", tc.reason, err)
+				t.Fatalf("%s: want the XR in the backup: %v", tc.reason, err)
 			}
 			for _, name := range []string{"a", "b"} {
 				if slices.Contains(items, bucket(name)) != tc.asked {
@@ -299,7 +299,7 @@ func TestListedFromTheCacheIsReadOnce(t *testing.T) {
 				}
 			}
 			if c.tries != tc.tries || len(hook.AllEntries()) > 0 == tc.asked {
-				t.Errorf("%s: tried %d times, said %v", tc.reason, c.tries, hook.AllEntries())
+				t.Errorf("%s: tried %d times, logged %v", tc.reason, c.tries, hook.AllEntries())
 			}
 		})
 	}

@@ -16,9 +16,9 @@ func TestCacheIsBounded(t *testing.T) {
 		length int
 		most   int
 	}{
-		"Light":    {reason: "Small ones are as many as they may be.", length: 1 << 10, most: 100},
-		"Heavy":    {reason: "Of long ones there are fewer.", length: 250 << 10, most: maxCacheBytes / (250 << 10)},
-		"Heaviest": {reason: "What is too long is not remembered.", length: maxObjectBytes},
+		"Light":    {reason: "The cache keeps the maximum number of small objects.", length: 1 << 10, most: 100},
+		"Heavy":    {reason: "The cache keeps fewer large objects.", length: 250 << 10, most: maxCacheBytes / (250 << 10)},
+		"TooLarge": {reason: "The cache does not keep an object above the size limit.", length: maxObjectBytes},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -29,10 +29,10 @@ func TestCacheIsBounded(t *testing.T) {
 				}
 			}
 			if n, weight := m.objects.Len(), m.size.Load(); n > tc.most || n < tc.most*9/10 || weight > maxCacheBytes || (n == 0) != (weight == 0) {
-				t.Errorf("%s\n%d are remembered, of a weight of %d", tc.reason, n, weight)
+				t.Errorf("%s\nthe cache has %d objects, of the size %d", tc.reason, n, weight)
 			}
 			if _, ok := m.get(xp.RefTo(xptest.XR("x199")).ID()); ok != (tc.most > 0) {
-				t.Errorf("%s\nthe last one is remembered: %v", tc.reason, ok)
+				t.Errorf("%s\nthe cache has the last object: %v", tc.reason, ok)
 			}
 		})
 	}

@@ -29,35 +29,35 @@ func TestTreeOfAClaim(t *testing.T) {
 
 	runTrees(t, map[string]treeCase{
 		"Tree": {
-			reason: "Its XR brings itself what it composes; the list for the restore has it all.", cluster: clusterOf(xr, mine), item: bound,
+			reason: "The XR brings its own resources, and the claim's list for the restore has the whole tree.", cluster: clusterOf(xr, mine), item: bound,
 			want: result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), bucket("b")}},
 		},
 		"Nested": {
-			reason: "Each XR stands ahead of what it composes.", cluster: clusterOf(parent, child, grandchild, deep, deeper, mine), item: bound,
+			reason: "Each XR comes before its composed resources.", cluster: clusterOf(parent, child, grandchild, deep, deeper, mine), item: bound,
 			want: result{
 				Items:  []velero.ResourceIdentifier{xorder("x")},
 				Before: []velero.ResourceIdentifier{xorder("x"), xorder("child"), xorder("grandchild"), bucket("deeper"), bucket("deep"), bucket("b")},
 			},
 		},
 		"Cycle": {
-			reason: "XRs that compose each other end.", cluster: clusterOf(loop, back), item: bound,
+			reason: "XRs that compose each other must not cause a loop.", cluster: clusterOf(loop, back), item: bound,
 			want: result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("back")}},
 		},
 		"AnotherOwners": {
-			reason: "A claim can name any XR; one that belongs to another claim stays out, with its whole tree.", item: bound,
+			reason: "A claim can name any XR, so the XR of another claim stays out with its tree.", item: bound,
 			cluster: clusterOf(xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))), xptest.Refs(mine)), mine),
 			want:    result{Left: []string{none}},
 		},
-		"NoXR":   {reason: "An XR that is gone is named, with the same words as another's.", cluster: clusterOf(), item: bound, want: result{Left: []string{none}}},
-		"NewOne": {reason: "A claim without an XR has nothing.", cluster: clusterOf(), item: plain},
+		"NoXR":   {reason: "A missing XR and another claim's XR give the same message, which reveals nothing.", cluster: clusterOf(), item: bound, want: result{Left: []string{none}}},
+		"NewOne": {reason: "A claim without an XR has no tree.", cluster: clusterOf(), item: plain},
 		"DeletingXR": {
-			reason:  "An XR that is being deleted is not in the backup, nor must its tree come back without it.",
+			reason:  "Velero does not back up an XR that is being deleted, so its tree must stay out too.",
 			cluster: clusterOf(xptest.With(xr, xptest.Deleting()), mine),
 			item:    bound,
 			want:    result{Left: []string{"XOrder x: it is being deleted, so Velero does not back it up"}},
 		},
 		"Secret": {
-			reason:  "Its connection secret comes with it; the restore needs no order for it, since it is in the claim's namespace.",
+			reason:  "The claim brings its connection secret, which its namespace also brings in a restore.",
 			item:    xptest.With(bound, xptest.PublishesTo("", "s")),
 			cluster: clusterOf(xr, mine, xptest.Secret("s", xptest.ControlledBy(plain))),
 			want: result{
@@ -66,40 +66,40 @@ func TestTreeOfAClaim(t *testing.T) {
 			},
 		},
 		"SecretElsewhere": {
-			reason: "A claim publishes in its own namespace only, whatever it says.", item: xptest.With(plain, xptest.PublishesTo("team-b", "s")),
+			reason: "A claim publishes only to its own namespace.", item: xptest.With(plain, xptest.PublishesTo("team-b", "s")),
 			cluster: clusterOf(xptest.Secret("s", xptest.In("team-b"), xptest.ControlledBy(plain))),
 		},
 		"Forged": {
-			reason:  "What a tenant wrote for the restore is taken off.",
+			reason:  "The plugin removes a list that a tenant wrote.",
 			cluster: clusterOf(),
 			item:    xptest.With(plain, xptest.Tree("secrets/team-b/theirs")),
 		},
 		"Dangling": {
-			reason: "What the XR references and is not there is not in the list; the XR's own copy says so.", cluster: clusterOf(xr), item: bound,
+			reason: "The list leaves out missing resources, which the XR's own copy names.", cluster: clusterOf(xr), item: bound,
 			want: result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x")}},
 		},
 		"API": {
-			reason: "That an XR could not be read costs the backup the XR, and not the claim.", cluster: clusterOf(xr).without(xr), item: bound,
+			reason: "An unreadable XR stays out of the backup, but its claim does not.", cluster: clusterOf(xr).without(xr), item: bound,
 			want: result{Left: []string{unreadableWarning("XOrder x", "XOrder.example.org")}},
 		},
 		"APIOfSecret": {
-			reason:  "The same for the Secret.",
+			reason:  "An unreadable Secret stays out of the backup, but its claim does not.",
 			cluster: clusterOf().without(xptest.Secret("s")), item: xptest.With(plain, xptest.PublishesTo("", "s")),
 			want: result{Left: []string{unreadableWarning("Secret team-a/s", "Secret")}},
 		},
 		"APIBelow": {
-			reason: "The same for anything below.", cluster: clusterOf(parent, child, mine).without(deep), item: bound, want: result{
+			reason: "An unreadable nested XR stays out of the backup, but its claim does not.", cluster: clusterOf(parent, child, mine).without(deep), item: bound, want: result{
 				Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("child"), bucket("b")},
 				Left: []string{unreadableWarning("Bucket deep", "Bucket.cloud.example.org")},
 			},
 		},
 		"ExcludedXR": {
-			reason: "What a person keeps out of backups stays out, with what would come back without it.", item: bound,
+			reason: "An object that a user excludes stays out, and its composed resources too.", item: bound,
 			cluster: clusterOf(xptest.With(xr, xptest.Labelled("velero.io/exclude-from-backup", "true")), mine),
 			want:    result{Left: []string{"XOrder x: its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"}},
 		},
 		"MalformedBelow": {
-			reason: "An XR below whose refs can't be read comes with the others, and its own backup names it.", item: bound,
+			reason: "A nested XR with unreadable refs comes too, and its own backup names it.", item: bound,
 			want:    result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("child")}},
 			cluster: clusterOf(parent, xptest.XR("child", xptest.ControlledBy(x), xptest.JSON(`{"spec":{"resourceRefs":7}}`))),
 		},

@@ -65,12 +65,12 @@ func (c *cluster) checkCost(t *testing.T) {
 	t.Helper()
 	for id, n := range c.asked {
 		if n > 1 {
-			t.Errorf("%v was asked for %d times", id, n)
+			t.Errorf("the plugin read %v %d times", id, n)
 		}
 	}
 	slices.Sort(c.lists)
 	if once := slices.Compact(slices.Clone(c.lists)); len(once) != len(c.lists) {
-		t.Errorf("the same was listed twice: %v", c.lists)
+		t.Errorf("the plugin listed a kind twice: %v", c.lists)
 	}
 }
 

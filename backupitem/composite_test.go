@@ -41,45 +41,45 @@ func TestTreeOfAComposite(t *testing.T) {
 	}
 	runTrees(t, map[string]treeCase{
 		"Composed": {
-			reason: "What it composes comes with it, and what it runs on goes before it.", cluster: on(mine), item: xptest.XR("x", xptest.Refs(mine)),
+			reason: "The XR brings its composed resources, and the objects that it needs come first.", cluster: on(mine), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{Items: with(bucket("b")), Before: platformItems},
 		},
 		"Modern": {
-			reason: "The same for Crossplane v2, whose XRs are namespaced.", item: xptest.With(modern, xptest.Refs(local)),
+			reason: "A namespaced XR of Crossplane v2 brings its resources too.", item: xptest.With(modern, xptest.Refs(local)),
 			cluster: modernOn(local), want: result{Items: append(slices.Clip(modernItems), id("cloud.example.org", "localbuckets", "team-a", "b")), Before: modernItems},
 		},
 		"AnotherOwners": {
-			reason: "A resource that another XR controls stays out, though the XR lists it.", cluster: on(mine, theirs), item: xptest.XR("x", xptest.Refs(theirs, mine)),
+			reason: "The XR lists a resource that another XR controls, which stays out.", cluster: on(mine, theirs), item: xptest.XR("x", xptest.Refs(theirs, mine)),
 			want: result{
 				Items: with(bucket("b")), Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
 			},
 		},
 		"Uncontrolled": {
-			reason: "Nor does what nobody controls: a tenant may have listed it.", cluster: on(xptest.MR("b")), item: xptest.XR("x", xptest.Refs(mine)),
+			reason: "A tenant may have listed a resource without a controller, so it stays out.", cluster: on(xptest.MR("b")), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket b: it is not controlled by this XR"}},
 		},
 		"Ownerless": {
-			reason:  "What has the label of the tree and no owner is its own: a restore without this plugin left it so.",
+			reason:  "A restore without the plugin leaves resources with the tree's label and without an owner, so they belong to the XR.",
 			cluster: on(xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{Items: with(bucket("b")), Before: platformItems},
 		},
 		"CopiedLabel": {
-			reason:  "A label that a tenant has copied from another's tree brings nothing of the other's.",
+			reason:  "A tenant can copy the label of another tree, which must bring no resource of it.",
 			cluster: on(xptest.MR("t", xptest.Labelled(xp.LabelComposite, "y"))), item: xptest.XR("x", xptest.Labelled(xp.LabelComposite, "x"), xptest.Refs(theirs)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket t: it is not controlled by this XR"}},
 		},
 		"ForgedClusterRef": {
-			reason:  "A namespaced XR of the name of another's tree brings nothing that is not in its namespace.",
+			reason:  "A namespaced XR with another XR's name brings only resources in its namespace.",
 			cluster: modernOn(theirTree), item: xptest.With(modern, xptest.Refs(theirTree)),
 			want: outside,
 		},
 		"ForgedClusterRefByLabel": {
-			reason:  "Nor does one that has the label of the tree.",
+			reason:  "The label of another tree brings only resources in the XR's namespace.",
 			cluster: modernOn(theirTree), item: xptest.With(modern, xptest.Labelled(xp.LabelComposite, "m"), xptest.Refs(theirTree)),
 			want: outside,
 		},
 		"Excluded": {
-			reason:  "What a person keeps out of backups is named; a restore waits for it, or else Crossplane would make it anew.",
+			reason:  "A restored XR waits for an excluded resource, or Crossplane would create it again.",
 			cluster: on(xptest.With(mine, xptest.Labelled("velero.io/exclude-from-backup", "true"))), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{
 				Items: platformItems, Before: platformItems,
@@ -87,12 +87,12 @@ func TestTreeOfAComposite(t *testing.T) {
 			},
 		},
 		"NotExcluded": {
-			reason:  "Only the value true keeps it out.",
+			reason:  "Only the label value true excludes a resource.",
 			cluster: on(xptest.With(mine, xptest.Labelled("velero.io/exclude-from-backup", "false"))), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{Items: with(bucket("b")), Before: platformItems},
 		},
 		"Dangling": {
-			reason:  "What is not there can't be waited for in a restore, and is named.",
+			reason:  "The plugin names a missing resource, since a restore cannot wait for it.",
 			cluster: on(mine, xptest.With(mine, xptest.JSON(`{"metadata":{"name":"dying"}}`), xptest.Deleting())),
 			item:    xptest.XR("x", xptest.Refs(gone, mine, xptest.MR("dying"), xptest.Object("gone.org/v1", "Gone", "", "g"))),
 			want: result{
@@ -102,49 +102,49 @@ func TestTreeOfAComposite(t *testing.T) {
 			},
 		},
 		"Bound": {
-			reason: "Its claim comes with it.", cluster: on(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			reason: "The XR brings its claim.", cluster: on(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)),
 			want: result{Items: with(id("example.org", "orderclaims", "team-a", "o")), Before: platformItems},
 		},
 		"OneSidedClaim": {
-			reason:  "A claim that names another XR is somebody else's.",
+			reason:  "A claim that names another XR belongs to another tree.",
 			cluster: on(xptest.Claim("o", xptest.OfXR(xptest.XR("y")))),
 			item:    xptest.XR("x", xptest.ClaimedBy(claim)),
 			want:    result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR"}},
 		},
 		"NoClaim": {
-			reason: "A claim that is gone is named.", cluster: on(), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			reason: "The plugin names a missing claim.", cluster: on(), item: xptest.XR("x", xptest.ClaimedBy(claim)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR"}},
 		},
 		"Secret": {
-			reason: "Its connection secret comes with it.", cluster: on(xptest.Secret("s", xptest.ControlledBy(published))), item: published,
+			reason: "The XR brings its connection secret.", cluster: on(xptest.Secret("s", xptest.ControlledBy(published))), item: published,
 			want: result{Items: with(id("", "secrets", "team-a", "s")), Before: platformItems},
 		},
 		"AnotherOwnersSecret": {
-			reason: "A Secret that the XR names and does not control can be any Secret of the cluster.", cluster: on(xptest.Secret("s")),
+			reason: "An XR can name any Secret of the cluster, so it must control the Secret.", cluster: on(xptest.Secret("s")),
 			item: published,
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
 		},
 		"NoSecret": {
-			reason: "A Secret in another namespace that is not there is not told from another's.", cluster: on(), item: published,
+			reason: "In another namespace, a missing Secret and another owner's Secret give the same message.", cluster: on(), item: published,
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
 		},
 		"NoSecretBeside": {
-			reason: "A Secret that was not published yet is nothing to warn of.", cluster: modernOn(local), item: xptest.With(modern, xptest.PublishesTo("", "s")),
+			reason: "A Secret that is not yet published needs no warning.", cluster: modernOn(local), item: xptest.With(modern, xptest.PublishesTo("", "s")),
 			want: result{Items: modernItems, Before: modernItems},
 		},
 		"AnotherOwnersSecretBeside": {
-			reason: "Beside it another's is named.", cluster: modernOn(xptest.Secret("s")), item: xptest.With(modern, xptest.PublishesTo("", "s")),
+			reason: "The plugin names another owner's Secret in the XR's own namespace.", cluster: modernOn(xptest.Secret("s")), item: xptest.With(modern, xptest.PublishesTo("", "s")),
 			want: result{Items: modernItems, Before: modernItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
 		},
 		"NoPlatform": {
-			reason: "What it should run on and does not exist is named.", cluster: clusterOf(), item: plain,
+			reason: "The plugin names a missing Composition and XRD.", cluster: clusterOf(), item: plain,
 			want: result{Left: []string{
 				"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none,
 				"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR",
 			}},
 		},
-		"AnothersPlatform": {
-			reason:  "A Composition that is for another kind can be anybody's.",
+		"CompositionOfOtherKind": {
+			reason:  "A Composition for another kind may belong to another team.",
 			cluster: clusterOf(xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), runsOn[2]), item: plain,
 			want: result{
 				Items: platformItems[2:], Before: platformItems[2:],
@@ -152,21 +152,21 @@ func TestTreeOfAComposite(t *testing.T) {
 			},
 		},
 		"NeverComposed": {
-			reason: "It runs on nothing yet.", cluster: on(), item: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef")),
+			reason: "An XR that was never composed needs no Composition yet.", cluster: on(), item: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef")),
 			want: result{Items: platformItems[2:], Before: platformItems[2:]},
 		},
 		"Forged": {
-			reason: "What a tenant wrote for the restore is written over.", cluster: on(), item: xptest.XR("x", forged...),
+			reason: "The plugin replaces fields that a tenant wrote for the restore.", cluster: on(), item: xptest.XR("x", forged...),
 			want: result{Items: platformItems, Before: platformItems},
 		},
 		"ForgedOnNothing": {
-			reason:  "And taken off if there is nothing to write.",
+			reason:  "The plugin removes forged fields even if it writes none.",
 			cluster: clusterOf(),
 			item:    xptest.XR("x", append(forged, xptest.NeverComposed(), xptest.Without("spec", "compositionRef"))...),
 			want:    result{Left: []string{"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR"}},
 		},
 		"Malformed": {
-			reason:  "An XR whose refs can't be read is stored, and named.",
+			reason:  "The backup has an XR with unreadable refs, and the plugin names it.",
 			cluster: on(mine, claim, xptest.Secret("s", xptest.ControlledBy(published))),
 			item:    xptest.With(published, xptest.ClaimedBy(claim), xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","name":"b"},1]}}`)),
 			want: result{
@@ -175,80 +175,80 @@ func TestTreeOfAComposite(t *testing.T) {
 			},
 		},
 		"MalformedList": {
-			reason: "Also if they are no list.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":"b"}}`)),
+			reason: "The backup also has an XR whose refs are no list.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":"b"}}`)),
 			want: result{
 				Items: platformItems, Before: platformItems, Left: []string{"its resourceRefs: cannot read the resourceRefs of XOrder x: they are a string, not a list" + again},
 			},
 		},
 		"KeptOutClaim": {
-			reason: "The label counts for all that it is on.", cluster: on(xptest.With(claim, keptOut)), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			reason: "The label also excludes a claim.", cluster: on(xptest.With(claim, keptOut)), item: xptest.XR("x", xptest.ClaimedBy(claim)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: " + label}},
 		},
 		"KeptOutSecret": {
-			reason: "Credentials that a person keeps out of backups stay out.", item: published,
+			reason: "Credentials that a user excludes from backups stay out.", item: published,
 			cluster: on(xptest.Secret("s", xptest.ControlledBy(published), keptOut)),
 			want:    result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: " + label}},
 		},
 		"KeptOutComposition": {
-			reason: "A restore does without it then.", item: plain, cluster: clusterOf(runsOn[0], xptest.With(runsOn[1], keptOut), runsOn[2]),
+			reason: "The restore then does without the Composition.", item: plain, cluster: clusterOf(runsOn[0], xptest.With(runsOn[1], keptOut), runsOn[2]),
 			want: result{
 				Items: slices.Concat(platformItems[:1], platformItems[2:]), Before: slices.Concat(platformItems[:1], platformItems[2:]),
 				Left: []string{"Composition orders: " + label},
 			},
 		},
 		"KeptOutAndAnotherOwners": {
-			reason: "Whether another's has the label is not told.", cluster: on(xptest.With(theirs, keptOut)), item: xptest.XR("x", xptest.Refs(theirs)),
+			reason: "The message must not reveal whether another owner's resource has the label.", cluster: on(xptest.With(theirs, keptOut)), item: xptest.XR("x", xptest.Refs(theirs)),
 			want: result{
 				Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
 			},
 		},
 		"ElsewhereAndNotThere": {
-			reason: "What is in a namespace and not there is not told from what is another's.", cluster: on(), item: xptest.XR("x", xptest.Refs(elsewhere)),
+			reason: "A missing resource and another owner's resource give the same message.", cluster: on(), item: xptest.XR("x", xptest.Refs(elsewhere)),
 			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
 		},
 		"ElsewhereAndAnotherOwners": {
-			reason: "The same words.", cluster: on(xptest.With(elsewhere, xptest.ControlledBy(xptest.XR("y")))), item: xptest.XR("x", xptest.Refs(elsewhere)),
+			reason: "Another owner's resource gives the same message as a missing one.", cluster: on(xptest.With(elsewhere, xptest.ControlledBy(xptest.XR("y")))), item: xptest.XR("x", xptest.Refs(elsewhere)),
 			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
 		},
 		"ElsewhereAndDeleting": {
-			reason: "The same words.", cluster: on(xptest.With(elsewhere, xptest.Deleting())), item: xptest.XR("x", xptest.Refs(elsewhere)),
+			reason: "A terminating resource in another namespace gives the same message too.", cluster: on(xptest.With(elsewhere, xptest.Deleting())), item: xptest.XR("x", xptest.Refs(elsewhere)),
 			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
 		},
 		"OldVersion": {
-			reason: "A kind of which a ref has a version that is not served any more is read in one that is.", cluster: on(mine),
+			reason: "A ref can have a version that is not served any more, so the plugin reads a served one.", cluster: on(mine),
 			item: xptest.XR("x", xptest.Refs(xptest.With(mine, xptest.JSON(`{"apiVersion":"cloud.example.org/v0gone"}`)))),
 			want: result{Items: with(bucket("b")), Before: platformItems},
 		},
 		"APIOfComposed": {
-			reason:  "That something could not be read costs the backup that, and not the XR.",
+			reason:  "An unreadable resource stays out of the backup, but its XR does not.",
 			cluster: on(mine).without(mine), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{unreadableWarning("Bucket b", "Bucket.cloud.example.org")}},
 		},
 		"APIOfClaim": {
-			reason:  "The same for the claim.",
+			reason:  "An unreadable claim stays out of the backup, but its XR does not.",
 			cluster: on(claim).without(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{unreadableWarning("OrderClaim team-a/o", "OrderClaim.example.org")}},
 		},
 		"APIOfSecret": {
-			reason: "The same for the Secret.", cluster: on().without(xptest.Secret("s")), item: published,
+			reason: "An unreadable Secret stays out of the backup, but its XR does not.", cluster: on().without(xptest.Secret("s")), item: published,
 			want: result{Items: platformItems, Before: platformItems, Left: []string{unreadableWarning("Secret team-a/s", "Secret")}},
 		},
 		"APIOfRevision": {
-			reason: "The same for the revision.", cluster: on().without(runsOn[0]), item: plain,
+			reason: "An unreadable revision stays out of the backup, but its XR does not.", cluster: on().without(runsOn[0]), item: plain,
 			want: result{
 				Items: platformItems[1:], Before: platformItems[1:],
 				Left: []string{unreadableWarning("CompositionRevision orders-1a2b3c", "CompositionRevision.apiextensions.crossplane.io")},
 			},
 		},
 		"APIOfXRD": {
-			reason: "The same for the XRD.", cluster: on().without(runsOn[2]), item: plain,
+			reason: "An unreadable XRD stays out of the backup, but its XR does not.", cluster: on().without(runsOn[2]), item: plain,
 			want: result{
 				Items: platformItems[:2], Before: platformItems[:2],
 				Left: []string{unreadableWarning("CompositeResourceDefinition xorders.example.org", "CompositeResourceDefinition.apiextensions.crossplane.io")},
 			},
 		},
 		"UnservedXRItself": {
-			reason: "An XR is stored even if nobody knows its kind any more.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"kind":"XGone"}`)),
+			reason: "The backup has an XR even if its kind is not served any more.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"kind":"XGone"}`)),
 			want: result{Left: []string{
 				"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none,
 				`its XRD: no matches for kind "XGone" in group "example.org"` + ". It is stored without what defines it, as Velero alone would. Have the API server answer for its kind, " +

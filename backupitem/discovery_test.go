@@ -63,54 +63,54 @@ func TestDiscovery(t *testing.T) {
 		want    []string
 	}{
 		"Recent": {
-			reason: "Velero may have looked before, and would say Completed without a word.",
+			reason: "Velero may have listed kinds before this XRD, and would report Completed.",
 			reader: &lister{cluster: clusterOf(legacy(2*time.Minute), x, claim)}, started: long, want: []string{recent},
 		},
 		"Modern": {
-			reason: "The same for namespaced XRs of Crossplane v2.", started: long,
+			reason: "Velero may have missed the kind of a namespaced XR of Crossplane v2 too.", started: long,
 			reader: &lister{cluster: clusterOf(definition("orders.example.org", xptest.ModernKind, "", "v1", 2*time.Minute), modern)},
 			want: []string{`1 of kind Order.example.org in namespace team-a may be missing in this backup: the XRD orders.example.org is as new as 11:58:00, and Velero looks for new ` +
 				`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first`},
 		},
 		"Old": {
-			reason: "Velero has looked since.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+15*time.Second), claim)}, started: long,
+			reason: "Velero has listed kinds since the XRD's creation.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+15*time.Second), claim)}, started: long,
 		},
 		"JustRecent": {
-			reason: "Looking takes a while itself.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+14*time.Second), claim)}, started: long,
+			reason: "A discovery takes some time itself, so a short margin counts.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+14*time.Second), claim)}, started: long,
 			want: []string{`1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:54:46, and Velero looks for ` +
 				`new kinds every 5 minutes. Back up again after 12:00:01, or restart the Velero server first`},
 		},
 		"Restarted": {
-			reason: "Velero looks when it starts.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
+			reason: "Velero lists kinds when it starts.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
 			started: func() (time.Time, error) { return backedUpAt().Add(-time.Minute), nil },
 		},
 		"NoStart": {
-			reason: "If nobody can tell when it started, one warning too many is better.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
+			reason: "Without a start time one needless warning is better than none.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
 			started: func() (time.Time, error) { return backedUpAt(), errAPI }, want: []string{recent},
 		},
-		"Empty": {reason: "Nothing is missing where there is nothing.", reader: &lister{cluster: clusterOf(legacy(time.Minute))}, started: long},
+		"Empty": {reason: "Without claims and XRs the backup misses nothing.", reader: &lister{cluster: clusterOf(legacy(time.Minute))}, started: long},
 		"Elsewhere": {
-			reason: "What is in another namespace is that one's.",
+			reason: "The backup of another namespace warns of its own claims.",
 			reader: &lister{cluster: clusterOf(legacy(time.Minute), xptest.Claim("o", xptest.In("b")))}, started: long,
 		},
 		"Cluster": {
 			reason: "Cluster-scoped XRs are in no namespace.", reader: &lister{cluster: clusterOf(legacy(time.Minute), x)}, started: long,
 		},
 		"NoCrossplane": {
-			reason: "Without Crossplane there are no XRs.", started: long,
+			reason: "A cluster without Crossplane has no XRs.", started: long,
 			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: &meta.NoKindMatchError{}},
 		},
 		"NoXRDs": {
-			reason: "Nor while its CRDs go away.", started: long,
+			reason: "A cluster that deletes Crossplane's CRDs has no XRs.", started: long,
 			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: apierrors.NewNotFound(schema.GroupResource{}, "")},
 		},
 		"APIOfXRDs": {
-			reason: "A backup that lacks this warning is better than one that lacks the Namespace.", started: long,
+			reason: "An unreadable XRD costs the warning, but not the Namespace.", started: long,
 			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: errAPI},
 			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
 		},
 		"APIOfClaims": {
-			reason: "The same for what is in it.", started: long,
+			reason: "Unreadable claims cost the warning, but not the Namespace.", started: long,
 			reader: &lister{cluster: clusterOf(legacy(time.Minute), claim), failing: xptest.ClaimKind, err: errAPI},
 			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
 		},
@@ -124,12 +124,12 @@ func TestDiscovery(t *testing.T) {
 			namespace := xptest.Object("v1", "Namespace", "", "team-a")
 			out, items, operation, after, err := d.Execute(namespace, &velerov1.Backup{Status: velerov1.BackupStatus{StartTimestamp: &at}})
 			if diff := cmp.Diff(namespace, out); diff != "" || err != nil || items != nil || operation != "" || after != nil {
-				t.Errorf("the Namespace is backed up as it is: %v, %v, %q, %v, %v", diff, items, operation, after, err)
+				t.Errorf("the backup must have the unchanged Namespace: %v, %v, %q, %v, %v", diff, items, operation, after, err)
 			}
 			var got []string
 			for _, e := range hook.AllEntries() {
 				if e.Level != logrus.WarnLevel {
-					t.Errorf("only a warning counts in the Backup's status; got %s", e.Level)
+					t.Errorf("want a warning, which counts in the Backup's status; got %s", e.Level)
 				}
 				got = append(got, e.Message)
 			}
@@ -156,21 +156,21 @@ func TestDiscoveryReadsOnce(t *testing.T) {
 		reader.failing = ""
 	}
 	if len(hook.AllEntries()) != 1 || len(reader.lists) != 1 {
-		t.Errorf("A failure is not remembered, what is known is: %d warnings, %v", len(hook.AllEntries()), reader.lists)
+		t.Errorf("the plugin must remember results but not failures: %d warnings, %v", len(hook.AllEntries()), reader.lists)
 	}
 }
 
 func TestServerStarted(t *testing.T) {
 	started, err := serverStarted()
 	if err != nil || started.After(time.Now()) || started.IsZero() {
-		t.Errorf("The parent, %d, was started before now; got %v, %v", os.Getppid(), started, err)
+		t.Errorf("the parent, %d, must have a start time in the past; got %v, %v", os.Getppid(), started, err)
 	}
 }
 
 func TestDiscoveryHasNoOperations(t *testing.T) {
 	d := NewDiscovery(nil, nil)
 	if _, err := d.Progress("id", nil); err == nil {
-		t.Error("An operation that was never started must not look as if it were under way.")
+		t.Error("want an error for an operation that was never started")
 	}
 	if err := d.Cancel("id", nil); err != nil {
 		t.Error(err)

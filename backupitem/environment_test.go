@@ -37,19 +37,19 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 		want     []velero.ResourceIdentifier
 		left     []string
 	}{
-		"Named":   {reason: "A function that finds it missing may leave something out.", revision: reading(named), objects: []*unstructured.Unstructured{environment("e")}, want: kept},
-		"Missing": {reason: "A restore must not wait for what there was not.", revision: reading(named), left: []string{"EnvironmentConfig e: it does not exist"}},
+		"Named":   {reason: "A function may leave out resources if its EnvironmentConfig is missing.", revision: reading(named), objects: []*unstructured.Unstructured{environment("e")}, want: kept},
+		"Missing": {reason: "A restore must not wait for an EnvironmentConfig that the source lacked.", revision: reading(named), left: []string{"EnvironmentConfig e: it does not exist"}},
 		"KeptOut": {
-			reason: "What a person keeps out of backups stays out.", revision: reading(named),
+			reason: "An EnvironmentConfig that a user excludes from backups stays out.", revision: reading(named),
 			objects: []*unstructured.Unstructured{environment("e", xptest.Labelled("velero.io/exclude-from-backup", "true"))},
 			left:    []string{"EnvironmentConfig e: its label velero.io/exclude-from-backup keeps it out of backups"},
 		},
-		"Selected": {reason: "Nobody knows which it is.", revision: reading(selected), objects: []*unstructured.Unstructured{environment("e")}, left: []string{selects}},
+		"Selected": {reason: "A selector does not name the EnvironmentConfig.", revision: reading(selected), objects: []*unstructured.Unstructured{environment("e")}, left: []string{selects}},
 		"SelectedOfAll": {
-			reason: "All are in the backup.", revision: reading(selected), spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true)},
+			reason: "The backup has all EnvironmentConfigs.", revision: reading(selected), spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true)},
 		},
 		"SelectedOfNamespaces": {
-			reason: "Not all that is namespaced is.", revision: reading(selected), left: []string{selects},
+			reason: "A backup of namespaces may lack namespaced objects that a function selects.", revision: reading(selected), left: []string{selects},
 			spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true), IncludedNamespaces: []string{"team-a"}},
 		},
 	}
@@ -65,7 +65,7 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 				}
 			}
 			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
-				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
+				t.Errorf("%s\nwarned of %q, want %q", tc.reason, got.Left, tc.left)
 			}
 			c.checkCost(t)
 		})

@@ -39,40 +39,40 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 		// beyond means that Velero must look beyond its filters.
 		beyond bool
 	}{
-		"Everything": {reason: "Nothing is left out.", item: mr},
-		"Included":   {reason: "The namespace is in the list.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a", "infra"}}},
+		"Everything": {reason: "A backup without filters leaves nothing out.", item: mr},
+		"Included":   {reason: "The backup includes the Secret's namespace.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a", "infra"}}},
 		"Glob":       {reason: "Velero allows globs.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"inf*"}}},
-		"Star":       {reason: "Velero allows a star for all.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"*"}}},
+		"Star":       {reason: "A star includes all namespaces.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"*"}}},
 		"NotIncluded": {
-			reason: "A password may be nowhere else.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, beyond: true,
+			reason: "The Secret may hold the only copy of a password.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, beyond: true,
 		},
-		"SomeResources": {reason: "Whoever chooses resources chooses what is left out.", item: mr, spec: resources, want: []string{elsewhere}},
+		"SomeResources": {reason: "A user who selects resources also decides which ones stay out.", item: mr, spec: resources, want: []string{elsewhere}},
 		"WithoutCluster": {
-			reason: "What can't be restored from the backup is not made whole by its Secret.", item: mr,
+			reason: "The backup cannot restore the MR, so its Secret is useless.", item: mr,
 			spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(false)}, want: []string{elsewhere},
 		},
 		"Policy": {
-			reason: "A resource policy can leave anything out.", item: mr, want: []string{elsewhere},
+			reason: "A resource policy can leave any resource out.", item: mr, want: []string{elsewhere},
 			spec: policy,
 		},
 		"NotASecret": {
-			reason: "Only connection secrets are taken from elsewhere.", item: elsewhereXR, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-b"}},
+			reason: "The plugin takes only connection secrets from other namespaces.", item: elsewhereXR, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-b"}},
 			want: []string{"localbuckets.cloud.example.org team-a/l: its namespace is not in the backup; add team-a to --include-namespaces if it can't be made anew"},
 		},
 		"Excluded": {
-			reason: "The same for an exclusion.",
+			reason: "An exclusion leaves the namespace out too.",
 			item:   mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"*"}, ExcludedNamespaces: []string{"infra"}}, want: []string{elsewhere},
 		},
 		"BadPattern": {
-			reason: "A pattern that can't be read matches nothing.",
+			reason: "A malformed pattern matches no namespace.",
 			item:   mr, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"["}, ExcludedNamespaces: []string{"infra", "["}}, want: []string{elsewhere},
 		},
 		"NoCluster": {
-			reason: "The tree of a claim is cluster-scoped.",
+			reason: "The claim's tree is cluster-scoped, so it stays out.",
 			item:   claim, spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false)}, want: []string{cluster},
 		},
-		"WithCluster":   {reason: "Then it is in.", item: claim, spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true)}},
-		"NamespaceOnly": {reason: "Additional items are in by default.", item: claim, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}},
+		"WithCluster":   {reason: "The backup includes cluster-scoped objects, so the tree comes.", item: claim, spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true)}},
+		"NamespaceOnly": {reason: "By default a backup includes additional items.", item: claim, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 			for _, i := range slices.Concat(got.Items, got.Before) {
 				to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}.String() + ": "
 				if i.Namespace != "" && slices.ContainsFunc(tc.want, func(s string) bool { return strings.HasPrefix(s, to) }) {
-					t.Errorf("%s\n%s is left out and asked for", tc.reason, to)
+					t.Errorf("%s\nthe plugin asks for %s and names it as left out", tc.reason, to)
 				}
 			}
 		})
@@ -107,11 +107,11 @@ func TestClaimsListNothingThatTheFiltersLeaveOut(t *testing.T) {
 		spec   velerov1.BackupSpec
 		want   []velero.ResourceIdentifier
 	}{
-		"Everything": {reason: "Nothing is left out.", want: whole},
-		"Elsewhere":  {reason: "The MR's own backup takes it from elsewhere.", spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, want: whole},
-		"Excluded":   {reason: "A restore would ask for what is not there.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, want: tree},
+		"Everything": {reason: "A backup without filters leaves nothing out.", want: whole},
+		"Elsewhere":  {reason: "The MR's own backup takes the Secret from another namespace.", spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, want: whole},
+		"Excluded":   {reason: "A restore must not ask for a Secret that the backup lacks.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, want: tree},
 		"SomeResources": {
-			reason: "The same.", spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludedResources: []string{"*"}}, want: tree,
+			reason: "A restore must not ask for a Secret that the resource filter leaves out.", spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludedResources: []string{"*"}}, want: tree,
 		},
 	}
 	for name, tc := range cases {
@@ -146,40 +146,40 @@ func TestTreeOfExcludedObjects(t *testing.T) {
 		spec    velerov1.BackupSpec
 		want    []string
 	}{
-		"Unlabelled": {reason: "It is taken from where it is.", item: mr, cluster: clusterOf(published, space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA}},
+		"Unlabelled": {reason: "The plugin takes the Secret from its namespace.", item: mr, cluster: clusterOf(published, space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA}},
 		"False": {
-			reason: "Only the value true counts.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
+			reason: "Only the label value true excludes a Secret.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
 			cluster: clusterOf(xptest.With(published, xptest.Labelled(label, "false")), space(xptest.Labelled(label, "false"))),
 		},
 		"Secret": {
-			reason: "A connection secret that has it stays out.", item: mr, cluster: clusterOf(xptest.With(published, out), space()),
+			reason: "A connection secret with the label stays out.", item: mr, cluster: clusterOf(xptest.With(published, out), space()),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byItself},
 		},
 		"SecretInside": {
-			reason: "Also where Velero would leave it out, but not say so.", item: mr, cluster: clusterOf(xptest.With(published, out), space()), want: []string{byItself},
+			reason: "Velero leaves the Secret out without a warning, so the plugin names it.", item: mr, cluster: clusterOf(xptest.With(published, out), space()), want: []string{byItself},
 		},
 		"Credentials": {
-			reason: "The same for credentials.", item: config, cluster: clusterOf(xptest.With(published, out), space()),
+			reason: "Credentials with the label stay out too.", item: config, cluster: clusterOf(xptest.With(published, out), space()),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byItself},
 		},
 		"Namespace": {
-			reason: "All that is in a namespace with it stays out.", item: mr, cluster: clusterOf(published, space(out)),
+			reason: "A label on the namespace excludes all of its Secrets.", item: mr, cluster: clusterOf(published, space(out)),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byLabel},
 		},
 		"CredentialsNamespace": {
-			reason: "The same for credentials.", item: config, cluster: clusterOf(published, space(out)),
+			reason: "A label on the namespace excludes its credentials too.", item: config, cluster: clusterOf(published, space(out)),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byLabel},
 		},
 		"Velero": {
-			reason: "Velero has excluded it because of the label, so to include it would not help.", item: mr, cluster: clusterOf(published, space(out)),
+			reason: "Velero excludes the namespace because of the label, so including it would not help.", item: mr, cluster: clusterOf(published, space(out)),
 			spec: velerov1.BackupSpec{IncludedNamespaces: append(teamA, "infra"), ExcludedNamespaces: excluded}, want: []string{byLabel},
 		},
 		"Excluded": {
-			reason: "A person has excluded it.", item: mr, cluster: clusterOf(published, space()),
+			reason: "A user has excluded the namespace.", item: mr, cluster: clusterOf(published, space()),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA, ExcludedNamespaces: excluded}, want: []string{byFilter},
 		},
 		"Unknown": {
-			reason: "What may have it stays out.", item: mr, cluster: clusterOf(published, space()).without(space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
+			reason: "A namespace that cannot be read may have the label.", item: mr, cluster: clusterOf(published, space()).without(space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
 			want: []string{"secrets infra/s: whether the label " + label + " of its namespace keeps it out of backups can't be found out: " + errAPI.Error() +
 				". Back up again when the API server answers"},
 		},
@@ -243,38 +243,38 @@ func TestTreeWarnsOfExcludedResources(t *testing.T) {
 		policy string
 		want   []string
 	}{
-		"All":        {reason: "Nothing is left out.", spec: `{"includedResources":["*"]}`},
-		"Excluded":   {reason: "The XR waits for it for ever.", spec: `{"excludedResources":["buckets.cloud.example.org"]}`, want: []string{out(buckets, "b")}},
-		"Incomplete": {reason: "Velero completes names.", spec: `{"excludedResources":["bucket","localbuckets"]}`, want: []string{out(buckets, "b"), out(locals, "team-a/l")}},
+		"All":        {reason: "A star includes all resources.", spec: `{"includedResources":["*"]}`},
+		"Excluded":   {reason: "The XR would wait for the excluded resource for ever.", spec: `{"excludedResources":["buckets.cloud.example.org"]}`, want: []string{out(buckets, "b")}},
+		"Incomplete": {reason: "Velero completes resource names.", spec: `{"excludedResources":["bucket","localbuckets"]}`, want: []string{out(buckets, "b"), out(locals, "team-a/l")}},
 		"Included": {
-			reason: "What is not included is left out.", spec: `{"includedResources":["xorders.example.org"]}`,
+			reason: "A resource that is not included is left out.", spec: `{"includedResources":["xorders.example.org"]}`,
 			want: []string{out(xrds, "xorders.example.org"), out(buckets, "b"), out(locals, "team-a/l")},
 		},
 		"IncludedWithCluster": {
-			reason: "Then Velero takes what is cluster-scoped if an action asks for it.", spec: `{"includedResources":["xorders.example.org"],"includeClusterResources":true}`,
+			reason: "Velero then takes cluster-scoped objects that an action asks for.", spec: `{"includedResources":["xorders.example.org"],"includeClusterResources":true}`,
 			want: []string{out(locals, "team-a/l")},
 		},
 		"Scoped": {
-			reason: "The newer filters do the same.", spec: `{"excludedClusterScopedResources":["buckets"],"excludedNamespaceScopedResources":["localbuckets"]}`,
+			reason: "The scoped filters exclude resources too.", spec: `{"excludedClusterScopedResources":["buckets"],"excludedNamespaceScopedResources":["localbuckets"]}`,
 			want: []string{out(buckets, "b"), out(locals, "team-a/l")},
 		},
-		"OtherScope":   {reason: "Each is for its scope.", spec: `{"excludedClusterScopedResources":["localbuckets"],"excludedNamespaceScopedResources":["buckets"]}`},
-		"ScopeInclude": {reason: "Of what is namespaced only this is included.", spec: `{"includedNamespaceScopedResources":["pods"]}`, want: []string{out(locals, "team-a/l")}},
-		"ScopeCluster": {reason: "Velero takes more that is cluster-scoped if an action asks for it.", spec: `{"includedClusterScopedResources":["nodes"]}`},
+		"OtherScope":   {reason: "Each scoped filter applies to its own scope only.", spec: `{"excludedClusterScopedResources":["localbuckets"],"excludedNamespaceScopedResources":["buckets"]}`},
+		"ScopeInclude": {reason: "The scoped include filter leaves out other namespaced resources.", spec: `{"includedNamespaceScopedResources":["pods"]}`, want: []string{out(locals, "team-a/l")}},
+		"ScopeCluster": {reason: "Velero takes more cluster-scoped objects if an action asks for them.", spec: `{"includedClusterScopedResources":["nodes"]}`},
 		"Policy": {
-			reason: "A resource policy has filters too.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`,
+			reason: "A resource policy can also exclude resources.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`,
 			policy: "version: v1\nincludeExcludePolicy:\n  excludedClusterScopedResources: [buckets]\n  excludedNamespaceScopedResources: [localbuckets]\n",
 			want:   []string{out(buckets, "b"), out(locals, "team-a/l")},
 		},
 		"PolicyBehind": {
-			reason: "The backup's own go before.", policy: "version: v1\nincludeExcludePolicy:\n  excludedNamespaceScopedResources: [localbuckets]\n",
+			reason: "The Backup's own filters take precedence over a policy's.", policy: "version: v1\nincludeExcludePolicy:\n  excludedNamespaceScopedResources: [localbuckets]\n",
 			spec: `{"includedNamespaceScopedResources":["localbuckets"],"resourcePolicy":{"kind":"configmap","name":"p"}}`,
 		},
 		"PolicyOfVolumes": {
-			reason: "It can be about something else.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`, policy: "version: v1\nvolumePolicies: []\n",
+			reason: "A policy can be for volumes only.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`, policy: "version: v1\nvolumePolicies: []\n",
 		},
 		"NoPolicy": {
-			reason: "That it can't be read is told, once.", spec: `{"resourcePolicy":{"kind":"configmap","name":"gone"}}`,
+			reason: "The plugin warns once of a policy that it cannot read.", spec: `{"resourcePolicy":{"kind":"configmap","name":"gone"}}`,
 			want: []string{`the resource policy of the backup: cannot read the resource policy velero/gone:  "gone" not found. What it leaves out is not named; ` +
 				"see that Velero may read it, then back up again"},
 		},
@@ -294,7 +294,7 @@ func TestTreeWarnsOfExcludedResources(t *testing.T) {
 			for _, i := range slices.Concat(got.Items, got.Before) {
 				to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}.String() + ": "
 				if slices.ContainsFunc(tc.want, func(s string) bool { return strings.HasPrefix(s, to) }) {
-					t.Errorf("%s\n%s is left out and asked for", tc.reason, to)
+					t.Errorf("%s\nthe plugin asks for %s and names it as left out", tc.reason, to)
 				}
 			}
 			c.checkCost(t)

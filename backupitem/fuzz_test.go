@@ -59,7 +59,7 @@ func FuzzTree(f *testing.F) {
 		}
 		stored, items, _, _, err := NewTree(resolver, log).Execute(u, hostileBackup(backup))
 		if err != nil {
-			t.Fatalf("%s is not stored: %v", xp.String(before), err)
+			t.Fatalf("want %s in the backup: %v", xp.String(before), err)
 		}
 		for _, i := range items {
 			if i.Namespace == other {
@@ -80,7 +80,7 @@ func FuzzTree(f *testing.F) {
 			return u.Object
 		}
 		if diff := cmp.Diff(own(before), own(&unstructured.Unstructured{Object: stored.UnstructuredContent()})); diff != "" {
-			t.Errorf("%s is not stored as it is\n-want, +got:\n%s", xp.String(before), diff)
+			t.Errorf("the backup must have %s unchanged\n-want, +got:\n%s", xp.String(before), diff)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func FuzzDiscovery(f *testing.F) {
 		item := xptest.Object("v1", "Namespace", "", namespace)
 		stored, items, _, _, err := NewDiscovery(clusterOf(append(xptest.Zoo(), u)...), log).Execute(item, hostileBackup(0))
 		if err != nil || len(items) > 0 || !cmp.Equal(item.Object, stored.UnstructuredContent()) {
-			t.Errorf("a Namespace is backed up as it is, whatever XRDs say: got %v, %v, %v", stored, items, err)
+			t.Errorf("the backup must have the unchanged Namespace, whatever the XRDs: got %v, %v, %v", stored, items, err)
 		}
 	})
 }

@@ -47,7 +47,7 @@ func TestManyMissingAreListed(t *testing.T) {
 		found = found || i == bucket(last.GetName())
 	}
 	if dangling, _ := xp.UnresolvedRefs(xr); !found || len(dangling) != many-1 {
-		t.Errorf("of %d refs one is found; got %d that dangle, %v", many, len(dangling), items[max(0, len(items)-3):])
+		t.Errorf("the plugin must find one of %d refs; got %d that dangle, %v", many, len(dangling), items[max(0, len(items)-3):])
 	}
 }
 
@@ -59,9 +59,9 @@ func TestFewMissingAreReadSingly(t *testing.T) {
 		// lists are the lists of Buckets.
 		lists []string
 	}{
-		"Few":     {reason: "To list all costs more than to ask for so many.", missing: maxSingleReads, lists: []string{"Bucket  crossplane.io/composite"}},
-		"OneMore": {reason: "It costs less than to ask for more.", missing: maxSingleReads + 1, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
-		"AnyMore": {reason: "It is done once.", missing: maxSingleReads + 9, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
+		"Few":     {reason: "A few reads cost less than a list.", missing: maxSingleReads, lists: []string{"Bucket  crossplane.io/composite"}},
+		"OneMore": {reason: "A list costs less than many reads.", missing: maxSingleReads + 1, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
+		"AnyMore": {reason: "The plugin lists a kind once.", missing: maxSingleReads + 9, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestFewMissingAreReadSingly(t *testing.T) {
 				}
 			}
 			if asked != min(tc.missing, maxSingleReads) {
-				t.Errorf("%s\n%d were asked for", tc.reason, asked)
+				t.Errorf("%s\nthe plugin read %d resources", tc.reason, asked)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	}
 	dangling, err := xp.UnresolvedRefs(xr)
 	if err != nil || len(dangling) != mostKinds {
-		t.Errorf("What was not looked at may be there, so a restore waits for it; got %d that dangle, error %v", len(dangling), err)
+		t.Errorf("a resource that was not read may exist, so a restore must wait for it; got %d that dangle, error %v", len(dangling), err)
 	}
 	const want = "Not all of what belongs to XOrder x is known: what it lists of 744 more kinds (such as K256.cloud.example.org, K257.cloud.example.org, " +
 		"K258.cloud.example.org) could not be looked at: of one XR no more than 256 kinds are looked at. Divide what it composes between several XRs, then back up again"
@@ -169,7 +169,7 @@ func TestWarningsAreSummedUp(t *testing.T) {
 		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
 	}
 	if dangling, err := xp.UnresolvedRefs(xr); err != nil || len(dangling) != many {
-		t.Errorf("A restore must not wait for any of them; got %d that dangle, error %v", len(dangling), err)
+		t.Errorf("a restore must not wait for missing resources; got %d that dangle, error %v", len(dangling), err)
 	}
 }
 

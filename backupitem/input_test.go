@@ -38,39 +38,39 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		// backup has it.
 		noted string
 	}{
-		"Here":      {reason: "The backup has it without anybody asking for it.", item: reads("password"), noted: "exists stored"},
-		"Elsewhere": {reason: "A database's password may be made anew where it is missing.", item: reads("password"), spec: teamA, left: []string{without}, noted: "exists"},
-		"Excluded":  {reason: "The same.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, left: []string{without}, noted: "exists"},
-		"NoSecrets": {reason: "The same by resource.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: []string{without}, noted: "exists"},
-		"Included":  {reason: "Somebody wants such Secrets in backups.", item: reads("password"), config: include, spec: teamA, want: password, noted: "exists stored"},
-		"ButOutside": {
-			reason: "By the rules that are there for credentials.", item: reads("password"), config: include, spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
+		"Here":      {reason: "The backup already has the Secret.", item: reads("password"), noted: "exists stored"},
+		"Elsewhere": {reason: "Without the Secret a provider may create a new password for a database.", item: reads("password"), spec: teamA, left: []string{without}, noted: "exists"},
+		"Excluded":  {reason: "An excluded namespace leaves the Secret out too.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, left: []string{without}, noted: "exists"},
+		"NoSecrets": {reason: "A resource filter leaves the Secret out too.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: []string{without}, noted: "exists"},
+		"Included":  {reason: "The setting includes such Secrets in backups.", item: reads("password"), config: include, spec: teamA, want: password, noted: "exists stored"},
+		"ExcludedDespiteSetting": {
+			reason: "A user's exclusion overrides the setting, as for credentials.", item: reads("password"), config: include, spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
 			left: []string{"secrets infra/password: its namespace is not in the backup"}, noted: "exists",
 		},
 		"KeptOut": {
-			reason: "What a person keeps out of backups stays out.", item: reads("locked"), config: include, spec: teamA,
+			reason: "A Secret that a user excludes from backups stays out.", item: reads("locked"), config: include, spec: teamA,
 			left: []string{"Secret infra/locked: its label velero.io/exclude-from-backup keeps it out of backups"}, noted: "exists",
 		},
-		"Gone":        {reason: "What is not there is named.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}, noted: "missing"},
-		"GoneUnasked": {reason: "A restore need not wait for what was not there.", item: reads("gone"), noted: "missing"},
+		"Gone":          {reason: "The plugin names a missing Secret.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}, noted: "missing"},
+		"GoneByDefault": {reason: "A restore must not wait for a Secret that the source lacked.", item: reads("gone"), noted: "missing"},
 		"Labelled": {
-			reason: "It may not have the label.", item: reads("password"), noted: "exists",
+			reason: "The Secret may lack the backup's label.", item: reads("password"), noted: "exists",
 			spec: velerov1.BackupSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
 		},
 		"LabelledAndTaken": {
-			reason: "It is taken whatever its labels.", item: reads("password"), config: include, want: password, noted: "exists stored",
+			reason: "The setting takes the Secret whatever its labels.", item: reads("password"), config: include, want: password, noted: "exists stored",
 			spec: velerov1.BackupSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
 		},
 		"Local": {
-			reason: "Those of a namespaced MR are in its own namespace.", noted: "exists stored",
+			reason: "A namespaced MR reads Secrets in its own namespace.", noted: "exists stored",
 			item: xptest.NamespacedMR("db", xptest.Field(map[string]any{"name": "own", "key": "p"}, "spec", "forProvider", "passwordSecretRef")),
 		},
 		"API": {
-			reason: "A setting that can't be read is none.", item: reads("password"), spec: teamA, down: true,
+			reason: "An unreadable setting equals no setting.", item: reads("password"), spec: teamA, down: true,
 			left: []string{without, "the setting provider-credentials: " + errAPI.Error(), "ManagedResourceDefinition Bucket: " + errAPI.Error(), "Secret infra/password: " + errAPI.Error()},
 		},
 		"NotManaged": {
-			reason: "Only MRs have a provider read anything.", spec: teamA,
+			reason: "Only an MR has a provider that reads Secrets.", spec: teamA,
 			item: xptest.Object("m.example.org/v1", "Thing", "", "t", xptest.JSON(`{"spec":{"forProvider":{"aSecretRef":{"namespace":"infra","name":"password"}}}}`)),
 		},
 	}
@@ -84,10 +84,10 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
 			}
 			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
-				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
+				t.Errorf("%s\nwarned of %q, want %q", tc.reason, got.Left, tc.left)
 			}
 			if noted := notedInputs(got.Stored); noted != tc.noted {
-				t.Errorf("%s\nnoted %q, not %q", tc.reason, noted, tc.noted)
+				t.Errorf("%s\nnoted %q, want %q", tc.reason, noted, tc.noted)
 			}
 			if _, beyond := got.Stored.GetAnnotations()[xp.AnnotationMustInclude]; beyond != (len(tc.want) > 0 && len(tc.spec.IncludedNamespaces) > 0) {
 				t.Errorf("%s\nbeyond the filters: %v", tc.reason, beyond)
@@ -140,17 +140,17 @@ func TestTreeTakesReleases(t *testing.T) {
 		left   string
 		noted  string
 	}{
-		"Here":         {reason: "The backup has it with its namespace.", item: release(), spec: web, noted: "exists stored"},
-		"Elsewhere":    {reason: "It is named.", item: release(), spec: teamA, left: left + ", or set provider-credentials to include", noted: "exists"},
-		"NoSecrets":    {reason: "The same by resource.", item: release(), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: left + ", or set provider-credentials to include", noted: "exists"},
-		"OtherCluster": {reason: "There is none in this one.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), spec: teamA, noted: "missing"},
+		"Here":         {reason: "The backup has the release's Secret with its namespace.", item: release(), spec: web, noted: "exists stored"},
+		"Elsewhere":    {reason: "The plugin names the Secret that the backup lacks.", item: release(), spec: teamA, left: left + ", or set provider-credentials to include", noted: "exists"},
+		"NoSecrets":    {reason: "The plugin names a Secret that a resource filter leaves out.", item: release(), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: left + ", or set provider-credentials to include", noted: "exists"},
+		"OtherCluster": {reason: "The release is in another cluster, so this one has no Secret.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), spec: teamA, noted: "missing"},
 		"Included": {
-			reason: "Somebody wants such Secrets in backups, also older revisions, but for what is kept out.", item: release(), config: include, spec: teamA, noted: "exists stored",
+			reason: "The setting includes such Secrets, also of older revisions, except excluded ones.", item: release(), config: include, spec: teamA, noted: "exists stored",
 			want: []velero.ResourceIdentifier{id("", "secrets", "web", name+"3"), id("", "secrets", "web", name+"1")},
 		},
-		"OtherClusterIncluded": {reason: "Nothing is missing.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), config: include, spec: teamA, noted: "missing"},
-		"Tenant":               {reason: "A tenant can name any.", item: local("web"), config: include, spec: teamA, left: left, noted: "exists"},
-		"TenantsOwn":           {reason: "It is in the tenant's namespace.", item: local("team-a"), spec: teamA, noted: "exists stored"},
+		"OtherClusterIncluded": {reason: "The release is in another cluster, so the backup misses nothing.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), config: include, spec: teamA, noted: "missing"},
+		"Tenant":               {reason: "A tenant can name any release, so its Secret stays out.", item: local("web"), config: include, spec: teamA, left: left, noted: "exists"},
+		"TenantsOwn":           {reason: "The release is in the tenant's own namespace.", item: local("team-a"), spec: teamA, noted: "exists stored"},
 	}
 	for test, tc := range cases {
 		t.Run(test, func(t *testing.T) {

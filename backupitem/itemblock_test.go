@@ -34,13 +34,13 @@ func TestBlock(t *testing.T) {
 		want    want
 	}{
 		"XR": {
-			reason: "What is its own is in its block; what all XRs of its kind share would make one block of all.", cluster: clusterOf(all...), item: xr,
+			reason: "The block has only the XR's own objects, since shared ones would join all blocks.", cluster: clusterOf(all...), item: xr,
 			want: want{Items: []velero.ResourceIdentifier{bucket("b"), id("example.org", "orderclaims", "team-a", "o")}},
 		},
-		"Claim":     {reason: "Its XR, which brings the rest.", cluster: clusterOf(all...), item: claim, want: want{Items: []velero.ResourceIdentifier{xorder("x")}}},
-		"Unrelated": {reason: "Nothing belongs to it.", cluster: clusterOf(), item: xptest.Object("example.org/v1", "Thing", "team-a", "t")},
+		"Claim":     {reason: "The claim brings its XR, which brings the rest.", cluster: clusterOf(all...), item: claim, want: want{Items: []velero.ResourceIdentifier{xorder("x")}}},
+		"Unrelated": {reason: "No other object belongs to this one.", cluster: clusterOf(), item: xptest.Object("example.org/v1", "Thing", "team-a", "t")},
 		"API": {
-			reason: "What can't be read is left out, and warned of by the other action.", cluster: clusterOf(all...).without(mine), item: xr,
+			reason: "An unreadable object stays out, and the other action warns of it.", cluster: clusterOf(all...).without(mine), item: xr,
 			want: want{Items: []velero.ResourceIdentifier{id("example.org", "orderclaims", "team-a", "o")}},
 		},
 	}
@@ -77,16 +77,16 @@ func TestBlockAppliesTo(t *testing.T) {
 		want    velero.ResourceSelector
 	}{
 		"XRDs": {
-			reason: "XRs and claims bring others, and no call is spent on what does not.", cluster: clusterOf(xrd("xorders", "orderclaims")),
+			reason: "Only claims and XRs bring other objects, so the plugin saves calls for the rest.", cluster: clusterOf(xrd("xorders", "orderclaims")),
 			want: velero.ResourceSelector{IncludedResources: []string{xrds, "xorders.example.org", "orderclaims.example.org"}},
 		},
 		"None": {
-			reason: "Velero takes an empty list for all resources.", cluster: clusterOf(), want: velero.ResourceSelector{IncludedResources: []string{xrds}},
+			reason: "Velero takes an empty list for all resources, so the list names one.", cluster: clusterOf(), want: velero.ResourceSelector{IncludedResources: []string{xrds}},
 		},
 		"Unserved": {
-			reason: "A cluster without Crossplane has none either.", cluster: unserved{clusterOf()}, want: velero.ResourceSelector{IncludedResources: []string{xrds}},
+			reason: "A cluster without Crossplane has no XRDs.", cluster: unserved{clusterOf()}, want: velero.ResourceSelector{IncludedResources: []string{xrds}},
 		},
-		"API": {reason: "A call too many is better than a block too small.", cluster: down, want: wide},
+		"API": {reason: "A needless call is better than an incomplete block.", cluster: down, want: wide},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestBlockAndTreeReadOnce(t *testing.T) {
 	}
 	for id, n := range c.asked {
 		if n != 1 {
-			t.Errorf("%v was asked for %d times", id, n)
+			t.Errorf("the plugin read %v %d times", id, n)
 		}
 	}
 }

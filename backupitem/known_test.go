@@ -41,68 +41,68 @@ func TestTreeKnowsKinds(t *testing.T) {
 		want     want
 	}{
 		"Known":      {reason: "The id of a VPC is its external-name.", mr: unnamed("vpc-1", vpc), want: want{Name: "vpc-1", Warns: []string{known + "aws"}}},
-		"Namespaced": {reason: "Also of one in a namespace.", mr: unnamed("vpc-1", local), want: want{Name: "vpc-1", Warns: []string{known + "aws"}}},
-		"Part":       {reason: "That of a subnet is the last of its id.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}}},
+		"Namespaced": {reason: "The id of a namespaced VPC is its external-name too.", mr: unnamed("vpc-1", local), want: want{Name: "vpc-1", Warns: []string{known + "aws"}}},
+		"Part":       {reason: "The last part of a subnet's id is its external-name.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}}},
 		"OtherForm": {
-			reason: "An id of another form says nothing.", mr: unnamed("default", azure), want: want{Warns: []string{unsure + "no other of its kind"}},
+			reason: "An id of another form gives no external-name.", mr: unnamed("default", azure), want: want{Warns: []string{unsure + "no other of its kind"}},
 		},
 		"NotKnown": {
-			reason: "Of some kinds it is not certain.", mr: unnamed("arn:aws:iam::1:policy/p", policy),
+			reason: "For some kinds the external-name does not follow from the id.", mr: unnamed("arn:aws:iam::1:policy/p", policy),
 			want: want{Warns: []string{unsure + "no other of its kind has an external-name that could tell, and it is none of the kinds of which that is known"}},
 		},
 		"Off": {
-			reason: "A person does not want it.", mr: unnamed("vpc-1", vpc), settings: fromID("none"), want: want{Warns: []string{unsure + "no other of its kind"}},
+			reason: "The setting turns the table off.", mr: unnamed("vpc-1", vpc), settings: fromID("none"), want: want{Warns: []string{unsure + "no other of its kind"}},
 		},
 		"OffForTheKind": {
-			reason: "Or not for one kind.", mr: unnamed("vpc-1", vpc), settings: fromID("-VPC.ec2.aws.upbound.io"), want: want{Warns: []string{unsure + "no other of its kind"}},
+			reason: "The setting turns the table off for one kind.", mr: unnamed("vpc-1", vpc), settings: fromID("-VPC.ec2.aws.upbound.io"), want: want{Warns: []string{unsure + "no other of its kind"}},
 		},
 		"OffForAnother": {
-			reason: "That says nothing of others.", mr: unnamed("vpc-1", vpc), settings: fromID("-Subnet.ec2.aws.upbound.io"),
+			reason: "The setting turns the table off for another kind only.", mr: unnamed("vpc-1", vpc), settings: fromID("-Subnet.ec2.aws.upbound.io"),
 			want: want{Name: "vpc-1", Warns: []string{known + "aws"}},
 		},
 		"OffButChosen": {
-			reason: "What a person names counts.", mr: unnamed("vpc-1", vpc), settings: fromID("none,VPC.ec2.aws.upbound.io"),
+			reason: "A kind that the setting names counts despite none.", mr: unnamed("vpc-1", vpc), settings: fromID("none,VPC.ec2.aws.upbound.io"),
 			want: want{Name: "vpc-1", Warns: []string{"as the setting external-name-from-id says of its kind"}},
 		},
 		"Chosen": {
-			reason: "A person knows better than the table.", mr: unnamed(subnet, azure), settings: fromID("Subnet.network.azure.upbound.io"),
+			reason: "The user's choice overrides the table.", mr: unnamed(subnet, azure), settings: fromID("Subnet.network.azure.upbound.io"),
 			want: want{Name: subnet, Warns: []string{"as the setting external-name-from-id says of its kind"}},
 		},
 		"Unreadable": {
-			reason: "Settings that nobody can read may have said no.", mr: unnamed("vpc-1", vpc), settings: fromID("vpcs"),
+			reason: "Unreadable settings may turn the table off.", mr: unnamed("vpc-1", vpc), settings: fromID("vpcs"),
 			want: want{Warns: []string{"cannot read the ConfigMap of settings", unsure + "no other of its kind"}},
 		},
 		"Unnamed": {
-			reason: "A person says that they have no names.", mr: unnamed("vpc-1", vpc), settings: withoutName("VPC.ec2.aws.upbound.io"), want: want{Unnamed: true},
+			reason: "The setting names the kind as one without external-names.", mr: unnamed("vpc-1", vpc), settings: withoutName("VPC.ec2.aws.upbound.io"), want: want{Unnamed: true},
 		},
 		"PeerDiffers": {
-			reason: "A provider of another version does it otherwise.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-2", "arn:vpc-2", vpc)},
+			reason: "Another MR contradicts the table, perhaps because of the provider's version.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-2", "arn:vpc-2", vpc)},
 			want: want{Warns: []string{unsure + "VPC o has another external-name than its id"}, Doubted: true},
 		},
 		"PartPeers": {
-			reason: "Subnets of other networks have the same name.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}},
+			reason: "Subnets of other networks can have the same name.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}},
 			others: []*unstructured.Unstructured{named("o", "default", strings.Replace(subnet, "/n/", "/m/", 1), azure)},
 		},
 		"PartTaken": {
-			reason: "Two must not manage one.", mr: unnamed(subnet, azure), others: []*unstructured.Unstructured{named("o", "default", subnet, azure)},
+			reason: "Two MRs must not manage one external resource.", mr: unnamed(subnet, azure), others: []*unstructured.Unstructured{named("o", "default", subnet, azure)},
 			want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
 		},
 		"PartUnclear": {
-			reason: "Of which network that is nobody knows.", mr: unnamed(subnet, azure), want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+			reason: "The network of the other subnet is unknown.", mr: unnamed(subnet, azure), want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
 			others: []*unstructured.Unstructured{xptest.MR("o", azure, xptest.Annotated(xp.AnnotationExternalName, "default"))},
 		},
 		"Taken": {
-			reason: "Two must not manage one.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1", vpc)},
+			reason: "Two MRs must not manage one VPC.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1", vpc)},
 			want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
 		},
 		"Twice": {
-			reason: "Which of the two manages it a person must say.", mr: unnamed("vpc-1", vpc),
+			reason: "Two MRs have one id, so a user must choose which manages it.", mr: unnamed("vpc-1", vpc),
 			others: []*unstructured.Unstructured{unnamed("vpc-1", vpc, xptest.JSON(`{"metadata":{"name":"o"}}`))},
 			want:   want{Warns: []string{unsure + "its provider calls another of its kind the same"}, Doubted: true},
 		},
-		"Unknown": {reason: "Without an id nothing follows.", mr: unnamed("", vpc), want: want{Warns: []string{"nothing says which external resource"}}},
+		"Unknown": {reason: "Without an id there is no external-name.", mr: unnamed("", vpc), want: want{Warns: []string{"nothing says which external resource"}}},
 		"CreatePending": {
-			reason: "An id of earlier says nothing.", want: want{Warns: []string{"is being created"}},
+			reason: "The id is from before the pending creation.", want: want{Warns: []string{"is being created"}},
 			mr: unnamed("vpc-1", vpc, xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},
 	}

@@ -61,14 +61,14 @@ func TestLeftovers(t *testing.T) {
 		usage  *unstructured.Unstructured
 		want   string
 	}{
-		"Listed":       {reason: "What an XR lists is its own.", xr: xptest.With(x, xptest.Refs(mine)), usage: mine},
-		"Dropped":      {reason: "What it has dropped is left out.", xr: x, usage: mine, want: "the XR composed it and does not list it any more"},
-		"Terminating":  {reason: "What is being deleted is not backed up.", xr: xptest.With(x, xptest.Refs(mine)), usage: xptest.With(mine, xptest.Deleting()), want: "it is being deleted"},
-		"Lost":         {reason: "Whether it is one without its XR nobody knows before the end of a restore.", xr: x, usage: usage()},
-		"LostDeleting": {reason: "But it is not backed up when it is being deleted.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
-		"OfTheTree":    {reason: "It is named once, with the XR at the top.", xr: child, usage: usage(xptest.Deleting())},
-		"Namesake":     {reason: "Nor with an XR below that has the name of that at the top.", xr: namesake, usage: usage(xptest.Deleting())},
-		"Anothers":     {reason: "Another's is named with the other.", xr: xptest.XR("y"), usage: mine},
+		"Listed":       {reason: "A Usage in its XR's list belongs to the XR.", xr: xptest.With(x, xptest.Refs(mine)), usage: mine},
+		"Dropped":      {reason: "A Usage that its XR dropped stays out.", xr: x, usage: mine, want: "the XR composed it and does not list it any more"},
+		"Terminating":  {reason: "Velero does not back up an object that is being deleted.", xr: xptest.With(x, xptest.Refs(mine)), usage: xptest.With(mine, xptest.Deleting()), want: "it is being deleted"},
+		"Lost":         {reason: "A Usage without its XR may be wanted, which only the end of a restore shows.", xr: x, usage: usage()},
+		"LostDeleting": {reason: "A Usage that is being deleted stays out.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
+		"OfTheTree":    {reason: "The plugin names the Usage once, with the XR at the top of the tree.", xr: child, usage: usage(xptest.Deleting())},
+		"Namesake":     {reason: "A nested XR with the top XR's name must not name the Usage again.", xr: namesake, usage: usage(xptest.Deleting())},
+		"OtherOwner":   {reason: "The plugin names a Usage of another tree with its own XR.", xr: xptest.XR("y"), usage: mine},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestLeftovers(t *testing.T) {
 	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
 	NewResolver(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x")))
 	if p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
-		t.Errorf("a namespaced XR composes no cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
+		t.Errorf("a namespaced XR cannot compose a cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
 	}
 }
 
@@ -103,16 +103,16 @@ func TestLeftoversThatCannotBeListed(t *testing.T) {
 	for range 2 {
 		stored, with, _, _, err := tree.Execute(x.DeepCopy(), &velerov1.Backup{})
 		if diff := cmp.Diff(items, with); err != nil || stored == nil || diff != "" {
-			t.Fatalf("it is stored with the rest; got error %v, -want, +got:\n%s", err, diff)
+			t.Fatalf("want the XR in the backup with the rest; got error %v, -want, +got:\n%s", err, diff)
 		}
 	}
 	if p.lists != 1 || len(hook.AllEntries()) != 2 {
-		t.Errorf("it was tried %d times, and named %d times", p.lists, len(hook.AllEntries()))
+		t.Errorf("the plugin listed Usages %d times, and logged %d lines", p.lists, len(hook.AllEntries()))
 	}
 	for _, e := range hook.AllEntries() {
 		for _, part := range []string{"XOrder x", "Usage.apiextensions.crossplane.io", errAPI.Error(), "kubectl get Usage.apiextensions.crossplane.io -A"} {
 			if e.Level != logrus.WarnLevel || !strings.Contains(e.Message, part) {
-				t.Errorf("what was not looked at is named; got %s %q without %q", e.Level, e.Message, part)
+				t.Errorf("the log must name what was not read; got %s %q without %q", e.Level, e.Message, part)
 			}
 		}
 	}

@@ -74,100 +74,100 @@ func TestTreeIdentifies(t *testing.T) {
 		annotations map[string]string
 		want        want
 	}{
-		"Named":    {reason: "Nothing is to be said.", mr: xptest.MR("b"), want: want{Name: "b"}},
-		"Observed": {reason: "What its provider calls it is its own affair.", mr: named("b", "ours", "theirs"), want: want{Name: "ours"}},
+		"Named":    {reason: "An MR with an external-name needs no warning.", mr: xptest.MR("b"), want: want{Name: "b"}},
+		"Observed": {reason: "The external-name counts, whatever the provider's id.", mr: named("b", "ours", "theirs"), want: want{Name: "ours"}},
 		"UpjetFound": {
-			reason: "Upjet has found it.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"id":"b"}}}`)), want: want{Name: "b"},
+			reason: "Upjet has found the external resource.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"id":"b"}}}`)), want: want{Name: "b"},
 		},
 		"UpjetUnfound": {
-			reason: "Upjet may still be creating it.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}}}`)),
+			reason: "Upjet may still be creating the external resource.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}}}`)),
 			want: want{Name: "b", Warns: []string{"A restore of this backup lets it only observe"}},
 		},
-		"NeverCreated": {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
+		"NeverCreated": {reason: "The external resource never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
 		"CreatePending": {
-			reason: "Only the cloud knows.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending), want: want{Warns: []string{"is being created"}},
+			reason: "Only the cloud knows whether a pending creation succeeded.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending), want: want{Warns: []string{"is being created"}},
 		},
 		"CreatePendingNamed": {
-			reason: "A name that was written before says nothing.", mr: xptest.MR("b", pending), want: want{Name: "b", Warns: []string{"is being created"}},
+			reason: "An external-name from before the creation proves nothing.", mr: xptest.MR("b", pending), want: want{Name: "b", Warns: []string{"is being created"}},
 		},
 		"CreatePendingID": {
-			reason: "An id of earlier neither.", want: want{Warns: []string{"is being created"}}, others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
+			reason: "An id from before the creation proves nothing.", want: want{Warns: []string{"is being created"}}, others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
 			mr: unnamed("vpc-1", xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},
-		"Unknown":         {reason: "It may be made a second time.", mr: unnamed(""), want: want{Warns: []string{"nothing says which external resource"}}},
-		"UnknownObserves": {reason: "It makes nothing.", mr: unnamed("", observes)},
+		"Unknown":         {reason: "A restore may create the external resource a second time.", mr: unnamed(""), want: want{Warns: []string{"nothing says which external resource"}}},
+		"UnknownObserves": {reason: "An MR that only observes creates no external resource.", mr: unnamed("", observes)},
 		"PeersAgree": {
-			reason: "All others have one name for both.", mr: unnamed("vpc-1"), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "vpc-3", "vpc-3")},
+			reason: "In all other MRs of the kind the id equals the external-name.", mr: unnamed("vpc-1"), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "vpc-3", "vpc-3")},
 			want: want{Name: "vpc-1", Warns: []string{sure}, Lists: 1},
 		},
 		"PeersObserve": {
-			reason: "What only observes is found the better for it.", mr: unnamed("vpc-1", observes), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
+			reason: "An MR that only observes also needs its external-name.", mr: unnamed("vpc-1", observes), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
 			want: want{Name: "vpc-1", Warns: []string{sure}, Lists: 1},
 		},
 		"PeerDiffers": {
-			reason: "One that has two names is enough.", mr: unnamed("arn:1"), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "p", "arn:2")},
+			reason: "One MR whose id differs from its external-name is enough for doubt.", mr: unnamed("arn:1"), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "p", "arn:2")},
 			want: want{Warns: []string{unsure + ": Bucket p has another external-name than its id"}, Lists: 1},
 		},
 		"PeerDiffersUnsynced": {
-			reason: "Also if its provider fails.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": Bucket p has another"}, Lists: 1},
+			reason: "An MR with a failing provider is enough for doubt.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": Bucket p has another"}, Lists: 1},
 			others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "p", "arn:2", xptest.Synced("False", "ReconcileError", ""))},
 		},
 		"PeerForged": {
-			reason: "Anybody can write an external-name; with a wrong one the provider fails.", mr: unnamed("arn:1"),
+			reason: "A user can write any external-name, and the provider fails with a wrong one.", mr: unnamed("arn:1"),
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", xptest.Synced("False", "ReconcileError", ""))},
 			want:   want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 		},
 		"PeerCreatePending": {
-			reason: "What is in the making says nothing.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
+			reason: "An MR with a pending creation proves nothing.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", pending), named("p", "p", "arn:3", pending)},
 		},
 		"PeerIncomplete": {
-			reason: "One name alone says nothing.", mr: unnamed("arn:1"), others: []*unstructured.Unstructured{xptest.MR("o", xptest.Reconciled()), unnamed("arn:2", xptest.JSON(
+			reason: "An MR with only an id or an external-name proves nothing.", mr: unnamed("arn:1"), others: []*unstructured.Unstructured{xptest.MR("o", xptest.Reconciled()), unnamed("arn:2", xptest.JSON(
 				`{"metadata":{"name":"p"}}`))}, want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
 		},
-		"Alone": {reason: "Nobody can tell.", mr: unnamed("vpc-1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1}},
+		"Alone": {reason: "Without other MRs of the kind nothing supports the id.", mr: unnamed("vpc-1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1}},
 		"AloneObserves": {
-			reason: "Nobody can tell, and it makes nothing.", mr: unnamed("vpc-1", observes), want: want{Lists: 1},
+			reason: "Nothing supports the id, but an MR that only observes creates nothing.", mr: unnamed("vpc-1", observes), want: want{Lists: 1},
 		},
 		"Taken": {
-			reason: "Two must not manage one.", mr: unnamed("vpc-1"), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1")},
+			reason: "Two MRs must not manage one external resource.", mr: unnamed("vpc-1"), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1")},
 			want: want{Warns: []string{unsure + ": another of its kind has that for its external-name"}, Lists: 1},
 		},
 		"Setting": {
-			reason: "A person knows the kind.", mr: unnamed("vpc-1"), settings: fromID("Zone.example.org, Bucket.cloud.example.org"), want: want{Name: "vpc-1", Warns: []string{sure}},
+			reason: "The setting derives the external-name from the id for this kind.", mr: unnamed("vpc-1"), settings: fromID("Zone.example.org, Bucket.cloud.example.org"), want: want{Name: "vpc-1", Warns: []string{sure}},
 		},
 		"SettingOfTheBackup": {
-			reason: "For one backup.", mr: unnamed("vpc-1"), annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "Bucket.cloud.example.org"},
+			reason: "An annotation on the Backup applies the setting to one backup.", mr: unnamed("vpc-1"), annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "Bucket.cloud.example.org"},
 			want: want{Name: "vpc-1", Warns: []string{sure}},
 		},
 		"Unnamed": {
-			reason: "A person knows that the kind has no names.", mr: unnamed(""), settings: withoutName("Zone.example.org, Bucket.cloud.example.org"), want: want{Unnamed: true},
+			reason: "The setting names the kind as one without external-names.", mr: unnamed(""), settings: withoutName("Zone.example.org, Bucket.cloud.example.org"), want: want{Unnamed: true},
 		},
-		"UnnamedID": {reason: "Whatever its provider calls it.", mr: unnamed("vpc-1"), settings: withoutName("Bucket.cloud.example.org"), want: want{Unnamed: true}},
+		"UnnamedID": {reason: "The setting for kinds without external-names takes precedence over the id.", mr: unnamed("vpc-1"), settings: withoutName("Bucket.cloud.example.org"), want: want{Unnamed: true}},
 		"UnnamedOfTheBackup": {
-			reason: "For one backup.", mr: unnamed(""), annotations: map[string]string{"velero.crossplane.io/without-external-name": "Bucket.cloud.example.org"},
+			reason: "An annotation on the Backup names the kind for one backup.", mr: unnamed(""), annotations: map[string]string{"velero.crossplane.io/without-external-name": "Bucket.cloud.example.org"},
 			want: want{Unnamed: true},
 		},
 		"UnnamedOfAnother": {
-			reason: "A kind of another group is another.", mr: unnamed(""), settings: withoutName("Bucket.example.org"),
+			reason: "The setting names a kind of another group.", mr: unnamed(""), settings: withoutName("Bucket.example.org"),
 			want: want{Warns: []string{"if none of its kind ever has one, add Bucket.cloud.example.org to the setting without-external-name"}},
 		},
 		"UnnamedCreatePending": {
-			reason: "Whether it was created nobody knows all the same.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending),
+			reason: "Even for a kind without external-names a pending creation is unclear.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending),
 			settings: withoutName("Bucket.cloud.example.org"), want: want{Warns: []string{"is being created"}},
 		},
 		"UnnamedAndFromID": {
-			reason: "A name is safer than none.", mr: unnamed("vpc-1"),
+			reason: "With both settings the external-name from the id is safer.", mr: unnamed("vpc-1"),
 			settings: map[string]string{"external-name-from-id": "Bucket.cloud.example.org", "without-external-name": "Bucket.cloud.example.org"},
 			want:     want{Name: "vpc-1", Warns: []string{sure}},
 		},
-		"UnnamedAndNamed": {reason: "It has one.", mr: xptest.MR("b"), settings: withoutName("Bucket.cloud.example.org"), want: want{Name: "b"}},
+		"UnnamedAndNamed": {reason: "The MR has an external-name despite the setting.", mr: xptest.MR("b"), settings: withoutName("Bucket.cloud.example.org"), want: want{Name: "b"}},
 		"SettingOfAnother": {
-			reason: "A kind of another group is another.", mr: unnamed("vpc-1"), settings: fromID("Bucket.example.org"),
+			reason: "The setting names a kind of another group.", mr: unnamed("vpc-1"), settings: fromID("Bucket.example.org"),
 			want: want{Warns: []string{"add Bucket.cloud.example.org to the setting external-name-from-id"}, Lists: 1},
 		},
 		"XR": {
-			reason: "An XR is no MR, whatever finalizers it has.", mr: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef"),
+			reason: "An XR is not an MR, whatever its finalizers.", mr: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef"),
 				xptest.Finalizers(xp.FinalizerComposite, xp.FinalizerManaged)), others: []*unstructured.Unstructured{xptest.XRD("xorders.example.org")},
 		},
 	}
@@ -194,7 +194,7 @@ func TestTreeIdentifies(t *testing.T) {
 			without := xptest.With(u, xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Without("metadata", xp.FieldRestoreFirst),
 				xptest.Without("metadata", xp.FieldUnnamed))
 			if diff := cmp.Diff(xptest.With(tc.mr, xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), without); diff != "" {
-				t.Errorf("Nothing else is written: -want, +got:\n%s", diff)
+				t.Errorf("the plugin must write no other field: -want, +got:\n%s", diff)
 			}
 		})
 	}
@@ -240,9 +240,9 @@ func TestTreeWarnsOfBadSettings(t *testing.T) {
 	c.settings = fromID("vpcs")
 	got := backUp(c, unnamed("vpc-1"), &velerov1.Backup{})
 	if got.Err != nil || got.Stored == nil || len(got.Left) != 2 || !strings.HasPrefix(got.Left[0], "the settings external-name-from-id and without-external-name: cannot read the ConfigMap of settings: ") {
-		t.Errorf("It is named: got error %v, warnings %q", got.Err, got.Left)
+		t.Errorf("the log must name the unreadable settings: got error %v, warnings %q", got.Err, got.Left)
 	} else if name := got.Stored.GetAnnotations()[xp.AnnotationExternalName]; name != "vpc-1" {
-		t.Errorf("What the others of the kind say counts all the same; got the name %q", name)
+		t.Errorf("the other MRs of the kind must still count; got the name %q", name)
 	}
 	if got := backUp(c, xptest.MR("b"), &velerov1.Backup{}); got.Err != nil || len(got.Left) > 0 {
 		t.Errorf("got error %v, warnings %q", got.Err, got.Left)
@@ -271,6 +271,6 @@ func TestTreeNotesConditions(t *testing.T) {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if got := backUp(clusterOf(), xptest.MR("b", xptest.Field([]any{"forged"}, "metadata", xp.FieldConditions)), &velerov1.Backup{}); xp.HasBackupMetadata(got.Stored) {
-		t.Errorf("Nothing is noted of an MR; got %v", got.Stored.Object["metadata"])
+		t.Errorf("want no note on an MR; got %v", got.Stored.Object["metadata"])
 	}
 }

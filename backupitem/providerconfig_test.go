@@ -33,46 +33,46 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 	}
 	runTrees(t, map[string]treeCase{
 		"Own": {
-			reason: "The group of the MR has one; it must be there before the MR is reconciled.", cluster: clusterOf(own, family), item: xptest.MR("b", byName),
+			reason: "The MR's own group has the ProviderConfig, which must come before the MR.", cluster: clusterOf(own, family), item: xptest.MR("b", byName),
 			want: found("cloud.example.org", "providerconfigs", ""),
 		},
 		"Family": {
-			reason: "In a family of providers the group that they share has it.", cluster: clusterOf(family), item: xptest.MR("b", byName, in("s3.aws.example.org")),
+			reason: "A family of providers has its ProviderConfig in the shared group.", cluster: clusterOf(family), item: xptest.MR("b", byName, in("s3.aws.example.org")),
 			want: found("example.org", "providerconfigs", ""),
 		},
 		"OwnIsMissing": {
-			reason: "A kind of that name in the MR's own group may be another's.", cluster: clusterOf(family), item: xptest.MR("b", byName),
+			reason: "A kind of that name in another group may belong to another provider.", cluster: clusterOf(family), item: xptest.MR("b", byName),
 			want: found("example.org", "providerconfigs", ""),
 		},
 		"Namespaced": {
-			reason: "Of Crossplane v2, in the MR's namespace.", cluster: clusterOf(local),
+			reason: "Crossplane v2 has namespaced ProviderConfigs.", cluster: clusterOf(local),
 			item: xptest.NamespacedMR("b", in("s3.m.example.org"), configured(map[string]any{"name": "default", "kind": "ProviderConfig"})),
 			want: found("m.example.org", "providerconfigs", "team-a"),
 		},
 		"Cluster": {
-			reason: "Of Crossplane v2, for all namespaces.", cluster: clusterOf(local, shared),
+			reason: "Crossplane v2 has cluster-scoped ClusterProviderConfigs.", cluster: clusterOf(local, shared),
 			item: xptest.NamespacedMR("b", in("s3.m.example.org"), configured(map[string]any{"name": "default", "kind": "ClusterProviderConfig"})),
 			want: found("m.example.org", "clusterproviderconfigs", ""),
 		},
 		"Elsewhere": {
-			reason: "That of another namespace is another's, whatever the MR says.", cluster: clusterOf(config("m.example.org", "ProviderConfig", "team-b")),
+			reason: "An MR must not bring the ProviderConfig of another namespace.", cluster: clusterOf(config("m.example.org", "ProviderConfig", "team-b")),
 			item: xptest.NamespacedMR("b", in("s3.m.example.org"), configured(map[string]any{"name": "default", "kind": "ProviderConfig", "namespace": "team-b"})),
 		},
 		"AnyKind": {
-			reason: "An MR could name anything that is served; what is no ProviderConfig is not followed.", cluster: clusterOf(xptest.MR("default")),
+			reason: "An MR could name any served kind, so the plugin follows ProviderConfigs only.", cluster: clusterOf(xptest.MR("default")),
 			item: xptest.NamespacedMR("b", configured(map[string]any{"name": "default", "kind": "Bucket"})),
 		},
-		"Missing":   {reason: "There may be none.", cluster: clusterOf(), item: xptest.MR("b", byName)},
-		"Unserved":  {reason: "Or no such kind.", cluster: clusterOf(), item: xptest.MR("b", byName, in("gone.com"))},
-		"None":      {reason: "An MR may name none.", cluster: clusterOf(own), item: xptest.MR("b")},
-		"Malformed": {reason: "What is not a reference names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured("default"))},
-		"Nameless":  {reason: "What has no name names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
+		"Missing":   {reason: "The cluster may lack the ProviderConfig.", cluster: clusterOf(), item: xptest.MR("b", byName)},
+		"Unserved":  {reason: "The cluster may not serve the kind.", cluster: clusterOf(), item: xptest.MR("b", byName, in("gone.com"))},
+		"None":      {reason: "An MR may name no ProviderConfig.", cluster: clusterOf(own), item: xptest.MR("b")},
+		"Malformed": {reason: "A string is no reference.", cluster: clusterOf(own), item: xptest.MR("b", configured("default"))},
+		"Nameless":  {reason: "A reference without a name is no reference.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
 		"API": {
-			reason: "That it could not be read costs the backup that, and not the MR.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName),
+			reason: "An unreadable ProviderConfig stays out of the backup, but its MR does not.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName),
 			want: result{Left: []string{unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
 		},
 		"KeptOut": {
-			reason: "What a person keeps out of backups stays out.", item: xptest.MR("b", byName),
+			reason: "A ProviderConfig that a user excludes from backups stays out.", item: xptest.MR("b", byName),
 			cluster: clusterOf(xptest.With(own, xptest.Labelled("velero.io/exclude-from-backup", "true"))),
 			want: result{Left: []string{
 				"ProviderConfig default: its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again",
@@ -86,7 +86,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 		unreadableWarning("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), unreadableWarning("ProviderConfig default", "ProviderConfig.cloud.example.org"),
 	}
 	if diff := cmp.Diff(want, got.Left); got.Stored == nil || diff != "" {
-		t.Errorf("Groups that could not be asked for are named: -want, +got:\n%s", diff)
+		t.Errorf("the log must name unreadable groups: -want, +got:\n%s", diff)
 	}
 }
 
@@ -117,32 +117,32 @@ func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 		want        []velero.ResourceIdentifier
 		left        []string
 	}{
-		"Default":   {reason: "Credentials are in no backup unless somebody wants them there.", item: config("", named)},
-		"Included":  {reason: "The cluster says so.", item: config("", named), config: include, want: secret("infra")},
-		"Annotated": {reason: "One backup says otherwise.", item: config("", named), config: include, annotations: exclude},
+		"Default":   {reason: "By default a backup has no credentials.", item: config("", named)},
+		"Included":  {reason: "The cluster's setting includes credentials.", item: config("", named), config: include, want: secret("infra")},
+		"Annotated": {reason: "An annotation on the Backup overrides the cluster's setting.", item: config("", named), config: include, annotations: exclude},
 		"Own": {
-			reason: "A namespaced ProviderConfig has them in its own namespace, whatever it says.",
+			reason: "A namespaced ProviderConfig has credentials only in its own namespace.",
 			item:   config("team-a", named), config: include, want: secret("team-a"),
 		},
-		"Nowhere":   {reason: "A cluster-scoped one must say where.", item: config("", `{"secretRef":{"name":"creds"}}`), config: include},
-		"Another":   {reason: "Credentials may come from elsewhere.", item: config("", `{"source":"InjectedIdentity"}`), config: include},
-		"Malformed": {reason: "Malformed names nothing.", item: config("", `{"secretRef":"creds"}`), config: include},
+		"Nowhere":   {reason: "A cluster-scoped ProviderConfig must name the Secret's namespace.", item: config("", `{"secretRef":{"name":"creds"}}`), config: include},
+		"Another":   {reason: "Credentials need not come from a Secret.", item: config("", `{"source":"InjectedIdentity"}`), config: include},
+		"Malformed": {reason: "A malformed secretRef names no Secret.", item: config("", `{"secretRef":"creds"}`), config: include},
 		"Unknown": {
-			reason: "A setting that is not understood must not look as if it were.", item: config("", named), config: map[string]string{"credentials": "include"},
+			reason: "The plugin must not ignore an unknown setting.", item: config("", named), config: map[string]string{"credentials": "include"},
 			left: []string{`the setting provider-credentials: cannot read the ConfigMap of settings: there is no setting "credentials"`},
 		},
 		"API": {
-			reason: "Nor one that can't be read.", item: config("", named), down: true,
+			reason: "The plugin must not ignore an unreadable setting.", item: config("", named), down: true,
 			left: []string{"the setting provider-credentials: " + errAPI.Error() + ". It is stored without its credentials"},
 		},
 		"UnknownAndUnused": {
-			reason: "It matters to nothing else.", item: config("", `{"source":"InjectedIdentity"}`), config: map[string]string{"credentials": "include"},
+			reason: "An unknown setting does not matter without a Secret.", item: config("", `{"source":"InjectedIdentity"}`), config: map[string]string{"credentials": "include"},
 		},
 		"NotThere": {
-			reason: "What is not there is named.", item: config("elsewhere", named), config: include, left: []string{"Secret elsewhere/creds: it does not exist"},
+			reason: "The plugin names a missing Secret.", item: config("elsewhere", named), config: include, left: []string{"Secret elsewhere/creds: it does not exist"},
 		},
 		"KeptOut": {
-			reason: "Credentials that a person keeps out of backups stay out.", item: config("locked", named), config: include,
+			reason: "Credentials that a user excludes from backups stay out.", item: config("locked", named), config: include,
 			left: []string{"Secret locked/creds: its label velero.io/exclude-from-backup keeps it out of backups"},
 		},
 		"Other": {
@@ -160,7 +160,7 @@ func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
 			}
 			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
-				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
+				t.Errorf("%s\nwarned of %q, want %q", tc.reason, got.Left, tc.left)
 			}
 		})
 	}
@@ -190,6 +190,6 @@ func TestTreeReadsTheSettingsOnce(t *testing.T) {
 		}
 	}
 	if c.settled != 1 {
-		t.Errorf("A failure is waited for once; read %d times", c.settled)
+		t.Errorf("the plugin must wait for a failure once; read %d times", c.settled)
 	}
 }

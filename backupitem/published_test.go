@@ -32,43 +32,43 @@ func TestTreeNotesWhichSecretsTheBackupHas(t *testing.T) {
 		spec    velerov1.BackupSpec
 		want    bool
 	}{
-		"MR":         {reason: "The backup has it.", item: mr, cluster: of(mr), want: true},
-		"Namespaced": {reason: "The same on Crossplane v2.", item: local, cluster: of(local), want: true},
-		"XR":         {reason: "An XR's can have what a function has made up.", item: xr, cluster: of(xr), want: true},
-		"Claim":      {reason: "Crossplane copies a claim's from its XR's.", item: claim, cluster: of(claim)},
-		"Beyond":     {reason: "It is taken from another namespace.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: true},
+		"MR":         {reason: "The backup has the MR's Secret.", item: mr, cluster: of(mr), want: true},
+		"Namespaced": {reason: "The backup has the Secret of a namespaced MR of Crossplane v2.", item: local, cluster: of(local), want: true},
+		"XR":         {reason: "The Secret of an XR may hold values that a function generated.", item: xr, cluster: of(xr), want: true},
+		"Claim":      {reason: "Crossplane copies a claim's Secret from its XR's.", item: claim, cluster: of(claim)},
+		"Beyond":     {reason: "The backup takes the Secret from another namespace.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: true},
 		"Forged": {
-			reason: "What somebody has written into the item says nothing.", item: xptest.With(mr, xptest.Published()), cluster: clusterOf(),
+			reason: "The plugin ignores a note that a user wrote.", item: xptest.With(mr, xptest.Published()), cluster: clusterOf(),
 		},
-		"Unpublished": {reason: "There is none yet.", item: mr, cluster: clusterOf()},
-		"Anothers":    {reason: "It is not this one's.", item: mr, cluster: of(xr)},
-		"Deleting":    {reason: "Velero does not back it up.", item: mr, cluster: of(mr, xptest.Deleting())},
+		"Unpublished": {reason: "The MR has not published its Secret yet.", item: mr, cluster: clusterOf()},
+		"OtherOwner":  {reason: "The Secret belongs to another object.", item: mr, cluster: of(xr)},
+		"Deleting":    {reason: "Velero does not back up a Secret that is being deleted.", item: mr, cluster: of(mr, xptest.Deleting())},
 		"Labelled": {
-			reason: "It has the label that keeps it out.", item: mr, cluster: of(mr, xptest.Labelled("velero.io/exclude-from-backup", "true")),
+			reason: "The Secret's label excludes it from backups.", item: mr, cluster: of(mr, xptest.Labelled("velero.io/exclude-from-backup", "true")),
 		},
-		"Unreadable": {reason: "It may not be in the backup.", item: mr, cluster: &cluster{down: true}},
+		"Unreadable": {reason: "An unreadable Secret may not be in the backup.", item: mr, cluster: &cluster{down: true}},
 		"Excluded": {
-			reason: "The backup leaves its namespace out.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
+			reason: "The backup excludes the Secret's namespace.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
 		},
 		"OtherResources": {
-			reason: "The backup is of other resources.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"buckets.cloud.example.org"}},
+			reason: "The backup includes other resources only.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"buckets.cloud.example.org"}},
 		},
 		"OtherScoped": {
-			reason: "The same by scope.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedNamespaceScopedResources: []string{"configmaps"}},
+			reason: "The backup includes other namespaced resources only.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedNamespaceScopedResources: []string{"configmaps"}},
 		},
 		"WithSecrets": {
-			reason: "They are among the resources.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"secrets"}}, want: true,
+			reason: "The backup includes Secrets.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"secrets"}}, want: true,
 		},
-		"AllResources": {reason: "A star is all.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"*"}}, want: true},
-		"NoSecrets":    {reason: "All but these.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}},
+		"AllResources": {reason: "A star includes all resources.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{IncludedResources: []string{"*"}}, want: true},
+		"NoSecrets":    {reason: "The backup excludes Secrets.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}},
 		"NoSecretsInScope": {
-			reason: "The same by scope.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{"secret"}},
+			reason: "The backup excludes Secrets with the scoped filter.", item: mr, cluster: of(mr), spec: velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{"secret"}},
 		},
 		"ClusterOnly": {
-			reason: "Without cluster-scoped objects there is no MR in the backup that could wait for it.", item: mr, cluster: of(mr),
+			reason: "Without cluster-scoped objects the backup has no MR that could wait for the Secret.", item: mr, cluster: of(mr),
 			spec: velerov1.BackupSpec{IncludedNamespaces: teamA, IncludeClusterResources: ptr.To(false)},
 		},
-		"Config": {reason: "Nothing waits for credentials.", item: config, cluster: of(config)},
+		"Config": {reason: "No object waits for credentials.", item: config, cluster: of(config)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,25 +26,25 @@ func TestIncludesSecretsOf(t *testing.T) {
 		spec   velerov1.BackupSpec
 		want   bool
 	}{
-		"None": {reason: "Nobody has chosen resources.", want: true},
+		"None": {reason: "The Backup has no resource filter.", want: true},
 		"ByResource": {
-			reason: "Velero excludes snapshots by itself.", spec: velerov1.BackupSpec{
+			reason: "Velero itself excludes snapshots.", spec: velerov1.BackupSpec{
 				IncludeClusterResources: ptr.To(true), ExcludedResources: []string{snapshots, contents},
 			}, want: true,
 		},
 		"ByScope": {
-			reason: "The same in the way that it has now.", spec: velerov1.BackupSpec{
+			reason: "Velero itself excludes snapshots with the scoped filter too.", spec: velerov1.BackupSpec{
 				ExcludedNamespaceScopedResources: []string{snapshots}, ExcludedClusterScopedResources: []string{contents},
 			}, want: true,
 		},
-		"Included":          {reason: "Whoever chooses resources has chosen.", spec: velerov1.BackupSpec{IncludedResources: []string{"buckets.cloud.example.org"}}},
-		"ExcludedToo":       {reason: "Beside those that Velero excludes.", spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets", snapshots, contents}}},
-		"IncludedByScope":   {reason: "The same by scope.", spec: velerov1.BackupSpec{IncludedClusterScopedResources: []string{"*"}}},
-		"IncludedInScope":   {reason: "The same.", spec: velerov1.BackupSpec{IncludedNamespaceScopedResources: []string{"configmaps"}}},
-		"ExcludedByScope":   {reason: "The same.", spec: velerov1.BackupSpec{ExcludedClusterScopedResources: []string{contents, "nodes"}}},
-		"ExcludedInScope":   {reason: "The same.", spec: velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{snapshots, "secrets"}}},
-		"ExcludedNamespace": {reason: "So has whoever excludes the namespace.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"inf*"}}},
-		"OtherNamespace":    {reason: "Another is another.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"team-b"}}, want: true},
+		"Included":          {reason: "The user has selected resources.", spec: velerov1.BackupSpec{IncludedResources: []string{"buckets.cloud.example.org"}}},
+		"ExcludedToo":       {reason: "The user has excluded more than Velero does.", spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets", snapshots, contents}}},
+		"IncludedByScope":   {reason: "The user has selected resources with the scoped filter.", spec: velerov1.BackupSpec{IncludedClusterScopedResources: []string{"*"}}},
+		"IncludedInScope":   {reason: "The user has selected namespaced resources.", spec: velerov1.BackupSpec{IncludedNamespaceScopedResources: []string{"configmaps"}}},
+		"ExcludedByScope":   {reason: "The user has excluded cluster-scoped resources.", spec: velerov1.BackupSpec{ExcludedClusterScopedResources: []string{contents, "nodes"}}},
+		"ExcludedInScope":   {reason: "The user has excluded namespaced resources.", spec: velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{snapshots, "secrets"}}},
+		"ExcludedNamespace": {reason: "The user has excluded the namespace.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"inf*"}}},
+		"OtherNamespace":    {reason: "The user has excluded another namespace.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"team-b"}}, want: true},
 	} {
 		if got := includesSecretsOf(&velerov1.Backup{Spec: tc.spec}, "infra"); got != tc.want {
 			t.Errorf("%s: %s\ngot %v, want %v", name, tc.reason, got, tc.want)
@@ -79,24 +79,24 @@ func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 		config, annotations map[string]string
 		want                want
 	}{
-		"Asked":    {reason: "The cluster asks for them.", item: config(""), spec: teamA, config: include, want: want{Items: creds("infra"), Beyond: "true"}},
-		"NotAsked": {reason: "Nobody does.", item: config(""), spec: teamA},
+		"Asked":    {reason: "The cluster's setting includes credentials.", item: config(""), spec: teamA, config: include, want: want{Items: creds("infra"), Beyond: "true"}},
+		"NotAsked": {reason: "No setting includes credentials.", item: config(""), spec: teamA},
 		"Annotated": {
-			reason: "One backup asks for them.", item: config(""), spec: teamA, annotations: map[string]string{"velero.crossplane.io/provider-credentials": "include"},
+			reason: "An annotation includes credentials in one backup.", item: config(""), spec: teamA, annotations: map[string]string{"velero.crossplane.io/provider-credentials": "include"},
 			want: want{Items: creds("infra"), Beyond: "true"},
 		},
 		"Refused": {
-			reason: "One backup does not.", item: config(""), spec: teamA, config: include,
+			reason: "An annotation excludes credentials from one backup.", item: config(""), spec: teamA, config: include,
 			annotations: map[string]string{"velero.crossplane.io/provider-credentials": "exclude"},
 		},
-		"Everything": {reason: "Nothing is beyond a backup of everything.", item: config(""), config: include, want: want{Items: creds("infra")}},
+		"Everything": {reason: "A backup of everything already has all namespaces.", item: config(""), config: include, want: want{Items: creds("infra")}},
 		"Own": {
-			reason: "A namespaced one has them in its own namespace.", item: config("team-a"), spec: teamA, config: include, want: want{Items: creds("team-a")},
+			reason: "A namespaced ProviderConfig has credentials in its own namespace.", item: config("team-a"), spec: teamA, config: include, want: want{Items: creds("team-a")},
 		},
 		"SomeResources": {
-			reason: "Whoever chooses resources chooses what is left out.", item: config(""), spec: some, config: include, want: want{Left: []string{left}},
+			reason: "A user who selects resources also decides which ones stay out.", item: config(""), spec: some, config: include, want: want{Left: []string{left}},
 		},
-		"Excluded": {reason: "The same for namespaces.", item: config(""), spec: but, config: include, want: want{Left: []string{left}}},
+		"Excluded": {reason: "A user who excludes the namespace also excludes its credentials.", item: config(""), spec: but, config: include, want: want{Left: []string{left}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,35 +128,35 @@ func TestDiscoveryWarnsOfWhatIsClusterScoped(t *testing.T) {
 		spec   velerov1.BackupSpec
 		want   int
 	}{
-		"All": {reason: "Velero takes what it excludes itself for a choice.", spec: byScope(nil), want: 1},
+		"All": {reason: "Velero counts its own exclusions as a user's filter.", spec: byScope(nil), want: 1},
 		"Star": {
-			reason: "A star is all.", want: 1, spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"*"} }),
+			reason: "A star includes all namespaces.", want: 1, spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"*"} }),
 		},
 		"Users": {
-			reason: "The same if somebody excludes more.", want: 1,
+			reason: "A user's additional exclusion gives the same warning.", want: 1,
 			spec: byScope(func(s *velerov1.BackupSpec) { s.ExcludedClusterScopedResources = []string{"nodes", contents} }),
 		},
 		"WithCluster": {
-			reason: "Whoever asks for all has all.",
+			reason: "The user has included all cluster-scoped resources.",
 			spec:   velerov1.BackupSpec{IncludeClusterResources: ptr.To(true), ExcludedResources: []string{snapshots, contents}},
 		},
 		"WithoutCluster": {
-			reason: "Whoever asks for none knows.", spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false), ExcludedResources: []string{snapshots, contents}},
+			reason: "The user has excluded all cluster-scoped resources.", spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false), ExcludedResources: []string{snapshots, contents}},
 		},
-		"Resources": {reason: "Whoever chooses resources has those.", spec: velerov1.BackupSpec{IncludedResources: []string{"*"}}},
-		"Excluded":  {reason: "The same for all but some.", spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets", snapshots, contents}}},
-		"Cluster":   {reason: "The same by scope.", spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedClusterScopedResources = []string{"*"} })},
+		"Resources": {reason: "The user has selected all resources.", spec: velerov1.BackupSpec{IncludedResources: []string{"*"}}},
+		"Excluded":  {reason: "The user has excluded some resources.", spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets", snapshots, contents}}},
+		"Cluster":   {reason: "The user has selected all cluster-scoped resources.", spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedClusterScopedResources = []string{"*"} })},
 		"OneNamespace": {
-			reason: "A backup of some namespaces takes what is cluster-scoped with what needs it.",
+			reason: "A backup of some namespaces takes cluster-scoped objects that its items need.",
 			spec:   byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"team-a"} }),
 		},
 		"StarAndMore": {
-			reason: "Velero refuses a star beside others.", spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"*", "team-a"} }),
+			reason: "Velero refuses a star beside other namespaces.", spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"*", "team-a"} }),
 		},
 		"WithoutNamespace": {
-			reason: "All but one are some.", spec: byScope(func(s *velerov1.BackupSpec) { s.ExcludedNamespaces = []string{"team-b"} }),
+			reason: "An exclusion makes it a backup of some namespaces.", spec: byScope(func(s *velerov1.BackupSpec) { s.ExcludedNamespaces = []string{"team-b"} }),
 		},
-		"OldVelero": {reason: "One that excludes nothing by itself takes all.", spec: velerov1.BackupSpec{}},
+		"OldVelero": {reason: "A Velero version without its own exclusions takes everything.", spec: velerov1.BackupSpec{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 	// An MR requests its Secret, a claim its XR, and a few XRs the XRD, the Composition and the
 	// revision. The rest is not requested.
 	if want := xrs*(mrs+1) + maxRequests*3; followed != want {
-		t.Errorf("%d were followed, not %d", followed, want)
+		t.Errorf("the plugin followed %d refs, want %d", followed, want)
 	}
 	c.checkCost(t)
 	if diff := cmp.Diff([]string{"Bucket  crossplane.io/claim-namespace=team-a", "Secret infra type=connection.crossplane.io/v1alpha1"}, c.lists); diff != "" {
@@ -65,7 +65,7 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 	}
 	for id := range c.asked {
 		if id.Kind == xptest.ManagedKind || id.Kind == "Secret" {
-			t.Errorf("%v was asked for, though it is in the list", id)
+			t.Errorf("the plugin read %v, though the list has it", id)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestComposedResourcesOutsideOfTheList(t *testing.T) {
 	c.down = true
 	got = backUp(c, xptest.With(x, xptest.Refs(unlabelled)), &velerov1.Backup{})
 	if len(got.Dangling) > 0 || !slices.ContainsFunc(got.Left, func(s string) bool { return strings.HasPrefix(s, "Bucket b: "+errAPI.Error()) }) {
-		t.Errorf("A list that failed is not one without the resource; got %v, %q", got.Dangling, got.Left)
+		t.Errorf("a failed list must not count as one without the resource; got %v, %q", got.Dangling, got.Left)
 	}
 }
 
@@ -116,10 +116,10 @@ func TestRemember(t *testing.T) {
 	l := NewResolver(clusterOf())
 	l.remember(xr)
 	if diff := cmp.Diff(stored, xr); diff != "" {
-		t.Errorf("What is stored: -want, +got:\n%s", diff)
+		t.Errorf("the backup's copy: -want, +got:\n%s", diff)
 	}
 	got, err := l.get(t.Context(), xp.RefTo(xr))
 	if diff := cmp.Diff(xptest.XR("x", xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)), got); err != nil || diff != "" {
-		t.Errorf("What is remembered: %v, -want, +got:\n%s", err, diff)
+		t.Errorf("the cache's copy: %v, -want, +got:\n%s", err, diff)
 	}
 }

@@ -27,8 +27,8 @@ func TestWarnsOnceOfVeryMany(t *testing.T) {
 		down   bool
 		want   string
 	}{
-		"Counted":   {reason: "All of the cluster are counted.", want: "25 of the MRs of Bucket.cloud.example.org in this cluster have no external-name. "},
-		"NotListed": {reason: "If they can't be counted there are more than those that were named.", down: true, want: "More than 10 of the MRs of "},
+		"Counted":   {reason: "The warning counts all such MRs in the cluster.", want: "25 of the MRs of Bucket.cloud.example.org in this cluster have no external-name. "},
+		"NotListed": {reason: "If the count fails, the warning gives the number of named MRs as a minimum.", down: true, want: "More than 10 of the MRs of "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

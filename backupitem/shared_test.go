@@ -60,11 +60,11 @@ func TestTreeRequestsWhatIsDue(t *testing.T) {
 		want[i] = maxRequests
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("What is shared is asked for a few times, in case that Velero fails to get it once, and what Velero has begun to back up not at all: -want, +got:\n%s", diff)
+		t.Errorf("the plugin must ask for a shared object a few times, since one request of Velero's can fail, and never for one that Velero backs up already: -want, +got:\n%s", diff)
 	}
 	for _, i := range shared {
 		if lists[i] != many {
-			t.Errorf("Each XR's own list for the restore has %v: got it %d times of %d", i, lists[i], many)
+			t.Errorf("each XR's list for the restore must have %v: got it %d times of %d", i, lists[i], many)
 		}
 	}
 }

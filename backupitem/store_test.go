@@ -46,38 +46,38 @@ func TestTreeOfASecretStore(t *testing.T) {
 		want    want
 	}{
 		"XR": {
-			reason: "Crossplane's own StoreConfig says where.", item: xr, cluster: clusterOf(own, of(xr)),
+			reason: "Crossplane's own StoreConfig names the namespace.", item: xr, cluster: clusterOf(own, of(xr)),
 			want: want{Items: []velero.ResourceIdentifier{config, secret}, Before: []velero.ResourceIdentifier{config}, Stored: "Secret infra/s"},
 		},
 		"MR": {
-			reason: "That of its provider says where, or of the family.", item: mr, cluster: clusterOf(own, theirs, of(mr)),
+			reason: "The StoreConfig of the MR's provider or its family names the namespace.", item: mr, cluster: clusterOf(own, theirs, of(mr)),
 			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
 		},
 		"Claim": {
-			reason: "A claim publishes in its own namespace.", item: claim, cluster: clusterOf(own, xptest.Secret("s", xptest.StoredBy(claim)), of(claim)),
+			reason: "A claim publishes to its own namespace.", item: claim, cluster: clusterOf(own, xptest.Secret("s", xptest.StoredBy(claim)), of(claim)),
 			want: want{
 				Items: []velero.ResourceIdentifier{config, id("", "secrets", "team-a", "s")}, Before: []velero.ResourceIdentifier{config}, Stored: "Secret team-a/s",
 			},
 		},
 		"OfAnyType": {
-			reason: "The object can choose the type.", item: mr, cluster: clusterOf(theirs, of(mr, xptest.Field("Opaque", "type"))),
+			reason: "The object can choose the type of its Secret.", item: mr, cluster: clusterOf(theirs, of(mr, xptest.Field("Opaque", "type"))),
 			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
 		},
 		"Beyond": {
-			reason: "It belongs to it, wherever that is.", item: mr, cluster: clusterOf(theirs, of(mr), infra),
+			reason: "The Secret belongs to its publisher, whatever its namespace.", item: mr, cluster: clusterOf(theirs, of(mr), infra),
 			spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}},
 			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
 		},
-		"Anothers": {
-			reason: "Whoever writes an object can name any Secret.", item: mr, cluster: clusterOf(theirs, of(xr)),
+		"OtherOwner": {
+			reason: "A user can name any Secret, so its owner label must match.", item: mr, cluster: clusterOf(theirs, of(xr)),
 			want: want{Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Left: []string{anothers}},
 		},
 		"Unlabelled": {
-			reason: "Nothing says that it is the object's.", item: mr, cluster: clusterOf(theirs, xptest.Secret("s", xptest.In("infra"))),
+			reason: "The Secret has no label with its publisher.", item: mr, cluster: clusterOf(theirs, xptest.Secret("s", xptest.In("infra"))),
 			want: want{Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Left: []string{anothers}},
 		},
 		"Excluded": {
-			reason: "The backup leaves its namespace out.", item: mr, cluster: clusterOf(theirs, of(mr), infra),
+			reason: "The backup excludes the Secret's namespace.", item: mr, cluster: clusterOf(theirs, of(mr), infra),
 			spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
 			want: want{
 				Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers},
@@ -85,12 +85,12 @@ func TestTreeOfASecretStore(t *testing.T) {
 			},
 		},
 		"NoConfig": {
-			reason: "Nothing publishes with it.", item: mr, cluster: clusterOf(own, of(mr)),
+			reason: "Without a StoreConfig no provider publishes.", item: mr, cluster: clusterOf(own, of(mr)),
 			want: want{Left: []string{"StoreConfig default: it does not exist, so nothing is published with it; if External Secret Stores are not enabled, " +
 				"remove spec.publishConnectionDetailsTo"}},
 		},
 		"Plugin": {
-			reason: "What is elsewhere is in no backup.", item: mr, cluster: clusterOf(storeConfig("example.org", `{"type":"Plugin"}`)),
+			reason: "A store outside the cluster is in no backup.", item: mr, cluster: clusterOf(storeConfig("example.org", `{"type":"Plugin"}`)),
 			want: want{
 				Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Outside: "StoreConfig default",
 				Left: []string{`StoreConfig default: that publishes in a store of type "Plugin", and what is there is in no backup of this cluster. A restore leaves it ` +
@@ -98,7 +98,7 @@ func TestTreeOfASecretStore(t *testing.T) {
 			},
 		},
 		"API": {
-			reason: "That it could not be read costs the backup that, and not the XR.", item: xr, cluster: clusterOf(own).without(own),
+			reason: "An unreadable StoreConfig stays out of the backup, but its XR does not.", item: xr, cluster: clusterOf(own).without(own),
 			want: want{Left: []string{unreadableWarning("StoreConfig default", "StoreConfig.secrets.crossplane.io")}},
 		},
 	}

@@ -80,26 +80,26 @@ func TestTreeOfAnythingElse(t *testing.T) {
 	forged := xptest.Tree("secrets/team-b/theirs")
 	runTrees(t, map[string]treeCase{
 		"MR": {
-			reason: "Its connection secret comes with it.", cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), item: mr,
+			reason: "The MR brings its connection secret.", cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), item: mr,
 			want: result{Items: []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}},
 		},
-		"MRsNeighbour": {
+		"SecretOfOtherMR": {
 			reason:  "A Secret that another MR controls stays out.",
 			cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c")))),
 			item:    mr,
 			want:    result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
 		},
-		"MRsSecretIsGone": {
-			reason:  "In another namespace that is not told from one that there is not.",
+		"NoSecretOfMR": {
+			reason:  "In another namespace, another MR's Secret and a missing one give the same message.",
 			cluster: clusterOf(), item: mr,
 			want: result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
 		},
 		"APIOfMR": {
-			reason:  "That a Secret could not be read costs the backup the Secret, and not the MR.",
+			reason:  "An unreadable Secret stays out of the backup, but its MR does not.",
 			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{unreadableWarning("Secret infra/s", "Secret")}},
 		},
 		"Unrelated": {
-			reason:  "A resource that Crossplane has nothing to do with brings nothing, and nothing is left in the place of our notes.",
+			reason:  "A resource outside Crossplane brings no objects, and loses only the fields that the plugin reserves.",
 			cluster: clusterOf(), item: xptest.Object("example.org/v1", "Thing", "team-a", "t", forged),
 		},
 	})
@@ -108,7 +108,7 @@ func TestTreeOfAnythingElse(t *testing.T) {
 func TestTreeHasNoOperations(t *testing.T) {
 	tree := NewTree(nil, nil)
 	if _, err := tree.Progress("id", nil); err == nil {
-		t.Error("An operation that was never started must not look as if it were under way.")
+		t.Error("want an error for an operation that was never started")
 	}
 	if err := tree.Cancel("id", nil); err != nil {
 		t.Error(err)
@@ -116,7 +116,7 @@ func TestTreeHasNoOperations(t *testing.T) {
 	got, err := tree.AppliesTo()
 	want := velero.ResourceSelector{IncludedResources: []string{"*.*.*"}, ExcludedResources: []string{"*.k8s.io", "*.velero.io"}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("Each call costs, and CRDs can exceed one: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("the selector must save calls and leave out CRDs, which can exceed one: error %v, -want, +got:\n%s", err, diff)
 	}
 }
 
@@ -128,11 +128,11 @@ func TestTreeKeepsAnnotationsOfOthers(t *testing.T) {
 		want   map[string]string
 	}{
 		"MR": {
-			reason: "A tenant's mark would bypass the filters for what this action asks for.",
+			reason: "A tenant's annotation would bypass the filters for items that this action asks for.",
 			item:   xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "b", xptest.Finalizers(xp.FinalizerManaged), marked),
 		},
 		"Unrelated": {
-			reason: "What another plugin says of its own kinds stays.",
+			reason: "The annotation of another plugin on its own kinds stays.",
 			item:   xptest.Object("example.org/v1", "Thing", "team-a", "t", marked), want: map[string]string{xp.AnnotationMustInclude: "true"},
 		},
 	}

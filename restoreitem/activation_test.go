@@ -28,21 +28,21 @@ func TestOrderRequestsActivations(t *testing.T) {
 		warns  int
 	}{
 		"All": {
-			reason: "They come before the XRs that need them.", item: xptest.ModernXR("m", tree),
+			reason: "Policies and definitions come before the XRs that need them.", item: xptest.ModernXR("m", tree),
 			want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
 		},
 		"Labels": {
-			reason: "They need not have the labels.", item: xptest.ModernXR("m", tree), want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
+			reason: "A restore by labels brings them even without the labels.", item: xptest.ModernXR("m", tree), want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
 			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 		},
-		"Namespaces":     {reason: "A restore of namespaces activates nothing.", item: xptest.ModernXR("m", tree), spec: teamA},
-		"ClusterScoped":  {reason: "Nor for a claim's XR.", item: xptest.XR("x", tree), spec: teamA},
-		"Claim":          {reason: "Nor for a claim.", item: xptest.Claim("c", tree), spec: teamA},
-		"ManagedForged":  {reason: "An MR lists none.", item: xptest.NamespacedMR("b", tree), spec: teamA, warns: 1},
-		"ManagedOfAll":   {reason: "Nowhere.", item: xptest.MR("b", tree), warns: 1},
-		"NamedAsOwner":   {reason: "Nor does one that names it.", item: xptest.MR("b", xptest.ControlledBy(xptest.ActivationPolicy("all"))), spec: teamA},
-		"NamedAsUsedBy":  {reason: "Nor a Usage.", item: usageOf(xptest.ActivationPolicy("all")), spec: teamA, warns: 1},
-		"NamedAsUsedAll": {reason: "It need not be served.", item: usageOf(xptest.ActivationPolicy("all")), warns: 1},
+		"Namespaces":     {reason: "A restore of namespaces activates no kind.", item: xptest.ModernXR("m", tree), spec: teamA},
+		"ClusterScoped":  {reason: "A claim's XR in a restore of namespaces activates no kind.", item: xptest.XR("x", tree), spec: teamA},
+		"Claim":          {reason: "A claim in a restore of namespaces activates no kind.", item: xptest.Claim("c", tree), spec: teamA},
+		"ManagedForged":  {reason: "An MR in a restore of namespaces cannot list activation policies.", item: xptest.NamespacedMR("b", tree), spec: teamA, warns: 1},
+		"ManagedOfAll":   {reason: "An MR cannot list activation policies in any restore.", item: xptest.MR("b", tree), warns: 1},
+		"NamedAsOwner":   {reason: "An owner reference to a policy activates no kind.", item: xptest.MR("b", xptest.ControlledBy(xptest.ActivationPolicy("all"))), spec: teamA},
+		"NamedAsUsedBy":  {reason: "A Usage of a policy activates no kind in a restore of namespaces.", item: usageOf(xptest.ActivationPolicy("all")), spec: teamA, warns: 1},
+		"NamedAsUsedAll": {reason: "In a restore of everything, a policy whose kind is not served is only named.", item: usageOf(xptest.ActivationPolicy("all")), warns: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -47,10 +47,10 @@ func TestAdoptHoldsWhatAReconciledXRLists(t *testing.T) {
 		hold   string
 		held   bool
 	}{
-		"Reconciled": {reason: "Nobody knows whether it is still wanted.", live: live(x), held: true},
-		"Paused":     {reason: "Crossplane does nothing with it.", live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
-		"Held":       {reason: "Its XR waits for it.", live: live(heldWith(x))},
-		"NoHold":     {reason: "Its person wants no hold.", live: live(x), hold: "none"},
+		"Reconciled": {reason: "The XR may not want the composed resource any more.", live: live(x), held: true},
+		"Paused":     {reason: "Crossplane does not reconcile a paused XR.", live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
+		"Held":       {reason: "The held XR waits for its composed resource.", live: live(heldWith(x))},
+		"NoHold":     {reason: "The setting turns holds off.", live: live(x), hold: "none"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -104,16 +104,16 @@ func TestAdoptOwners(t *testing.T) {
 		item    *unstructured.Unstructured
 		want    want
 	}{
-		"Composed": {reason: "Its XR has another UID now.", live: live(x), item: bucket, want: want{Owners: controller}},
+		"Composed": {reason: "The restored XR has another UID.", live: live(x), item: bucket, want: want{Owners: controller}},
 		"Reconciled": {
-			reason: "Crossplane makes its XR its controller, if it is still wanted.", live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))), item: bucket,
+			reason: "Crossplane makes the XR the controller if the XR still wants the resource.", live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))), item: bucket,
 		},
 		"ComposedInXR2": {
-			reason: "The same in a namespace.", live: live(xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
+			reason: "Crossplane v2 keeps XR and composed resource in a namespace.", live: live(xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
 			want: want{Owners: controller},
 		},
 		"Mapped": {
-			reason: "The owner is looked for where both are restored to.", mapping: map[string]string{"team-a": "copy"},
+			reason: "Both are restored to the mapped namespace, so the owner is there.", mapping: map[string]string{"team-a": "copy"},
 			live: live(xptest.ModernXR("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
 			want: want{Owners: controller},
 		},
@@ -126,29 +126,29 @@ func TestAdoptOwners(t *testing.T) {
 			want: want{Dropped: []string{"it is not in the cluster"}},
 		},
 		"Unserved": {
-			reason: "The same if its kind is not there at all.", item: bucket,
+			reason: "An owner whose kind is not served is not in the cluster.", item: bucket,
 			live: failingCluster(&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "XOrder"}}), want: want{Dropped: []string{"it is not in the cluster"}},
 		},
 		"Deleting": {
-			reason: "What is owned by an XR that is being deleted is deleted with it.", live: live(xptest.With(x, xptest.Deleting())), item: bucket,
+			reason: "The garbage collector deletes it with the XR that is being deleted.", live: live(xptest.With(x, xptest.Deleting())), item: bucket,
 			want: want{Dropped: []string{"it is being deleted"}},
 		},
 		"OneSided": {
-			reason: "Any tenant can write an owner reference; the XR knows what it composes.", item: bucket,
+			reason: "Any tenant can write an owner reference, so the XR's own list decides.", item: bucket,
 			live: live(heldWith(xptest.XR("x", xptest.UID(newUID)))), want: want{Dropped: []string{"the owner does not list it in its resourceRefs"}},
 		},
-		"Passing": {reason: "An owner that can't be found for now must not be lost.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
+		"TemporaryError": {reason: "A temporary API error must not drop an owner.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
 		"Helper": {
 			reason: "An owner that is not the controller is kept in the item's own namespace.",
 			live:   live(helper, xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
 			want: want{Owners: append(controller[:1:1], owner{Name: "helper", UID: newUID})},
 		},
-		"HelperElsewhere": {
-			reason: "Such an owner says nothing of the item, so it must not reach into another scope.", live: live(x, helper),
+		"HelperInOtherNamespace": {
+			reason: "An owner that is not the controller must not reach into another namespace.", live: live(x, helper),
 			item: xptest.With(bucket, helperRef), want: want{Owners: controller, Dropped: []string{"it is not in the cluster"}},
 		},
 		"ClusterHelper": {
-			reason: "The same for a cluster-scoped owner of a namespaced item.", live: live(x), item: xptest.NamespacedMR("b", xptest.ControlledBy(old),
+			reason: "A namespaced item does not keep a cluster-scoped owner that is not the controller.", live: live(x), item: xptest.NamespacedMR("b", xptest.ControlledBy(old),
 				func(u *unstructured.Unstructured) {
 					refs := u.GetOwnerReferences()
 					refs[0].Controller = ptr.To(false)
@@ -157,24 +157,24 @@ func TestAdoptOwners(t *testing.T) {
 			want: want{Dropped: []string{"it is not the controller, and in another scope"}},
 		},
 		"Secret": {
-			reason: "A connection secret belongs to what publishes in it.", item: xptest.Secret("s", xptest.ControlledBy(xptest.Claim("o"))),
+			reason: "A connection secret belongs to the object that publishes to it.", item: xptest.Secret("s", xptest.ControlledBy(xptest.Claim("o"))),
 			live: live(xptest.Claim("o", xptest.UID(newUID), xptest.PublishesTo("", "s"))), want: want{Owners: []owner{{Name: "o", UID: newUID, Controller: true}}},
 		},
 		"SecretOfAnother": {
-			reason: "The claim publishes in another.", item: xptest.Secret("s", xptest.ControlledBy(xptest.Claim("o"))),
+			reason: "The claim publishes to another Secret.", item: xptest.Secret("s", xptest.ControlledBy(xptest.Claim("o"))),
 			live: live(xptest.Claim("o", xptest.UID(newUID), xptest.PublishesTo("", "t"))),
 			want: want{Dropped: []string{"the owner does not publish its connection details in it"}},
 		},
 		"Revision": {
-			reason: "A revision belongs to the Composition that it is labelled with.",
+			reason: "A revision belongs to the Composition that its label names.",
 			item:   xptest.Revision("r", x, xptest.ControlledBy(xptest.Composition("orders", x, xptest.UID(oldUID)))),
 			live:   live(xptest.Composition("orders", x, xptest.UID(newUID))), want: want{Owners: []owner{{Name: "orders", UID: newUID, Controller: true}}},
 		},
 		"Usage": {
-			reason: "A Usage belongs to what uses it, with which it is deleted.", live: live(helper),
+			reason: "A Usage belongs to the object in spec.by and is deleted with it.", live: live(helper),
 			item: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", helperRef), want: want{Owners: []owner{{Name: "helper", UID: newUID}}},
 		},
-		"NoOwners": {reason: "A revision that lost its owner before stays without.", live: failingCluster(errAPI), item: xptest.Revision("r", x)},
+		"NoOwners": {reason: "A revision without owners needs no look-up.", live: failingCluster(errAPI), item: xptest.Revision("r", x)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -208,10 +208,10 @@ func TestAdoptRenamesManagedFields(t *testing.T) {
 		want   string
 	}{
 		"Live": {
-			reason: "Velero writes managedFields back as they are.",
+			reason: "Velero writes managedFields as the backup has them.",
 			live:   live(xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))), want: `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"new\"}":{}}}}`,
 		},
-		"Absent": {reason: "A UID of nobody is managed by nobody.", live: live(), want: `{}`},
+		"Absent": {reason: "A dropped owner reference must not stay in managedFields.", live: live(), want: `{}`},
 	} {
 		out := adopt(t, tc.live, bucket, restoreOf(nil))
 		if out.err != nil {
@@ -247,47 +247,47 @@ func TestAdoptHolds(t *testing.T) {
 		item    *unstructured.Unstructured
 		want    want
 	}{
-		"XR": {reason: "Its operation lifts the hold.", live: live(), item: xptest.XR("x", notes...), want: want{Operation: xrOperation}},
+		"XR": {reason: "The XR's operation releases the hold.", live: live(), item: xptest.XR("x", notes...), want: want{Operation: xrOperation}},
 		"ModernXR": {
-			reason: "The same for Crossplane v2.",
+			reason: "A namespaced XR of Crossplane v2 has an operation too.",
 			live:   live(), item: xptest.ModernXR("x", notes...), want: want{Operation: "Order.v1.example.org/team-a/x"},
 		},
 		"MappedXR": {
-			reason: "The operation names the XR that is created.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: xptest.ModernXR("x", notes...),
+			reason: "The operation names the XR in the mapped namespace.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: xptest.ModernXR("x", notes...),
 			want: want{Operation: "Order.v1.example.org/copy/x"},
 		},
-		"Claim":      {reason: "Its XR's operation lifts its hold.", live: live(heldXR), item: xptest.With(claim, notes...)},
-		"ClaimAlone": {reason: "There is no operation of its XR if its XR did not come back.", live: live(), item: claim, want: want{Operation: claimOperation}},
+		"Claim":      {reason: "The operation of the held XR also releases the claim.", live: live(heldXR), item: xptest.With(claim, notes...)},
+		"ClaimAlone": {reason: "The XR did not come back, so the claim needs an operation.", live: live(), item: claim, want: want{Operation: claimOperation}},
 		"ClaimOfNoXR": {
-			reason: "There is no operation of its XR if it has none.",
+			reason: "A claim without an XR needs an operation.",
 			live:   failingCluster(errAPI), item: xptest.Claim("o"), want: want{Operation: claimOperation},
 		},
 		"UnservedXR": {
-			reason: "There is no operation of its XR if that can't come back.",
+			reason: "The XR's kind is not served, so the claim needs an operation.",
 			live:   failingCluster(&meta.NoKindMatchError{}), item: claim, want: want{Operation: claimOperation},
 		},
 		"LiveXR": {
-			reason: "There is no operation of its XR if that was live all along and is not in the restore.",
+			reason: "A live XR that is not in the restore has no operation, so the claim needs one.",
 			live:   live(bound), item: claim, want: want{Operation: claimOperation},
 		},
-		"AnothersXR": {
-			reason: "The operation of somebody else's XR does not lift this claim's hold, and nobody would say so.",
+		"XROfOtherClaim": {
+			reason: "The operation of another claim's XR does not release this claim.",
 			live:   live(xptest.With(heldXR, xptest.ClaimedBy(xptest.Claim("p")))), item: claim, want: want{Operation: claimOperation},
 		},
 		"UnreadableXR": {
-			reason: "Nor does that of an XR whose marker can't be read.",
+			reason: "The operation of an XR with an unreadable mark does not release the claim.",
 			live:   live(xptest.With(bound, xptest.Annotated(adoption.AnnotationHold, "?"))), item: claim, want: want{Operation: claimOperation},
 		},
 		"MappedClaim": {
-			reason: "An XR whose claimRef is that of the namespace in the backup does not belong to the claim that is created.",
+			reason: "The XR's claimRef names the backup's namespace, so the XR does not belong to the new claim.",
 			live:   live(heldXR), mapping: map[string]string{"team-a": "copy"}, item: claim, want: want{Operation: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
-		"Passing": {
-			reason: "A failure that passes must not decide.",
+		"TemporaryError": {
+			reason: "A temporary API error must not decide which operation releases the claim.",
 			live:   failingCluster(errAPI), item: claim, want: want{Err: "cannot find the XR x of OrderClaim team-a/o: " + errAPI.Error()},
 		},
 		"Unreadable": {
-			reason: "What has a marker that can't be read comes back all the same.", live: live(),
+			reason: "An item whose mark cannot be read still comes back.", live: live(),
 			item: xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")), want: want{Operation: "XOrder.v1alpha1.example.org//x"},
 		},
 	}
@@ -307,10 +307,10 @@ func TestAdoptHolds(t *testing.T) {
 			got := out.object
 			h, err := adoption.HoldOf(got)
 			if err != nil || h == nil || h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || !xp.IsPaused(got) {
-				t.Errorf("the item is not held as it should be: hold %+v, error %v", h, err)
+				t.Errorf("want another hold: hold %+v, error %v", h, err)
 			}
 			if xp.HasBackupMetadata(got) {
-				t.Error("what a backup notes on its copy must not get into the cluster")
+				t.Error("the plugin's fields in the backup must not get into the cluster")
 			}
 			if got.GetAnnotations()["theirs"] != tc.item.GetAnnotations()["theirs"] {
 				t.Error("a tenant's annotation was lost")

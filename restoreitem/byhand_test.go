@@ -33,26 +33,26 @@ func TestAdoptByHand(t *testing.T) {
 		config map[string]string
 		want   want
 	}{
-		"XR":     {reason: "It would be adopted.", item: x, want: byHand("XOrder.v1alpha1.example.org//x")},
-		"Claim":  {reason: "Its XR would be made.", item: xptest.Claim("o"), want: byHand("OrderClaim.v1alpha1.example.org/team-a/o")},
-		"MR":     {reason: "Its provider may look at it: that is how it is checked.", item: xptest.MR("b")},
-		"Unsafe": {reason: "When somebody has said what it is, it waits for a person, too.", item: unnamed(), want: byHand(inBucket)},
+		"XR":     {reason: "Without a user's consent the XR would adopt its resources.", item: x, want: byHand("XOrder.v1alpha1.example.org//x")},
+		"Claim":  {reason: "Without a user's consent Crossplane would create an XR for the claim.", item: xptest.Claim("o"), want: byHand("OrderClaim.v1alpha1.example.org/team-a/o")},
+		"MR":     {reason: "Its provider may observe the MR, which is how the plugin checks it.", item: xptest.MR("b")},
+		"Unsafe": {reason: "A user still releases an MR whose external-name was unclear.", item: unnamed(), want: byHand(inBucket)},
 		"Observing": {
-			reason: "It looks, and changes nothing before a person lets it.", item: xptest.MR("b"), config: map[string]string{"observe-first": "true"},
+			reason: "The provider observes it, and changes nothing before a user releases it.", item: xptest.MR("b"), config: map[string]string{"observe-first": "true"},
 			want: want{Op: inBucket, Held: true, ByHand: true, Observes: true},
 		},
-		"Fresh":      {reason: "Its provider would make it.", item: fresh, want: byHand(inBucket)},
-		"Foreign":    {reason: "It is nobody's here.", item: xptest.Object("example.org/v1", "Thing", "team-a", "t")},
-		"Quarantine": {reason: "One consent is enough.", item: x, config: map[string]string{"hold": "all"}, want: want{Op: "XOrder.v1alpha1.example.org//x", Held: true}},
+		"Fresh":      {reason: "Without a user's consent its provider would create an external resource.", item: fresh, want: byHand(inBucket)},
+		"Foreign":    {reason: "No controller in this cluster reconciles it.", item: xptest.Object("example.org/v1", "Thing", "team-a", "t")},
+		"Quarantine": {reason: "A quarantine already needs consent, and one consent is enough.", item: x, config: map[string]string{"hold": "all"}, want: want{Op: "XOrder.v1alpha1.example.org//x", Held: true}},
 		"Copy": {
-			reason: "Nobody releases a copy.", item: modern, live: []*unstructured.Unstructured{modern}, want: want{Op: "Order.v1.example.org/copy/m", Held: true},
+			reason: "A copy stays held, so no user releases it.", item: modern, live: []*unstructured.Unstructured{modern}, want: want{Op: "Order.v1.example.org/copy/m", Held: true},
 		},
 		"NewCopy": {
-			reason: "It would compose anew.", item: modern, live: []*unstructured.Unstructured{modern}, config: map[string]string{"clone": "new"},
+			reason: "A released copy composes new resources.", item: modern, live: []*unstructured.Unstructured{modern}, config: map[string]string{"clone": "new"},
 			want: byHand("Order.v1.example.org/copy/m"),
 		},
 		"Automatic": {
-			reason: "A backup that was taken meanwhile has no say in it.", item: heldForRelease(x), config: map[string]string{"release": "automatic"},
+			reason: "The backup has a hold for release by hand, but the Restore's setting decides.", item: heldForRelease(x), config: map[string]string{"release": "automatic"},
 			want: want{Op: "XOrder.v1alpha1.example.org//x", Held: true},
 		},
 	}
@@ -80,7 +80,7 @@ func TestAdoptByHand(t *testing.T) {
 					got.Held, got.ByHand, got.Observes = xp.IsPaused(out.object), h.ByHand, h.Observes
 				}
 				if got.ByHand && !strings.HasSuffix(h.Reason, "release --restore velero/monday") {
-					t.Errorf("the mark must have the next step; got %+v", h)
+					t.Errorf("the mark must name the next step; got %+v", h)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

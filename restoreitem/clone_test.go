@@ -80,86 +80,86 @@ func TestAdoptCopies(t *testing.T) {
 		want   copied
 	}{
 		"XR": {
-			reason: "By default a copy does nothing. Its operation fails, so that nobody takes the restore for complete.", item: xr, live: in(all, ""),
+			reason: "A copy stays held by default, and its operation fails so that the restore is not reported as complete.", item: xr, live: in(all, ""),
 			want: copied{Op: xrOp, Held: true, Clone: "Order team-a/x", Paused: true},
 		},
 		"HeldXR": {
-			reason: "The same if somebody says so.", item: xr, live: in(all, "hold"), want: copied{Op: xrOp, Held: true, Clone: "Order team-a/x", Paused: true},
+			reason: "The setting can name the default.", item: xr, live: in(all, "hold"), want: copied{Op: xrOp, Held: true, Clone: "Order team-a/x", Paused: true},
 		},
 		"ObservedXR": {
-			reason: "What its MRs observe its Composition may not have, so the XR is held, and the restore is complete.", item: xr, live: in(all, "observe"),
+			reason: "The Composition may not support observing, so the XR stays held, and the restore is complete.", item: xr, live: in(all, "observe"),
 			want: copied{Held: true, Clone: "Order team-a/x", Paused: true},
 		},
-		"NewXR": {reason: "It composes anew.", item: xr, live: in(all, "new"), want: copied{Finalizers: []string{xp.FinalizerComposite}}},
+		"NewXR": {reason: "The copy composes new resources.", item: xr, live: in(all, "new"), want: copied{Finalizers: []string{xp.FinalizerComposite}}},
 		"Claim": {
-			reason: "The same for a claim.", item: claim, live: in(all, ""), want: copied{Op: claimOp, Held: true, Clone: "OrderClaim team-a/o", Paused: true},
+			reason: "A copied claim stays held by default.", item: claim, live: in(all, ""), want: copied{Op: claimOp, Held: true, Clone: "OrderClaim team-a/o", Paused: true},
 		},
 		"ObservedClaim": {
-			reason: "A claim has one XR, which is that of the original.", item: claim, live: in(all, "observe"),
+			reason: "A claim has one XR, and that XR belongs to the original.", item: claim, live: in(all, "observe"),
 			want: copied{Op: claimOp, Held: true, Clone: "OrderClaim team-a/o", Paused: true},
 		},
-		"NewClaim": {reason: "It gets an XR of its own.", item: claim, live: in(all, "new"), want: copied{Finalizers: []string{xp.FinalizerClaim}}},
+		"NewClaim": {reason: "The copied claim gets its own XR.", item: claim, live: in(all, "new"), want: copied{Finalizers: []string{xp.FinalizerClaim}}},
 		"MR": {
-			reason: "An MR of the copy would manage the original's resource.", item: mr, live: in(all, ""),
+			reason: "A copied MR would manage the external resource of the original.", item: mr, live: in(all, ""),
 			want: copied{Held: true, Clone: "Order team-a/x", Paused: true, ExternalName: "external"},
 		},
 		"ObservedMR": {
-			reason: "To observe does no harm.", item: xptest.With(mr, policies(`["*"]`)), live: in(all, "observe"), want: copied{Policies: observe, ExternalName: "external", Finalizers: finalizer},
+			reason: "Two MRs can observe the same external resource.", item: xptest.With(mr, policies(`["*"]`)), live: in(all, "observe"), want: copied{Policies: observe, ExternalName: "external", Finalizers: finalizer},
 		},
-		"NewMR": {reason: "The copy of the XR makes its own.", item: mr, live: in(all, "new"), want: copied{Skip: true}},
+		"NewMR": {reason: "The copied XR composes a new MR.", item: mr, live: in(all, "new"), want: copied{Skip: true}},
 		"FreeMR": {
-			reason: "An MR that nothing composed is one too.", item: free, live: in([]*unstructured.Unstructured{free}, ""),
+			reason: "An MR without an XR can be a copy too.", item: free, live: in([]*unstructured.Unstructured{free}, ""),
 			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
 		"ObservedFreeMR": {
-			reason: "The same.", item: xptest.With(free, policies(`["*"]`)), live: in([]*unstructured.Unstructured{free}, "observe"),
+			reason: "A copied MR without an XR can observe too.", item: xptest.With(free, policies(`["*"]`)), live: in([]*unstructured.Unstructured{free}, "observe"),
 			want: copied{Policies: observe, ExternalName: "external", Finalizers: finalizer},
 		},
 		"ObservedWithoutPolicies": {
-			reason: "The API server drops the policies of a kind that has none, and both would manage the same.", item: mr, live: in(all, "observe"),
+			reason: "The API server drops policies that the kind lacks, so both MRs would manage one resource.", item: mr, live: in(all, "observe"),
 			want: copied{Held: true, Clone: "Order team-a/x", Paused: true, ExternalName: "external"},
 		},
 		"NewFreeMR": {
-			reason: "Without its external-name it makes a resource of its own.", item: free, live: in([]*unstructured.Unstructured{free}, "new"),
+			reason: "Without its external-name the copy creates its own external resource.", item: free, live: in([]*unstructured.Unstructured{free}, "new"),
 			want: copied{Finalizers: finalizer},
 		},
 		"NewFreeMRByName": {
-			reason: "A provider that names the resource as the MR would find the original's.", item: xptest.NamespacedMR("b"),
+			reason: "A provider that derives the external-name from the MR's name would find the original's resource.", item: xptest.NamespacedMR("b"),
 			live: in([]*unstructured.Unstructured{xptest.NamespacedMR("b")}, "new"),
 			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "b", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
-		"AnothersMR": {
-			reason: "Whoever manages the resource, there must not be two.", item: free, live: in([]*unstructured.Unstructured{other}, ""),
+		"ManagedByOtherMR": {
+			reason: "Two MRs must not manage one external resource.", item: free, live: in([]*unstructured.Unstructured{other}, ""),
 			want: copied{Held: true, Clone: "Bucket team-z/other", Paused: true, ExternalName: "external", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
 		"MovedMR": {
-			reason: "If the original is gone, it is no copy.", item: free, live: in(nil, ""), want: copied{ExternalName: "external", Finalizers: finalizer},
+			reason: "The original is gone, so the MR is no copy.", item: free, live: in(nil, ""), want: copied{ExternalName: "external", Finalizers: finalizer},
 		},
 		"Itself": {
-			reason: "What is restored again is no copy of itself.", item: free, live: in([]*unstructured.Unstructured{self}, ""),
+			reason: "An MR that is restored again is not a copy of itself.", item: free, live: in([]*unstructured.Unstructured{self}, ""),
 			want: copied{ExternalName: "external", Finalizers: finalizer},
 		},
 		"UnnamedMR": {
-			reason: "An MR that was never made manages nothing.", item: xptest.With(free, xptest.Without("metadata", "annotations"),
+			reason: "An MR that was never created manages no external resource.", item: xptest.With(free, xptest.Without("metadata", "annotations"),
 				xptest.Annotated(xp.AnnotationCreateFailed, "2026-01-02T03:04:05Z")), live: in(all, ""),
 			want: copied{Finalizers: finalizer},
 		},
 		"Secret": {
-			reason: "A Secret does nothing by itself.", item: secret, live: in(all, ""), want: copied{},
+			reason: "No controller reconciles a Secret.", item: secret, live: in(all, ""), want: copied{},
 		},
-		"NewSecret": {reason: "The copy publishes its own.", item: secret, live: in(all, "new"), want: copied{Skip: true}},
-		"Composed":  {reason: "What no provider reconciles does nothing by itself.", item: config, live: in(all, ""), want: copied{}},
-		"Other":     {reason: "What an MR is reconciled with manages nothing.", item: plain, live: in(append(all, plain), ""), want: copied{}},
+		"NewSecret": {reason: "The copied publisher creates a new Secret.", item: secret, live: in(all, "new"), want: copied{Skip: true}},
+		"Composed":  {reason: "No provider reconciles this composed resource.", item: config, live: in(all, ""), want: copied{}},
+		"Other":     {reason: "An object that MRs only refer to manages no external resource.", item: plain, live: in(append(all, plain), ""), want: copied{}},
 		"MovedXR": {
-			reason: "If the original is gone, it is restored as any other.", item: xr, live: in(nil, ""),
+			reason: "The original is gone, so the XR is no copy.", item: xr, live: in(nil, ""),
 			want: copied{Op: xrOp, Held: true, Paused: true, Finalizers: []string{xp.FinalizerComposite}},
 		},
 		"ClusterXR": {
-			reason: "What is cluster-scoped is not copied.", item: xptest.XR("x"), live: in([]*unstructured.Unstructured{xptest.XR("x")}, ""),
+			reason: "A namespace mapping does not copy cluster-scoped objects.", item: xptest.XR("x"), live: in([]*unstructured.Unstructured{xptest.XR("x")}, ""),
 			want: copied{Op: operation, Held: true, Paused: true, Finalizers: []string{xp.FinalizerComposite}},
 		},
 		"ComposedByCluster": {
-			reason: "Nor is what it composes, as long as nobody else manages the resource.", item: xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XR("x"))),
+			reason: "Resources of a cluster-scoped XR are no copies while no other MR manages them.", item: xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XR("x"))),
 			live: in([]*unstructured.Unstructured{heldWith(xptest.XR("x"))}, ""), want: copied{ExternalName: "b", Finalizers: finalizer},
 		},
 	}
@@ -173,10 +173,10 @@ func TestAdoptCopies(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if tc.want.Clone != "" && (len(out.logged) == 0 || !strings.Contains(out.logged[len(out.logged)-1], tc.want.Clone)) {
-				t.Errorf("%s\nnobody is told: %v", tc.reason, out.logged)
+				t.Errorf("%s\nwant a warning, got: %v", tc.reason, out.logged)
 			}
 			if out.object != nil && xp.HasBackupMetadata(out.object) {
-				t.Errorf("%s\nwhat a backup notes on its copy must not get into the cluster", tc.reason)
+				t.Errorf("%s\nthe plugin's fields in the backup must not get into the cluster", tc.reason)
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func TestAdoptMapsReferences(t *testing.T) {
 		t.Fatal(out.err)
 	}
 	if r, _ := xp.CompositeFrom(out.object).ClaimRef(); r.Namespace != "copy" || out.object.GetLabels()[xp.LabelClaimNamespace] != "copy" {
-		t.Errorf("The XR belongs to the claim where that is restored to; got %+v, %v", r, out.object.GetLabels())
+		t.Errorf("The XR must name the claim in the mapped namespace; got %+v, %v", r, out.object.GetLabels())
 	}
 	h, err := adoption.HoldOf(out.object)
 	want := []xp.Ref{xp.RefTo(xptest.NamespacedMR("b", xptest.In("copy"))), xp.RefTo(xptest.MR("c"))}
@@ -239,7 +239,7 @@ func TestAdoptMapsReferences(t *testing.T) {
 		t.Fatal(h, err)
 	}
 	if diff := cmp.Diff(want, h.Refs); diff != "" {
-		t.Errorf("What is waited for is where it is restored to: -want, +got:\n%s", diff)
+		t.Errorf("The hold must name objects in the mapped namespace: -want, +got:\n%s", diff)
 	}
 }
 
@@ -256,12 +256,12 @@ func TestAdoptCopiesErrors(t *testing.T) {
 		want   string
 	}{
 		"Original": {
-			reason: "A failure that passes must not decide.",
+			reason: "A temporary API error must not decide whether an XR is a copy.",
 			item:   xr, live: failingCluster(errAPI), want: "cannot find out whether Order team-a/x is a copy of something alive: ",
 		},
-		"Name":     {reason: "The same.", item: mr, live: failingCluster(errAPI), want: "cannot find out who else manages the external resource of Bucket team-a/b: "},
-		"Refs":     {reason: "Refs that can't be read can't be checked later.", item: unreadable, live: live(xr), want: "cannot read the resourceRefs of Order "},
-		"Settings": {reason: "Nor what can't have its own settings back.", item: oddXR, live: anew, want: "cannot set the composition update policy of Order "},
+		"Name":     {reason: "A temporary API error must not decide whether an MR is a copy.", item: mr, live: failingCluster(errAPI), want: "cannot find out who else manages the external resource of Bucket team-a/b: "},
+		"Refs":     {reason: "Unreadable resourceRefs cannot be checked later.", item: unreadable, live: live(xr), want: "cannot read the resourceRefs of Order "},
+		"Settings": {reason: "The plugin must be able to restore the XR's own settings later.", item: oddXR, live: anew, want: "cannot set the composition update policy of Order "},
 	} {
 		out := adopt(t, tc.live, tc.item, restoreOf(toCopy()))
 		if out.err == nil || !strings.HasPrefix(out.err.Error(), tc.want) || tc.live.err != nil && !errors.Is(out.err, errAPI) {
@@ -281,14 +281,14 @@ func TestAdoptHeldCopiesHaveNoOldOwners(t *testing.T) {
 		t.Fatal(out.err)
 	}
 	if got := copyOf(out); !got.Held || got.Skip {
-		t.Errorf("a copy is held, whoever looks after it: %+v", got)
+		t.Errorf("a copy must stay held, whatever its owner: %+v", got)
 	}
 	if len(out.object.GetOwnerReferences()) > 0 || strings.Contains(fmt.Sprint(out.object.Object["metadata"]), `k:{"uid"`) {
-		t.Errorf("the owner of the original is not that of its copy: %v", out.object.Object["metadata"])
+		t.Errorf("a copy must not have the owner of the original: %v", out.object.Object["metadata"])
 	}
 	for _, line := range out.logged {
 		if strings.Contains(line, "Not restored") {
-			t.Errorf("what is restored must not be said not to be: %s", line)
+			t.Errorf("the log must not deny the restore: %s", line)
 		}
 	}
 }

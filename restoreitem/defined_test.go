@@ -31,13 +31,13 @@ func TestOrderAwaitsTheKind(t *testing.T) {
 		item          *unstructured.Unstructured
 		want          want
 	}{
-		"XR":          {reason: "Until Crossplane has its kind served, once.", before: unserved, after: served, item: xr, want: want{Waits: true, Ready: true, Within: time.Minute}},
-		"Claim":       {reason: "The same.", before: unserved, after: served, item: claim, want: want{Waits: true, Ready: true, Within: time.Minute}},
-		"NotYet":      {reason: "Velero asks again.", before: unserved, after: unserved, item: xr, want: want{Waits: true, Within: time.Minute}},
-		"Unreachable": {reason: "Velero has to say why.", before: unserved, after: failing, item: xr, want: want{Waits: true, Within: time.Minute, Err: errAPI}},
-		"Served":      {reason: "There is nothing to wait for.", before: served, after: served, item: xr, want: want{Ready: true}},
-		"NoXRD":       {reason: "The restore doesn't bring the kind.", before: unserved, after: unserved, item: xptest.XR("x"), want: want{Ready: true}},
-		"Composed":    {reason: "It has no XRD.", before: unserved, after: unserved, item: xptest.MR("b", tree), want: want{Ready: true}},
+		"XR":          {reason: "The XR waits until Crossplane serves its kind.", before: unserved, after: served, item: xr, want: want{Waits: true, Ready: true, Within: time.Minute}},
+		"Claim":       {reason: "The claim waits until Crossplane serves its kind.", before: unserved, after: served, item: claim, want: want{Waits: true, Ready: true, Within: time.Minute}},
+		"NotYet":      {reason: "Velero asks again while the kind is not served.", before: unserved, after: unserved, item: xr, want: want{Waits: true, Within: time.Minute}},
+		"Unreachable": {reason: "Velero reports why the kind cannot be checked.", before: unserved, after: failing, item: xr, want: want{Waits: true, Within: time.Minute, Err: errAPI}},
+		"Served":      {reason: "The kind is served, so the XR does not wait.", before: served, after: served, item: xr, want: want{Ready: true}},
+		"NoXRD":       {reason: "The restore has no XRD for the kind, so waiting is useless.", before: unserved, after: unserved, item: xptest.XR("x"), want: want{Ready: true}},
+		"Composed":    {reason: "A composed resource has no XRD.", before: unserved, after: unserved, item: xptest.MR("b", tree), want: want{Ready: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

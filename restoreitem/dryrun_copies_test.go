@@ -33,7 +33,7 @@ func TestActionsChangeWhatTheyReturn(t *testing.T) {
 				before, beforeItem := original.DeepCopy(), item.DeepCopy()
 				out, err := a.Execute(input)
 				if !reflect.DeepEqual(before, original) {
-					t.Fatalf("%s changes %s as it is in the backup: %s", a.Name(), xp.String(before), cmp.Diff(before, original))
+					t.Fatalf("%s changes the backup's %s: %s", a.Name(), xp.String(before), cmp.Diff(before, original))
 				}
 				if err != nil || out.SkipRestore {
 					continue // It is not used again.
@@ -50,9 +50,9 @@ func TestActionsChangeWhatTheyReturn(t *testing.T) {
 		}
 	})
 	if diff := cmp.Diff(xptest.Zoo(), zoo); diff != "" {
-		t.Errorf("What is live is changed: %s", diff)
+		t.Errorf("an action changed a live object: %s", diff)
 	}
 	if returned == 0 {
-		t.Error("None returns anything.")
+		t.Error("no action returned an item, so the test proves nothing")
 	}
 }

@@ -33,17 +33,17 @@ func TestDryRunOfAChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(results) != length {
-			t.Fatalf("got %d fates of %d items", len(results), length)
+			t.Fatalf("got %d results for %d items", len(results), length)
 		}
 		for i, f := range results {
 			if want := name(length - 1 - i); f.Item.Name != want || (f.For == nil) != (i == length-1) {
-				t.Errorf("fate %d is that of %s for %v, want %s: an owner comes before what it owns", i, f.Item, f.For, want)
+				t.Errorf("result %d is that of %s for %v, want %s: an owner must come before its objects", i, f.Item, f.For, want)
 			}
 		}
 
 		return deepest
 	}
 	if short, long := depth(t, 2), depth(t, 300); short != long {
-		t.Errorf("a chain of 300 is rehearsed %d calls deep, and one of 2 only %d", long, short)
+		t.Errorf("the dry run of a chain of 300 is %d calls deep, and that of 2 is %d", long, short)
 	}
 }

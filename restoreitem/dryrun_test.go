@@ -152,13 +152,13 @@ func TestDryRun(t *testing.T) {
 		want    []string
 	}{
 		"Nowhere": {
-			reason: "What must be there first comes first, and what Crossplane would reconcile is held.", backup: s.all(), want: order,
+			reason: "The dry run orders owners first and holds objects that Crossplane reconciles.", backup: s.all(), want: order,
 		},
 		"Empty": {
-			reason: "It is the same in a cluster that has nothing.", backup: s.all(), cluster: everything(), want: order,
+			reason: "An empty cluster gives the same plan as no cluster.", backup: s.all(), cluster: everything(), want: order,
 		},
 		"Full": {
-			reason: "What is there is left.", backup: s.all(), cluster: everything(s.all()...), want: []string{
+			reason: "The restore leaves live objects as they are.", backup: s.all(), cluster: everything(s.all()...), want: []string{
 				"exists CustomResourceDefinition buckets.cloud.example.org",
 				"exists Namespace team-a",
 				"exists CompositionRevision orders-1a2b3c for XOrder x",
@@ -171,27 +171,27 @@ func TestDryRun(t *testing.T) {
 			},
 		},
 		"Copy": {
-			reason: "What goes to another namespace while the original is alive is a copy.", backup: []*unstructured.Unstructured{xptest.ModernXR("m")},
+			reason: "An object in another namespace is a copy while the original is live.", backup: []*unstructured.Unstructured{xptest.ModernXR("m")},
 			cluster: everything(xptest.ModernXR("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
 		},
 		"Moved": {
-			reason: "What goes to another namespace and is not alive is none.", backup: []*unstructured.Unstructured{xptest.ModernXR("m"), s.all()[0]},
+			reason: "An object in another namespace is no copy if the original is gone.", backup: []*unstructured.Unstructured{xptest.ModernXR("m"), s.all()[0]},
 			cluster: everything(), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"create Namespace team-a", "hold Order team-a/m in copy"},
 		},
 		"Unserved": {
-			reason: "What the cluster does not serve and the backup has no CRD of can't come back; and nobody waits for it.", backup: []*unstructured.Unstructured{s.xr, s.mr, s.crd},
+			reason: "An unserved kind without a CRD in the backup cannot come back, and no object waits for it.", backup: []*unstructured.Unstructured{s.xr, s.mr, s.crd},
 			cluster: &fakeDryRunCluster{cluster: live(), resources: unserved},
 			want: []string{
 				"refuse CustomResourceDefinition buckets.cloud.example.org", "hold Bucket b", "refuse XOrder x",
 			},
 		},
 		"TerminatingXRD": {
-			reason: "What an XRD takes with it when it goes is kept from it, with what it composes.", backup: []*unstructured.Unstructured{s.claim, s.xr, s.mr},
+			reason: "A terminating XRD would delete its claims, XRs and their resources, so none come back.", backup: []*unstructured.Unstructured{s.claim, s.xr, s.mr},
 			cluster: &fakeDryRunCluster{cluster: live(), resources: anything, terminatingXRD: terminatingXRD()},
 			want:    []string{"refuse Bucket b", "refuse OrderClaim team-a/c", "refuse XOrder x"},
 		},
 		"Rebuilt": {
-			reason: "What the control plane makes anew is left out, and what Velero restores never.",
+			reason: "The control plane creates these objects itself, so the restore skips them.",
 			backup: []*unstructured.Unstructured{
 				xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), xptest.Object("v1", "Event", "team-a", "e"),
 				xptest.Object("v1", "Pod", "team-a", "p", xptest.Field("Succeeded", "status", "phase"), xptest.Labelled(xp.LabelComposite, "x")),
@@ -199,7 +199,7 @@ func TestDryRun(t *testing.T) {
 			cluster: everything(), want: []string{"skip Pod team-a/p", "skip Event team-a/e", "skip Lock lock"},
 		},
 		"Leftover": {
-			reason: "A Usage that its XR has left behind is not to come back, be the XR live or restored.",
+			reason: "A Usage that its XR dropped stays out, whether the XR is live or restored.",
 			backup: []*unstructured.Unstructured{
 				xptest.XR("u", xptest.Refs()),
 				xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "left", xptest.ControlledBy(xptest.XR("u"))),
@@ -207,11 +207,11 @@ func TestDryRun(t *testing.T) {
 			cluster: everything(), want: []string{"hold XOrder u for Usage left", "refuse Usage left"},
 		},
 		"Deleting": {
-			reason: "What is on its way out is not what one wants to have back.", backup: []*unstructured.Unstructured{xptest.MR("b")},
+			reason: "A live object that is being deleted does not replace the one in the backup.", backup: []*unstructured.Unstructured{xptest.MR("b")},
 			cluster: everything(xptest.MR("b", xptest.Deleting())), want: []string{"refuse Bucket b"},
 		},
 		"Reconciled": {
-			reason: "What an XR that is at work does not list any more is not forced upon it.", backup: []*unstructured.Unstructured{s.mr},
+			reason: "A reconciled XR must not get a resource that it does not list.", backup: []*unstructured.Unstructured{s.mr},
 			cluster: everything(xptest.XR("x", xptest.Refs())), want: []string{"refuse Bucket b"},
 		},
 	}
@@ -230,14 +230,14 @@ func TestDryRun(t *testing.T) {
 			}
 			for _, f := range results {
 				if strings.Contains(f.Outcome.Reason, "restored from a backup") {
-					t.Errorf("What is on a restored object is no reason for who has restored nothing yet: %s", f.Outcome.Reason)
+					t.Errorf("the reason must not name what only a restore writes: %s", f.Outcome.Reason)
 				}
 				if a := f.Outcome.Action; f.Outcome.Reason == "" && (a == report.Refuse || a == report.Skip || a == report.Clone) {
-					t.Errorf("%s of %s there is no reason", a, f.Item)
+					t.Errorf("%s of %s has no reason", a, f.Item)
 				}
 			}
 			if tc.cluster != nil && slices.ContainsFunc(tc.cluster.asked, func(s string) bool { return strings.HasPrefix(s, "outrank") }) {
-				t.Error("a rehearsal must write nothing")
+				t.Error("a dry run must not write")
 			}
 		})
 	}
@@ -252,12 +252,12 @@ func TestDryRunOfInactiveKinds(t *testing.T) {
 		want     string
 	}{
 		"Inactive": {
-			reason: "The cluster has what defines the kind.", inactive: map[string]string{xptest.ManagedKind: definition},
+			reason: "The cluster has the definition that activates the kind.", inactive: map[string]string{xptest.ManagedKind: definition},
 			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, since its ManagedResourceDefinition " + definition + " is not active; " +
 				xp.HowToActivate(definition) + ". Then restore again",
 		},
 		"Absent": {
-			reason: "It has nothing of it.", inactive: map[string]string{"Database": definition},
+			reason: "The cluster has no definition of the kind.", inactive: map[string]string{"Database": definition},
 			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, and its CRD is not in the backup; install its XRD or its provider, then restore again",
 		},
 	}
@@ -283,7 +283,7 @@ func TestDryRunOfForbiddenKinds(t *testing.T) {
 	}
 	want := report.Outcome{Action: report.Create, Reason: "whether it is there already may not be read"}
 	if len(results) != 1 || results[0].Outcome != want {
-		t.Errorf("A backup has more than whoever plans its restore may read; got %+v", results)
+		t.Errorf("A backup can have objects that the user may not read; got %+v", results)
 	}
 }
 
@@ -297,14 +297,14 @@ func TestDryRunErrors(t *testing.T) {
 	for name, cluster := range cases {
 		t.Run(name, func(t *testing.T) {
 			if _, err := dryRunResults(t.Context(), packed(t, s.all()...), cluster, restoreOf(nil)); !errors.Is(err, errAPI) {
-				t.Errorf("A cluster that can't be read must not look as if it refused things; got %v", err)
+				t.Errorf("An unreadable cluster must give an error, not refusals; got %v", err)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := dryRunResults(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
-		t.Errorf("Who interrupts it is obeyed; got %v", err)
+		t.Errorf("a canceled dry run must stop; got %v", err)
 	}
 }
 
@@ -332,10 +332,10 @@ func TestDryRunOfUnconvertedKinds(t *testing.T) {
 	b := packed(t, s.all()...)
 	results, err := dryRunResults(t.Context(), b, unconverted{&fakeDryRunCluster{cluster: live(), resources: anything}}, restoreOf(nil))
 	if err != nil {
-		t.Fatalf("One kind that can't be converted says nothing of others: %v", err)
+		t.Fatalf("one kind that cannot be converted must not stop the dry run: %v", err)
 	}
 	if len(results) != len(b.Items) {
-		t.Errorf("of %d items %d are told of", len(b.Items), len(results))
+		t.Errorf("the dry run of %d items has %d results", len(b.Items), len(results))
 	}
 	for _, f := range results {
 		if named := strings.Contains(f.Outcome.Reason, errDown.Error()); named != (f.Item.Kind == xptest.ManagedKind) {

@@ -39,31 +39,31 @@ func TestDryRunOfEarlyItems(t *testing.T) {
 		spec   velerov1.RestoreSpec
 	}{
 		"Claim": {
-			reason: "The secret of a claim does not bring its tree.", backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))},
+			reason: "The secret of a claim does not bring the claim's tree.", backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))},
 		},
 		"Namespace": {
-			reason: "Nor does it in a restore of its namespace, in which nothing else would bring what is of none.",
+			reason: "In a restore of its namespace the secret does not bring the claim's cluster-scoped tree.",
 			backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))}, spec: teamA(),
 		},
 		"Unlisted": {
-			reason: "An XR of a backup without lists brings what it composes, so an MR's secret brings that too.",
+			reason: "In a backup without lists the XR brings its resources, so an MR's secret does too.",
 			backup: []*unstructured.Unstructured{
 				xptest.With(s.claim, xptest.Without("metadata", xp.FieldRestoreFirst)), xptest.With(s.xr, xptest.Without("metadata", xp.FieldRestoreFirst), xptest.Refs(s.mr, free)),
 			},
 			spec: teamA(),
 		},
 		"Labels": {
-			reason: "So does one in a restore by labels.", backup: []*unstructured.Unstructured{
+			reason: "In a restore by labels an MR's secret brings the tree too.", backup: []*unstructured.Unstructured{
 				xptest.XR("x", xptest.Refs(s.mr, free), xptest.PublishesTo(xptest.Namespace, "x")), xptest.Secret("x", xptest.ControlledBy(xptest.XR("x"))),
 			},
 			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}},
 		},
 		"NotAnyMore": {
-			reason: "An MR can control a secret that it does not publish in any more.",
+			reason: "An MR can control a secret to which it no longer publishes.",
 			backup: []*unstructured.Unstructured{loose, xptest.Secret("old", xptest.ControlledBy(loose))},
 		},
 		"ConfigMap": {
-			reason: "What is composed asks for its owners, of any kind.",
+			reason: "A composed resource asks for its owners, whatever their kinds.",
 			backup: []*unstructured.Unstructured{
 				loose, xptest.Object("v1", "ConfigMap", "team-a", "a", xptest.ControlledBy(s.xr), xptest.OwnedBy(metav1.OwnerReference{
 					APIVersion: loose.GetAPIVersion(), Kind: loose.GetKind(), Name: loose.GetName(), UID: loose.GetUID(),
@@ -91,11 +91,11 @@ func TestDryRunOfEarlyItems(t *testing.T) {
 			lines := resultLines(results)
 			at := slices.Index(lines, "create ConfigMap team-a/zz")
 			if at < 0 {
-				t.Fatalf("it is not restored: %v", lines)
+				t.Fatalf("the item must come back: %v", lines)
 			}
 			for _, f := range results[:at] {
 				if kind := f.Item.Kind; kind == xptest.ManagedKind && f.Outcome.Action != "hold" {
-					t.Errorf("%s\n%s is not held and comes before a ConfigMap: %v", tc.reason, f.Item, lines)
+					t.Errorf("%s\n%s must be held or come after a ConfigMap: %v", tc.reason, f.Item, lines)
 				}
 			}
 		})
@@ -114,13 +114,13 @@ func TestOrderRequestsNoClaims(t *testing.T) {
 		first  []velero.ResourceIdentifier
 		info   string
 	}{
-		"Claim": {reason: "Its claim takes it over.", secret: xptest.Secret("s", xptest.ControlledBy(claim)), info: "Restored before its owner, which takes it over"},
+		"Claim": {reason: "The claim comes later and adopts the Secret.", secret: xptest.Secret("s", xptest.ControlledBy(claim)), info: "Restored before its owner, which takes it over"},
 		"XR": {
-			reason: "An XR comes back held and brings nothing that is not.", secret: xptest.Secret("s", xptest.ControlledBy(xr)),
+			reason: "The XR comes back held and brings only held objects.", secret: xptest.Secret("s", xptest.ControlledBy(xr)),
 			first: []velero.ResourceIdentifier{id("example.org", "xorders", "", "x")}, info: "Restored without an owner that it had",
 		},
 		"Unread": {
-			reason: "Of a kind that can't be read nobody knows what it is.", secret: xptest.Secret("s", xptest.ControlledBy(claim)), claims: claimKinds{err: errAPI},
+			reason: "An unreadable kind may be a claim, so its objects are not asked for.", secret: xptest.Secret("s", xptest.ControlledBy(claim)), claims: claimKinds{err: errAPI},
 			first: []velero.ResourceIdentifier{id("example.org", "orderclaims", "team-a", "o")}, info: "Restored without an owner that it had",
 		},
 	}
@@ -142,7 +142,7 @@ func TestOrderRequestsNoClaims(t *testing.T) {
 			}
 			got := &unstructured.Unstructured{Object: adopted.UpdatedItem.UnstructuredContent()}
 			if entry := hook.LastEntry(); entry.Message != tc.info || len(got.GetOwnerReferences()) > 0 {
-				t.Errorf("%s\nsaid %q, and it has the owners %v", tc.reason, entry.Message, got.GetOwnerReferences())
+				t.Errorf("%s\ngot the message %q and the owners %v", tc.reason, entry.Message, got.GetOwnerReferences())
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.OperationID == "" || len(out.AdditionalItems) > 0 {
-		t.Errorf("That its claim is left out is told, and it is not asked for: %+v", out)
+		t.Errorf("the plugin must name the excluded claim and not ask for it: %+v", out)
 	}
 }
 
@@ -182,11 +182,11 @@ func TestHeldWhileEarly(t *testing.T) {
 		requester *unstructured.Unstructured
 		want      string
 	}{
-		"Secret":     {reason: "Velero restores Secrets first.", requester: xptest.Secret("s", xptest.ControlledBy(mr)), want: adoption.ReasonEarly},
-		"ConfigMap":  {reason: "ConfigMaps come early too.", requester: composed("v1", "ConfigMap"), want: adoption.ReasonEarly},
-		"Deployment": {reason: "By then it is the turn of all.", requester: composed("apps/v1", "Deployment")},
-		"Unread":     {reason: "What can't be read may come early.", requester: composed("coordination.k8s.io/v1", "Lease"), want: adoption.ReasonEarly},
-		"Custom":     {reason: "An MR comes after what owns it.", requester: xptest.MR("c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))},
+		"Secret":     {reason: "Velero restores Secrets before custom resources.", requester: xptest.Secret("s", xptest.ControlledBy(mr)), want: adoption.ReasonEarly},
+		"ConfigMap":  {reason: "Velero restores ConfigMaps before custom resources.", requester: composed("v1", "ConfigMap"), want: adoption.ReasonEarly},
+		"Deployment": {reason: "Deployments come after the kinds with a fixed order.", requester: composed("apps/v1", "Deployment")},
+		"Unread":     {reason: "A kind that cannot be read may come before its owner.", requester: composed("coordination.k8s.io/v1", "Lease"), want: adoption.ReasonEarly},
+		"Custom":     {reason: "An MR comes after its owners.", requester: xptest.MR("c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -227,6 +227,6 @@ func TestDryRunOfClaimsWithoutACluster(t *testing.T) {
 	}
 	lines := resultLines(results)
 	if secret, held := slices.Index(lines, "create Secret team-a/c"), slices.Index(lines, "hold OrderClaim team-a/c"); secret < 0 || held < secret {
-		t.Errorf("The claim comes at its own turn: %v", lines)
+		t.Errorf("the Secret must not bring the claim: %v", lines)
 	}
 }

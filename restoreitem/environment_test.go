@@ -38,14 +38,14 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		left     bool
 		reported string
 	}{
-		"All":     {reason: "It comes by itself.", items: []*unstructured.Unstructured{environment}},
-		"Named":   {reason: "Its XR comes back with what its functions read.", items: []*unstructured.Unstructured{xr, named, environment}, spec: ofTeam},
-		"Unnamed": {reason: "Nothing says that the XR runs on it.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, reported: "may not bring"},
+		"All":     {reason: "A restore of everything brings it without a request.", items: []*unstructured.Unstructured{environment}},
+		"Named":   {reason: "The XR comes back with the EnvironmentConfigs that its functions read.", items: []*unstructured.Unstructured{xr, named, environment}, spec: ofTeam},
+		"Unnamed": {reason: "No reference connects the EnvironmentConfig to the XR.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, reported: "may not bring"},
 		"Foreign": {
-			reason: "A revision for another kind of XR does not come, and says nothing.", items: []*unstructured.Unstructured{xr, other, environment}, spec: ofTeam, left: true,
+			reason: "A revision for another kind of XR must not bring an EnvironmentConfig.", items: []*unstructured.Unstructured{xr, other, environment}, spec: ofTeam, left: true,
 			reported: "is for none of the XRs that have named it",
 		},
-		"SelectedOfAll": {reason: "All come back.", items: []*unstructured.Unstructured{xr, selecting}},
+		"SelectedOfAll": {reason: "A restore of everything brings all EnvironmentConfigs.", items: []*unstructured.Unstructured{xr, selecting}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 				}
 			}
 			if all := strings.Join(reported, "; "); left != tc.left || !strings.Contains(all, tc.reported) || all != "" && tc.reported == "" {
-				t.Errorf("%s\nleft out: %v, told %q, want %q", tc.reason, left, all, tc.reported)
+				t.Errorf("%s\nleft out: %v, warned %q, want %q", tc.reason, left, all, tc.reported)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestAdoptNotesEnvironmentConfigs(t *testing.T) {
 		t.Fatal(out.err)
 	}
 	if h, err := adoption.HoldOf(out.object); err != nil || h == nil || len(h.Environments) != 1 {
-		t.Errorf("Its adoption waits for what the backup has; got %+v, error %v", h, err)
+		t.Errorf("the hold must name the EnvironmentConfig in the backup; got %+v, error %v", h, err)
 	}
 }
 
@@ -94,6 +94,6 @@ func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
 	}
 	var none *RequestedItems
 	if got := none.requires(xr); got != nil {
-		t.Errorf("Nobody has come to its revision; got %v", got)
+		t.Errorf("want no requirements without a revision; got %v", got)
 	}
 }

@@ -43,30 +43,30 @@ func TestVeleroFeatures(t *testing.T) {
 		item     *unstructured.Unstructured
 		want     want
 	}{
-		"Off":          {reason: "By default Velero links nothing.", features: enabled(), live: live(x), item: mr, want: want{Owners: true}},
-		"None":         {reason: "A rehearsal knows of no Velero.", live: live(x), item: mr, want: want{Owners: true}},
-		"Another":      {reason: "Other features are nothing to us.", features: enabled("EnableCSI"), live: live(x), item: mr, want: want{Owners: true}},
-		"MR":           {reason: "It is Velero's to link.", features: enabled("EnableCSI", FeatureRelink), live: live(x), item: mr, want: want{Logged: 1}},
-		"NamespacedMR": {reason: "The same for Crossplane v2.", features: enabled(FeatureRelink), live: live(modern), item: namespaced, want: want{Logged: 1}},
+		"Off":          {reason: "Velero restores no owner references by default.", features: enabled(), live: live(x), item: mr, want: want{Owners: true}},
+		"None":         {reason: "A dry run has no Velero server with features.", live: live(x), item: mr, want: want{Owners: true}},
+		"Another":      {reason: "Other features of Velero do not matter.", features: enabled("EnableCSI"), live: live(x), item: mr, want: want{Owners: true}},
+		"MR":           {reason: "Velero restores the owner reference, so the plugin must not.", features: enabled("EnableCSI", FeatureRelink), live: live(x), item: mr, want: want{Logged: 1}},
+		"NamespacedMR": {reason: "Velero restores owner references of namespaced MRs too.", features: enabled(FeatureRelink), live: live(modern), item: namespaced, want: want{Logged: 1}},
 		"Secret": {
-			reason: "A connection secret too.", features: enabled(FeatureRelink), live: live(xptest.With(publisher, xptest.UID("new"))),
+			reason: "Velero restores owner references of connection secrets too.", features: enabled(FeatureRelink), live: live(xptest.With(publisher, xptest.UID("new"))),
 			item: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publisher)), want: want{Logged: 1},
 		},
 		"Publisher": {
-			reason: "An MR is held as ever, and its XR's operation is still the MR's.", features: enabled(FeatureRelink), live: live(x), item: publisher,
+			reason: "A publishing MR stays held, and the XR's operation releases it.", features: enabled(FeatureRelink), live: live(x), item: publisher,
 			want: want{Held: true, Logged: 1},
 		},
 		"ComposedXR": {
 			reason: "A composed XR is held and has an operation.", features: enabled(FeatureRelink), live: live(x), item: child,
 			want: want{Held: true, Operation: true, Logged: 1},
 		},
-		"XR": {reason: "What has no owner is nobody's to link.", features: enabled(FeatureRelink), live: live(), item: old, want: want{Held: true, Operation: true}},
+		"XR": {reason: "The XR has no owner, so Velero restores no reference.", features: enabled(FeatureRelink), live: live(), item: old, want: want{Held: true, Operation: true}},
 		"NotItsOwn": {
-			reason: "Velero goes by UIDs and does not ask an XR what it composes: that is said.", features: enabled(FeatureRelink),
+			reason: "Velero compares UIDs and ignores the XR's list, so the plugin reports the mismatch.", features: enabled(FeatureRelink),
 			live: live(heldWith(xptest.XR("x", xptest.UID("new")))), item: mr, want: want{Logged: 1, Doubted: 1},
 		},
 		"Reconciled": {
-			reason: "What its XR is at work without is still not restored.", features: enabled(FeatureRelink), live: live(xptest.XR("x", xptest.UID("new"))), item: mr,
+			reason: "A reconciled XR does not list the MR, so the MR stays out.", features: enabled(FeatureRelink), live: live(xptest.XR("x", xptest.UID("new"))), item: mr,
 			want: want{Skip: true, Logged: 1},
 		},
 	}
@@ -120,6 +120,6 @@ func TestVeleroFeaturesLogOnce(t *testing.T) {
 		}
 	}
 	if told := len(hook.AllEntries()); told != 1 {
-		t.Errorf("the log has %d lines, not one", told)
+		t.Errorf("the log has %d lines, want one", told)
 	}
 }

@@ -32,28 +32,28 @@ func TestOrderWarnsOfExcludedResources(t *testing.T) {
 		// want are the objects with a warning, and what is left out of theirs.
 		want []string
 	}{
-		"Nothing":  {reason: "No filter leaves out nothing.", items: []*unstructured.Unstructured{claim, xr, mr}},
-		"All":      {reason: "Nor does a star.", items: []*unstructured.Unstructured{xr}, spec: velerov1.RestoreSpec{IncludedResources: []string{"*"}}},
-		"Composed": {reason: "The XR is held for it.", items: []*unstructured.Unstructured{xr}, spec: excluded("buckets"), want: []string{"XOrder x: buckets.cloud.example.org//b"}},
+		"Nothing":  {reason: "A restore without filters leaves nothing out.", items: []*unstructured.Unstructured{claim, xr, mr}},
+		"All":      {reason: "A star includes all resources.", items: []*unstructured.Unstructured{xr}, spec: velerov1.RestoreSpec{IncludedResources: []string{"*"}}},
+		"Composed": {reason: "The XR stays held for the excluded composed resource.", items: []*unstructured.Unstructured{xr}, spec: excluded("buckets"), want: []string{"XOrder x: buckets.cloud.example.org//b"}},
 		"Included": {
-			reason: "What is not included is left out.", items: []*unstructured.Unstructured{xr},
+			reason: "A resource that is not included is left out.", items: []*unstructured.Unstructured{xr},
 			spec: velerov1.RestoreSpec{IncludedResources: []string{"xorders", "*.apiextensions.crossplane.io", "buckets"}},
 			want: []string{"XOrder x: localbuckets.cloud.example.org/team-a/l"},
 		},
 		"OfClaim": {
-			reason: "The claim tells it, and its XR not again.", items: []*unstructured.Unstructured{claim, xr}, spec: excluded("buckets"),
+			reason: "The claim reports the excluded resource, and its XR does not repeat it.", items: []*unstructured.Unstructured{claim, xr}, spec: excluded("buckets"),
 			want: []string{"OrderClaim team-a/o: buckets.cloud.example.org//b"},
 		},
 		"Owner": {
-			reason: "What is shared is told once.", items: []*unstructured.Unstructured{mr, xptest.With(mr, xptest.Field("c", "metadata", "name"))}, spec: excluded("xorders"),
+			reason: "Two resources of one owner report it once.", items: []*unstructured.Unstructured{mr, xptest.With(mr, xptest.Field("c", "metadata", "name"))}, spec: excluded("xorders"),
 			want: []string{"Bucket b: xorders.example.org//x"},
 		},
 		"Excluded": {
-			reason: "An exclusion counts for more.", items: []*unstructured.Unstructured{mr}, want: []string{"Bucket b: xorders.example.org//x"},
+			reason: "An exclusion takes precedence over an inclusion.", items: []*unstructured.Unstructured{mr}, want: []string{"Bucket b: xorders.example.org//x"},
 			spec: velerov1.RestoreSpec{IncludedResources: []string{"*"}, ExcludedResources: []string{"*"}},
 		},
 		"Secret": {
-			reason: "Its provider makes another, without what the cloud told once.", spec: excluded("secrets"), want: []string{"Bucket b: secrets/infra/s, as all Secrets"},
+			reason: "The provider creates another Secret, without data that the cloud returns only once.", spec: excluded("secrets"), want: []string{"Bucket b: secrets/infra/s, as all Secrets"},
 			items: []*unstructured.Unstructured{xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.MR("c", xptest.PublishesTo("infra", "t"))},
 		},
 	}

@@ -43,46 +43,46 @@ func TestAdoptBesideForgedNames(t *testing.T) {
 		want map[string]copied
 	}{
 		"SameAccount": {
-			reason: "Both may manage the same external resource.", item: free, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
+			reason: "Both MRs may manage the same external resource.", item: free, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
 		},
 		"Composed": {
-			reason: "What an XR composes is not left out for it.", item: mr, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(composed),
+			reason: "Another team's MR must not keep a composed resource out.", item: mr, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(composed),
 		},
 		"OtherConfig": {
-			reason: "External-names are unique in an account at most.", item: mr, live: []*unstructured.Unstructured{squatter("team-z", uses("ClusterProviderConfig", "other"))},
+			reason: "External-names are unique only within one account.", item: mr, live: []*unstructured.Unstructured{squatter("team-z", uses("ClusterProviderConfig", "other"))},
 			want: every(whole),
 		},
 		"OtherKindOfConfig": {
-			reason: "The kind tells ProviderConfigs apart.", item: free, live: []*unstructured.Unstructured{squatter("team-z", local)}, want: every(whole),
+			reason: "Two ProviderConfigs of one name and different kinds are different accounts.", item: free, live: []*unstructured.Unstructured{squatter("team-z", local)}, want: every(whole),
 		},
 		"LocalConfigs": {
-			reason: "Two namespaces can have ProviderConfigs of one name.", item: localMR, live: []*unstructured.Unstructured{squatter("team-z", local)}, want: every(whole),
+			reason: "Two namespaces can have ProviderConfigs of the same name.", item: localMR, live: []*unstructured.Unstructured{squatter("team-z", local)}, want: every(whole),
 		},
 		"LocalConfigThere": {
-			reason: "In the namespace that it is restored to there is one of them.", item: localMR, live: []*unstructured.Unstructured{squatter("copy", local)},
+			reason: "Both MRs use the same ProviderConfig in the target namespace.", item: localMR, live: []*unstructured.Unstructured{squatter("copy", local)},
 			want: every(waits("copy")),
 		},
 		"NoConfig": {
-			reason: "A kind that is not said is that of the cluster.", item: xptest.With(free, xptest.Field(map[string]any{"name": "cloud"}, "spec", "providerConfigRef")),
+			reason: "A providerConfigRef without a kind means the cluster-scoped kind.", item: xptest.With(free, xptest.Field(map[string]any{"name": "cloud"}, "spec", "providerConfigRef")),
 			live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
 		},
 		"Observes": {
-			reason: "Who only observes does no harm, and is the way out.", item: free, want: every(whole),
+			reason: "An MR that only observes is safe.", item: free, want: every(whole),
 			live: []*unstructured.Unstructured{squatter("team-z", xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))},
 		},
 		"OtherKind": {
-			reason: "Another kind is another external resource.", item: free, want: every(whole),
+			reason: "Another kind has another external resource.", item: free, want: every(whole),
 			live: []*unstructured.Unstructured{xptest.Object("cloud.example.org/v1alpha1", "LocalBucket", "team-z", "s", external, wide)},
 		},
 		"SameNamespace": {
-			reason: "What is in the namespace that is copied is its owner's, who may have renamed it.", item: free,
+			reason: "The target namespace belongs to the same owner, who may have renamed the MR.", item: free,
 			live: []*unstructured.Unstructured{squatter("team-a", uses("ClusterProviderConfig", "other"))},
 			want: map[string]copied{
 				"hold": waits("team-a"), "observe": {Policies: []string{"Observe"}, ExternalName: "external", Finalizers: whole.Finalizers}, "new": {Finalizers: whole.Finalizers},
 			},
 		},
 		"Both": {
-			reason: "The original counts, whoever else there is.", item: free, live: []*unstructured.Unstructured{squatter("copy"), squatter("team-z"), free},
+			reason: "The original takes precedence over other MRs with the same external-name.", item: free, live: []*unstructured.Unstructured{squatter("copy"), squatter("team-z"), free},
 			want: map[string]copied{
 				"hold":    {Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external"},
 				"observe": {Policies: []string{"Observe"}, ExternalName: "external", Finalizers: whole.Finalizers}, "new": {Finalizers: whole.Finalizers},
@@ -111,7 +111,7 @@ func TestAdoptBesideForgedNames(t *testing.T) {
 				h, _ := adoption.HoldOf(out.object)
 				for _, part := range []string{want.Clone, "ClusterProviderConfig cloud", "observe only", "restore again"} {
 					if h == nil || !strings.Contains(strings.ReplaceAll(h.Reason, "ProviderConfig copy/", "ClusterProviderConfig "), part) {
-						t.Errorf("%s\nThe reason does not say %q: %+v", tc.reason, part, h)
+						t.Errorf("%s\nthe reason lacks %q: %+v", tc.reason, part, h)
 					}
 				}
 			})
@@ -128,11 +128,11 @@ func TestAdoptBesideForgedNamesKeepsOwners(t *testing.T) {
 		xptest.Annotated(xp.AnnotationPaused, "true"))
 	out := adopt(t, live(squatter, xr), mr, restoreOf(toCopy()))
 	if out.err != nil || out.object == nil || len(out.object.GetOwnerReferences()) != 1 || out.object.GetOwnerReferences()[0].UID != "new" {
-		t.Errorf("It has no owner: %v, %v", out.object, out.err)
+		t.Errorf("the MR must come back with its live owner: %v, %v", out.object, out.err)
 	}
 	out = adopt(t, live(squatter, xptest.With(xr, xptest.Refs(), xptest.Without("metadata", "annotations"))), mr, restoreOf(toCopy()))
 	if out.err != nil || !out.SkipRestore {
-		t.Errorf("Its XR does not list it any more: %v, %v", out.object, out.err)
+		t.Errorf("an MR that its XR does not list must stay out: %v, %v", out.object, out.err)
 	}
 }
 
@@ -156,19 +156,19 @@ func TestAdoptHoldsWhatWasMoved(t *testing.T) {
 		want   copied
 	}{
 		"Moved": {
-			reason: "It manages the external resource now.", item: mr, live: []*unstructured.Unstructured{moved()},
+			reason: "The moved MR manages the external resource now.", item: mr, live: []*unstructured.Unstructured{moved()},
 			want: copied{Op: operation, Held: true, Clone: "Bucket team-b/b", Paused: true, ExternalName: "external"},
 		},
 		"LocalConfig": {
-			reason: "Its ProviderConfig was moved with it.", item: xptest.With(mr, uses("ProviderConfig")), live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))},
+			reason: "The ProviderConfig moved with the MR.", item: xptest.With(mr, uses("ProviderConfig")), live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))},
 			want: copied{Op: operation, Held: true, Clone: "Bucket team-b/b", Paused: true, ExternalName: "external"},
 		},
-		"Itself":   {reason: "What is there already Velero leaves.", item: mr, live: []*unstructured.Unstructured{moved(xptest.In("team-a"))}},
-		"Another":  {reason: "External-names need not be unique.", item: mr, live: []*unstructured.Unstructured{moved(func(u *unstructured.Unstructured) { u.SetName("c") })}},
-		"Account":  {reason: "Nor are they in two accounts.", item: mr, live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))}},
-		"Observes": {reason: "It does no harm.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))}},
-		"Made":     {reason: "No restore has made it.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Without("metadata", "labels"))}},
-		"Wide":     {reason: "What is cluster-scoped is moved nowhere.", item: xptest.MR("b", external), live: []*unstructured.Unstructured{xptest.MR("b", external, restored)}},
+		"Itself":        {reason: "Velero leaves the live MR as it is.", item: mr, live: []*unstructured.Unstructured{moved(xptest.In("team-a"))}},
+		"Another":       {reason: "External-names need not be unique.", item: mr, live: []*unstructured.Unstructured{moved(func(u *unstructured.Unstructured) { u.SetName("c") })}},
+		"Account":       {reason: "The same external-name in two accounts is two external resources.", item: mr, live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))}},
+		"Observes":      {reason: "The moved MR only observes.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))}},
+		"Made":          {reason: "No restore created the other MR, so it was not moved.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Without("metadata", "labels"))}},
+		"ClusterScoped": {reason: "A namespace mapping does not move cluster-scoped MRs.", item: xptest.MR("b", external), live: []*unstructured.Unstructured{xptest.MR("b", external, restored)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -188,6 +188,6 @@ func TestAdoptHoldsWhatWasMoved(t *testing.T) {
 	c := live()
 	c.movedErr = errAPI
 	if out := adopt(t, c, mr, restoreOf(nil)); out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot find out whether Bucket team-a/b was restored to another namespace: ") {
-		t.Errorf("What can't be told must not be made twice; got %v", out.err)
+		t.Errorf("an unreadable original must not lead to a second external resource; got %v", out.err)
 	}
 }

@@ -90,7 +90,7 @@ func checkOrder(t *testing.T, u *unstructured.Unstructured, restore *velerov1.Re
 		case !xp.IsValidName(i.Namespace, i.Name):
 			t.Errorf("%s asks for %s", xp.String(u), i)
 		case narrow && i.Namespace == "" && !xp.IsCustomGroup(i.Group):
-			t.Errorf("in a restore of namespaces %s asks for %s, which this plugin is not asked about", xp.String(u), i)
+			t.Errorf("in a restore of namespaces %s asks for %s, which this plugin does not check", xp.String(u), i)
 		case narrow && i.Namespace != "" && i.Namespace != xptest.Namespace:
 			t.Errorf("in a restore of namespaces %s asks for %s, which is in none of them", xp.String(u), i)
 		case outside && (!listed || xp.IsManaged(u) && !isXR(u) && !isClaim(u) || !isInstance(u)):
@@ -169,13 +169,13 @@ func FuzzAdoptForged(f *testing.F) {
 			want, wrote := adoptBeside(t, unmarked, item, hostileRestore(restore))
 			got, written := adoptBeside(t, forged, item, hostileRestore(restore))
 			if diff := cmp.Diff(want.RestoreItemActionExecuteOutput, got.RestoreItemActionExecuteOutput); diff != "" {
-				t.Errorf("%s comes back otherwise beside %s, which has a forged mark\n-without, +with it:\n%s", xp.String(item), xp.String(forged), diff)
+				t.Errorf("%s comes back differently beside %s with a forged mark\n-without, +with it:\n%s", xp.String(item), xp.String(forged), diff)
 			}
 			if (want.err == nil) != (got.err == nil) {
 				t.Errorf("%s: without a forged mark on %s the error is %v, with it %v", xp.String(item), xp.String(forged), want.err, got.err)
 			}
 			if diff := cmp.Diff(wrote, written); diff != "" {
-				t.Errorf("the status of %s is written otherwise beside a forged mark\n-without, +with it:\n%s", xp.String(item), diff)
+				t.Errorf("the status of %s differs beside a forged mark\n-without, +with it:\n%s", xp.String(item), diff)
 			}
 		}
 	})
@@ -257,6 +257,6 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 		xp.MapNamespaces(&unstructured.Unstructured{Object: want}, map[string]string{xptest.Namespace: "copy"})
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s is not what it was\n-want, +got:\n%s", xp.String(original), diff)
+		t.Errorf("%s must come back unchanged\n-want, +got:\n%s", xp.String(original), diff)
 	}
 }

@@ -19,24 +19,24 @@ func TestRememberedHolds(t *testing.T) {
 	requested.held.add(xp.RefTo(xr), false, adoption.Hold{Quarantine: true}, &adoption.Hold{Refs: []xp.Ref{xp.RefTo(mr)}})
 	requested.held.add(xp.RefTo(xptest.MR("copy")), true, adoption.Hold{Clone: "b"}, &adoption.Hold{})
 	if h := requested.held.get(xp.RefTo(mr).ID()); h == nil || !h.Observes || len(h.Policies) != 1 {
-		t.Errorf("all that an MR is held for is needed to hold it again: %+v", h)
+		t.Errorf("a second hold needs each reason of the first: %+v", h)
 	}
 	if h := requested.held.get(xp.RefTo(xr).ID()); h == nil || !h.Quarantine || len(h.Refs) > 0 {
-		t.Errorf("what an XR lists it says itself: %+v", h)
+		t.Errorf("the hold must not repeat the XR's list: %+v", h)
 	}
 	if requested.held.get(xp.RefTo(xptest.MR("copy")).ID()) != nil {
-		t.Error("what is a copy has no operation")
+		t.Error("a copy must have no operation")
 	}
 	marked := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: "{}"}}}
 	lifts := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: nil}}}
 	for _, u := range []*unstructured.Unstructured{mr, xr} {
 		requested.Lifted(adoption.Change{Target: u, Patch: marked})
 		if requested.held.get(xp.RefTo(u).ID()) == nil {
-			t.Errorf("%s is still held", xp.String(u))
+			t.Errorf("the mark must keep %s held", xp.String(u))
 		}
 		requested.Lifted(adoption.Change{Target: u, Patch: lifts})
 		if requested.held.get(xp.RefTo(u).ID()) != nil {
-			t.Errorf("the hold of %s was lifted, which is no loss", xp.String(u))
+			t.Errorf("the release must remove the hold of %s", xp.String(u))
 		}
 	}
 }
@@ -48,6 +48,6 @@ func TestRememberedHoldsAreSmall(t *testing.T) {
 		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &adoption.Hold{})
 	}
 	if len(m.by) != 1000 || len(m.same) != 1 {
-		t.Errorf("got %d of %d kinds", len(m.by), len(m.same))
+		t.Errorf("got %d holds of %d kinds", len(m.by), len(m.same))
 	}
 }

@@ -61,7 +61,7 @@ func TestOrderRequestsNoPaths(t *testing.T) {
 				named = named || strings.Contains(e.Message, xp.String(tc.item)) && strings.Contains(e.Message, "nothing can be called that")
 			}
 			if !named {
-				t.Errorf("What is refused is named; got %v", hook.AllEntries())
+				t.Errorf("the plugin must name the refused list; got %v", hook.AllEntries())
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestUnreadableRefsAreNotRestored(t *testing.T) {
 					c := live()
 					c.config = settings
 					if got := adopt(t, c, item, restoreOf(nil)); !named(got.err) || !strings.Contains(got.err.Error(), xp.String(item)) || got.object != nil {
-						t.Errorf("with the settings %v it comes back as %v; got error %v, want one that names it", settings, got.object, got.err)
+						t.Errorf("the settings %v give %v; got error %v, want one that names the item", settings, got.object, got.err)
 					}
 				}
 				log, _ := logtest.NewNullLogger()
@@ -129,12 +129,12 @@ func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := adopt(t, live(), tc.item, restoreOf(nil))
 			if got.err == nil || !strings.Contains(got.err.Error(), tc.want) || !strings.Contains(got.err.Error(), xp.String(tc.item)) {
-				t.Errorf("got error %v, want one that names %s and says %q", got.err, xp.String(tc.item), tc.want)
+				t.Errorf("got error %v, want one that names %s with %q", got.err, xp.String(tc.item), tc.want)
 			}
 		})
 	}
 	thing := xptest.Object("example.org/v1", "Thing", xptest.Namespace, "t", xptest.JSON(`{"metadata":{"annotations":{"a":7}}}`))
 	if got := adopt(t, live(), thing, restoreOf(nil)); got.err != nil || got.object != nil {
-		t.Errorf("What is not Crossplane's is the API server's to refuse; got %v, %v", got.object, got.err)
+		t.Errorf("only the API server refuses objects outside Crossplane; got %v, %v", got.object, got.err)
 	}
 }

@@ -49,45 +49,45 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 		// held is what it is held for.
 		held []adoption.Input
 	}{
-		"Missing":  {reason: "Its provider may make another password.", live: live(), item: mr, want: reported},
-		"Live":     {reason: "It is there.", live: live(password("infra")), item: mr},
-		"Restored": {reason: "The restore has brought it since it has looked.", live: live(), came: password("infra"), item: mr, held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}}},
+		"Missing":  {reason: "Without the Secret the provider may create another password.", live: live(), item: mr, want: reported},
+		"Live":     {reason: "The Secret is live.", live: live(password("infra")), item: mr},
+		"Restored": {reason: "The restore has reached the Secret, so the MR waits for it.", live: live(), came: password("infra"), item: mr, held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}}},
 		"Mapped": {
-			reason: "It comes back where the MR says then.", live: live(), mapping: map[string]string{"infra": "copy"}, came: password("infra"), item: mr,
+			reason: "The restored MR names the mapped namespace, so the Secret comes back there.", live: live(), mapping: map[string]string{"infra": "copy"}, came: password("infra"), item: mr,
 			held: []adoption.Input{{Namespace: "copy", Name: "password", Stored: true}},
 		},
-		"MappedAndLive": {reason: "It is looked for there.", live: live(password("copy")), mapping: map[string]string{"infra": "copy"}, item: noted(true, true)},
+		"MappedAndLive": {reason: "The plugin looks for the Secret in the mapped namespace.", live: live(password("copy")), mapping: map[string]string{"infra": "copy"}, item: noted(true, true)},
 		"Existed": {
-			reason: "The source had it.", live: live(), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
+			reason: "The source cluster had the Secret, so the MR waits.", live: live(), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
 		},
 		"Stored": {
-			reason: "The backup has it.", live: live(), item: noted(true, true), held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}},
+			reason: "The backup has the Secret, so the MR waits.", live: live(), item: noted(true, true), held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}},
 		},
 		"LeftOut": {
-			reason: "The restore leaves it out, and another brings it.", live: live(), item: noted(true, true), spec: ofTeamA,
+			reason: "This restore leaves the Secret out, but another restore can bring it.", live: live(), item: noted(true, true), spec: ofTeamA,
 			held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"}},
 		},
-		"NowhereToBring":  {reason: "No restore brings what is in no backup.", live: live(), item: noted(true, false), spec: ofTeamA, held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
-		"NotedAndLive":    {reason: "It is there.", live: live(password("infra")), item: noted(true, true)},
-		"NeverThere":      {reason: "An optional Secret that the source did not have must not hold it for ever, nor need a person know.", live: live(), item: noted(false, false)},
-		"NotedAndUnknown": {reason: "What nobody could look for is waited for.", live: failingCluster(errAPI), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
+		"InNoBackup":      {reason: "The backup lacks the Secret, so no other restore can bring it.", live: live(), item: noted(true, false), spec: ofTeamA, held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
+		"NotedAndLive":    {reason: "The Secret is live.", live: live(password("infra")), item: noted(true, true)},
+		"NeverThere":      {reason: "An optional Secret that the source lacked must not hold the MR for ever.", live: live(), item: noted(false, false)},
+		"NotedAndUnknown": {reason: "A temporary API error holds the MR as if the Secret were missing.", live: failingCluster(errAPI), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
 		"Paused": {
-			reason: "Nothing reads it.", live: live(), item: xptest.With(noted(true, false), xptest.Annotated(xp.AnnotationPaused, "true")), want: reported,
+			reason: "No provider reads the Secret of a paused MR.", live: live(), item: xptest.With(noted(true, false), xptest.Annotated(xp.AnnotationPaused, "true")), want: reported,
 		},
 		"HeldBefore": {
-			reason: "The source was waiting for it.", live: live(), item: heldBefore(noted(false, false)), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
+			reason: "The MR was already held for the Secret in the source.", live: live(), item: heldBefore(noted(false, false)), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
 		},
 		"Local": {
-			reason: "The same for what is in a namespace.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: local,
+			reason: "A Secret in the MR's own namespace moves with the MR.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: local,
 			held: []adoption.Input{{Namespace: "copy", Name: "password", Stored: true}},
 		},
 		"Forged": {
-			reason: "The note counts for what the MR names itself.", live: live(password("infra")),
+			reason: "The note counts only for Secrets that the MR itself names.", live: live(password("infra")),
 			item: xptest.With(mr, xptest.Field([]any{map[string]any{"namespace": "velero", "name": "other", "exists": true}}, "metadata", xp.FieldInputs)),
 		},
-		"Elsewhere": {reason: "One of that name elsewhere is another.", live: live(password("team-a")), item: mr, want: reported},
-		"Unknown":   {reason: "That nobody knows is told too.", live: failingCluster(errAPI), item: mr, want: "Cannot find out whether Secret infra/password is there, which the provider of Bucket db reads"},
-		"None":      {reason: "Most MRs read none.", live: failingCluster(errAPI), item: xptest.MR("db")},
+		"Elsewhere": {reason: "A Secret of the same name in another namespace does not count.", live: live(password("team-a")), item: mr, want: reported},
+		"Unknown":   {reason: "The report names a Secret whose existence is unknown.", live: failingCluster(errAPI), item: mr, want: "Cannot find out whether Secret infra/password is there, which the provider of Bucket db reads"},
+		"None":      {reason: "Most MRs read no Secret.", live: failingCluster(errAPI), item: xptest.MR("db")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -150,25 +150,25 @@ func TestAdoptHoldsReleases(t *testing.T) {
 		reported string
 	}{
 		"LeftOut": {
-			reason: "It would be installed a second time.", live: live(), item: noted(release(), "team-a", true), spec: velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}},
+			reason: "Without its Secret the provider would install the release a second time.", live: live(), item: noted(release(), "team-a", true), spec: velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}},
 			held: []adoption.Input{{Namespace: "team-a", Name: name, Stored: true, By: bring}},
 		},
-		"Live":  {reason: "It is there.", live: live(secret("team-a")), item: noted(release(), "team-a", true)},
-		"Other": {reason: "It is in another cluster.", live: live(), item: noted(release(), "team-a", false)},
+		"Live":  {reason: "The release's Secret is live.", live: live(secret("team-a")), item: noted(release(), "team-a", true)},
+		"Other": {reason: "The release is in another cluster.", live: live(), item: noted(release(), "team-a", false)},
 		"Mapped": {
-			reason: "It moves with its Release.", live: live(), item: noted(release(), "team-a", true),
+			reason: "The release moves with the namespace of its Release.", live: live(), item: noted(release(), "team-a", true),
 			spec: velerov1.RestoreSpec{NamespaceMapping: map[string]string{"team-a": "team-b"}}, held: []adoption.Input{{Namespace: "team-b", Name: name, Stored: true}},
 		},
 		"NamedAndMapped": {
-			reason: "What a Release says stays, so its release must.", live: live(secret("team-b")), item: noted(named(), "team-a", true),
+			reason: "The Release names its namespace, so its release must stay there.", live: live(secret("team-b")), item: noted(named(), "team-a", true),
 			spec: velerov1.RestoreSpec{NamespaceMapping: map[string]string{"team-a": "team-b"}},
 			held: []adoption.Input{{Namespace: "team-a", Name: name, Stored: true, By: bring}},
 		},
 		"OldBackup": {
-			reason: "Nobody has noted whether it was in the cluster.", live: live(), item: release(),
+			reason: "An old backup has no note about where the release was.", live: live(), item: release(),
 			reported: "Secret team-a/" + name + ", in which Helm keeps the release of Release team-a/shop, is neither in the cluster nor was restored before it",
 		},
-		"Never": {reason: "It was never installed.", live: live(), item: release(xptest.Without("status"))},
+		"Never": {reason: "The release was never installed.", live: live(), item: release(xptest.Without("status"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAdoptHoldsReleases(t *testing.T) {
 				t.Errorf("%s\n-want, +held for:\n%s", tc.reason, diff)
 			}
 			if (len(inputs) > 0) != slices.Contains(status, "atProvider") {
-				t.Errorf("A later backup must know the revision that it waits for; what comes back of the status is %q", status)
+				t.Errorf("the status must keep the revision for later backups; got %q", status)
 			}
 			if got := strings.Join(i.notes, "; "); !strings.HasPrefix(got, tc.reported) || (got == "") != (tc.reported == "") {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.reported)
@@ -227,8 +227,8 @@ func TestDryRunHoldsWhatLacksItsInput(t *testing.T) {
 		items []*unstructured.Unstructured
 		want  report.Action
 	}{
-		"It is missing.":        {items: []*unstructured.Unstructured{mr}, want: report.Keep},
-		"The backup brings it.": {items: []*unstructured.Unstructured{mr, secret}, want: report.Create},
+		"The backup lacks the Secret.": {items: []*unstructured.Unstructured{mr}, want: report.Keep},
+		"The backup has the Secret.":   {items: []*unstructured.Unstructured{mr, secret}, want: report.Create},
 	} {
 		results, err := dryRunResults(t.Context(), packed(t, tc.items...), nil, restoreOf(nil))
 		if err != nil {

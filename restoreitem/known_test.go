@@ -28,39 +28,39 @@ func TestAdoptKnowsKinds(t *testing.T) {
 	heldPolicy.Op, heldBeside.Logged = "Policy.v1beta1.iam.aws.upbound.io//b", []string{"warning", "warning"}
 	runReturns(t, map[string]returnCase{
 		"Known":    {reason: "The id of a VPC is its external-name.", item: unnamed(vpc, id), want: named},
-		"Part":     {reason: "That of a subnet is the last of its id.", item: unnamed(subnet), want: returned{Name: "default", Logged: []string{"info"}}},
-		"NotKnown": {reason: "Of some kinds it is not certain.", item: unnamed(policy, id), want: heldPolicy},
-		"Off":      {reason: "A person does not want it.", item: unnamed(vpc, id), config: map[string]string{"external-name-from-id": "none"}, want: held},
+		"Part":     {reason: "The last part of a subnet's id is its external-name.", item: unnamed(subnet), want: returned{Name: "default", Logged: []string{"info"}}},
+		"NotKnown": {reason: "For some kinds the external-name does not follow from the id.", item: unnamed(policy, id), want: heldPolicy},
+		"Off":      {reason: "The setting turns the table off.", item: unnamed(vpc, id), config: map[string]string{"external-name-from-id": "none"}, want: held},
 		"OffForTheKind": {
-			reason: "Or not for the kind.", item: unnamed(vpc, id), config: map[string]string{"external-name-from-id": "-VPC.ec2.aws.upbound.io"}, want: held,
+			reason: "The setting turns the table off for this kind.", item: unnamed(vpc, id), config: map[string]string{"external-name-from-id": "-VPC.ec2.aws.upbound.io"}, want: held,
 		},
 		"Unnamed": {
-			reason: "A person says that they have no names.", item: unnamed(vpc, id), config: map[string]string{"without-external-name": "VPC.ec2.aws.upbound.io"},
+			reason: "The setting names the kind as one without external-names.", item: unnamed(vpc, id), config: map[string]string{"without-external-name": "VPC.ec2.aws.upbound.io"},
 			want: returned{},
 		},
 		"Doubted": {
-			reason: "In the backup others spoke against it.", item: unnamed(vpc, id, xptest.Field(true, "metadata", xp.FieldDoubted)), want: held,
+			reason: "Other MRs in the backup contradict the table.", item: unnamed(vpc, id, xptest.Field(true, "metadata", xp.FieldDoubted)), want: held,
 		},
 		"DoubtedButChosen": {
-			reason: "A person has looked.", item: unnamed(vpc, id, xptest.Field(true, "metadata", xp.FieldDoubted)),
+			reason: "A user has chosen the kind, which overrides the doubt.", item: unnamed(vpc, id, xptest.Field(true, "metadata", xp.FieldDoubted)),
 			config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io"}, want: named,
 		},
 		"Taken": {
-			reason: "Two must not manage one.", item: unnamed(vpc, id), live: []*unstructured.Unstructured{other()}, want: heldBeside,
+			reason: "Two MRs must not manage one external resource.", item: unnamed(vpc, id), live: []*unstructured.Unstructured{other()}, want: heldBeside,
 		},
 		"TakenByUnnamed": {
-			reason: "Nor if the other has lost its name too.", want: heldBeside, item: unnamed(vpc, id),
+			reason: "The other MR has lost its external-name, but manages the same external resource.", want: heldBeside, item: unnamed(vpc, id),
 			live: []*unstructured.Unstructured{other(id, xptest.Without("metadata", "annotations"))},
 		},
 		"ObservedByAnother": {
-			reason: "Who only observes does no harm.", item: unnamed(vpc, id), live: []*unstructured.Unstructured{other(policies(`["Observe"]`))}, want: named,
+			reason: "An MR that only observes is safe.", item: unnamed(vpc, id), live: []*unstructured.Unstructured{other(policies(`["Observe"]`))}, want: named,
 		},
 		"OtherAccount": {
-			reason: "What another account has is another.", item: unnamed(vpc, id),
+			reason: "The same id in another account is another external resource.", item: unnamed(vpc, id),
 			live: []*unstructured.Unstructured{other(xptest.JSON(`{"spec":{"providerConfigRef":{"name":"another"}}}`))}, want: named,
 		},
 		"CreatePending": {
-			reason: "An id of earlier is not it.", item: unnamed(vpc, id, xptest.Annotated(xp.AnnotationCreatePending, created)),
+			reason: "The id is from before the pending creation.", item: unnamed(vpc, id, xptest.Annotated(xp.AnnotationCreatePending, created)),
 			want: returned{Op: "VPC.v1beta1.ec2.aws.upbound.io//b", Identity: xp.CreatePending, Paused: true, Logged: []string{"warning"}},
 		},
 	})
@@ -87,10 +87,10 @@ func TestAdoptKnowsCopies(t *testing.T) {
 	mapped := restoreOf(map[string]string{item.GetNamespace(): "elsewhere"})
 	out := adopt(t, live(item), item, mapped)
 	if out.err != nil || out.object == nil || !xp.IsPaused(out.object) || out.OperationID == "" {
-		t.Errorf("It must wait: got %+v, error %v", out.object, out.err)
+		t.Errorf("the copy must be held: got %+v, error %v", out.object, out.err)
 	}
 	out = adopt(t, live(), item, mapped)
 	if out.err != nil || xp.IsPaused(out.object) || out.object.GetAnnotations()[xp.AnnotationExternalName] != "vpc-1" {
-		t.Errorf("Where the original is gone it is the one that manages it: got %+v, error %v", out.object, out.err)
+		t.Errorf("without its original the MR must get the external-name: got %+v, error %v", out.object, out.err)
 	}
 }

@@ -47,60 +47,60 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		want       want
 	}{
 		"XR": {
-			reason: "What is live stays as it is; what an earlier restore holds is adopted.",
+			reason: "A live object stays as it is, and an XR that an earlier restore holds is adopted.",
 			policy: update, item: xr, live: live(xr), want: want{Skip: true, Op: operation},
 		},
-		"Claim": {reason: "The same.", policy: update, item: claim, live: live(claim), want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/team-a/o"}},
-		"MR":    {reason: "The external-name of the backup may be another's by now.", policy: update, item: mr, live: live(mr), want: want{Skip: true}},
+		"Claim": {reason: "A live claim stays as it is and is adopted too.", policy: update, item: claim, live: live(claim), want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/team-a/o"}},
+		"MR":    {reason: "The external-name in the backup may belong to another resource by now.", policy: update, item: mr, live: live(mr), want: want{Skip: true}},
 		"Publishing": {
-			reason: "One that an earlier restore holds is let go.", policy: update, item: xptest.With(mr, xptest.PublishesTo("infra", "s")), live: live(mr),
+			reason: "An MR that an earlier restore holds is released.", policy: update, item: xptest.With(mr, xptest.PublishesTo("infra", "s")), live: live(mr),
 			want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
 		},
 		"Marked": {
-			reason: "So is one that publishes no more.", policy: update, item: marked(mr), live: live(mr),
+			reason: "A marked MR that no longer publishes is released too.", policy: update, item: marked(mr), live: live(mr),
 			want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
 		},
 		"Unreadable": {
-			reason: "The operation of one whose mark can't be read says so.", policy: update, item: xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "?")),
+			reason: "The operation reports an unreadable mark.", policy: update, item: xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "?")),
 			live: live(mr), want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
 		},
-		"Composed": {reason: "The same.", policy: update, item: xptest.Secret("s"), live: live(xptest.Secret("s")), want: want{Skip: true}},
+		"Composed": {reason: "A live connection secret stays as it is.", policy: update, item: xptest.Secret("s"), live: live(xptest.Secret("s")), want: want{Skip: true}},
 		"Stored": {
-			reason: "The UID of the backup on what was published with a secret store would keep its owner out.", policy: update, item: inStore, live: live(inStore),
+			reason: "The backup's UID on a Secret of a secret store would lock its owner out.", policy: update, item: inStore, live: live(inStore),
 			want: want{Skip: true},
 		},
 		"Platform": {
-			reason: "A restore of one namespace must not change the Composition of all.",
+			reason: "A restore of one namespace must not change a Composition that all namespaces use.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},
 		},
-		"Config":            {reason: "What is to be installed, and how it works, is a person's to update.", policy: update, item: config, live: failingCluster(errAPI)},
-		"Provider":          {reason: "The same.", policy: update, item: provider, live: failingCluster(errAPI)},
-		"EnvironmentConfig": {reason: "The same.", policy: update, item: environment, live: failingCluster(errAPI)},
-		"ActivationPolicy":  {reason: "The same.", policy: update, item: activation, live: failingCluster(errAPI)},
+		"Config":            {reason: "A user decides whether a restore updates a ProviderConfig.", policy: update, item: config, live: failingCluster(errAPI)},
+		"Provider":          {reason: "A user decides whether a restore updates a Provider.", policy: update, item: provider, live: failingCluster(errAPI)},
+		"EnvironmentConfig": {reason: "A user decides whether a restore updates an EnvironmentConfig.", policy: update, item: environment, live: failingCluster(errAPI)},
+		"ActivationPolicy":  {reason: "A user decides whether a restore updates an activation policy.", policy: update, item: activation, live: failingCluster(errAPI)},
 		"ActivationOfOne": {
-			reason: "A restore of one namespace must not activate kinds for all.", policy: update, item: activation, live: live(activation),
+			reason: "A restore of one namespace must not activate kinds for all namespaces.", policy: update, item: activation, live: live(activation),
 			namespaces: []string{"team-a"}, want: want{Skip: true},
 		},
 		"Definition": {
-			reason: "An MRD is its provider's, in the version that is installed, and stays as active as it is.", policy: update, item: mrd, live: live(mrd),
+			reason: "The installed provider version owns the MRD, which stays as active as it is.", policy: update, item: mrd, live: live(mrd),
 			want: want{Skip: true},
 		},
 		"ConfigOfOne": {
-			reason: "A restore of one namespace must not change how all MRs are reconciled.", policy: update, item: config, live: live(config),
+			reason: "A restore of one namespace must not change how providers reconcile all MRs.", policy: update, item: config, live: live(config),
 			namespaces: []string{"team-a"}, want: want{Skip: true},
 		},
 		"Revision": {
-			reason: "What a package has made is Crossplane's.", policy: update, item: revision, live: live(revision, provider), want: want{Skip: true},
+			reason: "Crossplane manages the revision of a package.", policy: update, item: revision, live: live(revision, provider), want: want{Skip: true},
 		},
 		"Mapped": {
-			reason: "What counts is where it is restored to.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
+			reason: "The plugin looks for the live object in the mapped namespace.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
 			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
-		"Absent": {reason: "What is not there comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
-		"Other":  {reason: "What is not Crossplane's is the person's to update.", policy: update, item: thing, live: failingCluster(errAPI)},
-		"None":   {reason: "Without the policy Velero leaves it by itself, and nobody needs to be asked.", item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
-		"NoneOf": {reason: "The same.", policy: velerov1.PolicyTypeNone, item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
-		"API":    {reason: "Without an answer nothing is written.", policy: update, item: xr, live: failingCluster(errAPI), want: want{Err: errAPI}},
+		"Absent":     {reason: "An object that is not live comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
+		"Other":      {reason: "A user decides whether a restore updates objects of other projects.", policy: update, item: thing, live: failingCluster(errAPI)},
+		"None":       {reason: "Without an update policy Velero keeps live objects, so the plugin needs no look-up.", item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
+		"PolicyNone": {reason: "The policy none equals no policy.", policy: velerov1.PolicyTypeNone, item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
+		"API":        {reason: "Without an answer from the API server the plugin writes nothing.", policy: update, item: xr, live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if tc.want.Skip && (len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: It exists, so it is left as it is")) {
-				t.Errorf("%s\nnothing is skipped silently; got %v", tc.reason, out.logged)
+				t.Errorf("%s\na skipped item needs a warning; got %v", tc.reason, out.logged)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestAdoptLeavesAlone(t *testing.T) {
 		c.rankErr = errAPI
 		out := adopt(t, c, item, restoreOf(nil))
 		if out.err != nil || out.UpdatedItem != nil || out.OperationID != "" || out.SkipRestore || out.AdditionalItems != nil || len(out.logged) > 0 {
-			t.Errorf("%s is none of our business, and must go through untouched; got %+v", name, out)
+			t.Errorf("the plugin must not change %s; got %+v", name, out)
 		}
 		for _, asked := range c.asked {
 			if asked != "settings in velero" {
@@ -203,11 +203,11 @@ func TestAdoptSettings(t *testing.T) {
 		if tc.reported != "" {
 			h, err := adoption.HoldOf(out.object)
 			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.reported) || !strings.HasSuffix(out.note, "release --restore velero/monday") {
-				t.Errorf("%s: all is held, and an operation fails with %q; got %+v, %q, %v, %v", name, tc.reported, h, out.note, out.err, err)
+				t.Errorf("%s: want a hold and an operation that fails with %q; got %+v, %q, %v, %v", name, tc.reported, h, out.note, out.err, err)
 			}
 		}
 		if out := adopt(t, tc.live, xptest.Object("example.org/v1", "Thing", "team-a", "t"), tc.restore); out.err != nil {
-			t.Errorf("%s: what is not Crossplane's must not fail for it; got %v", name, out.err)
+			t.Errorf("%s: an object outside Crossplane must not fail for it; got %v", name, out.err)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestAdoptNotesUnreadableSettingsOnce(t *testing.T) {
 		}
 	}
 	if reported != 1 {
-		t.Errorf("it is told %d times", reported)
+		t.Errorf("the plugin named it %d times", reported)
 	}
 }
 
@@ -245,15 +245,15 @@ func TestAdoptHoldsSchedules(t *testing.T) {
 		}
 		h, err := adoption.HoldOf(out.object)
 		if err != nil || h == nil || h.Reason == "" || h.Restore != "velero/monday" || h.Pinned || !xp.IsPaused(out.object) {
-			t.Errorf("%s starts Operations by itself, so it comes back paused; got %+v, %v", name, h, err)
+			t.Errorf("%s starts Operations, so it must come back paused; got %+v, %v", name, h, err)
 		}
 		if len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: Restored paused: ") {
-			t.Errorf("%s: nobody is surprised; got %v", name, out.logged)
+			t.Errorf("%s: want one warning; got %v", name, out.logged)
 		}
 	}
 	out := adopt(t, live(), cron(xptest.Annotated(xp.AnnotationPaused, "true")), restoreOf(nil))
 	if h, err := adoption.HoldOf(out.object); h != nil || err != nil || !xp.IsPaused(out.object) || len(out.logged) > 0 {
-		t.Errorf("One that a person had paused is theirs; got %+v, %v, %v", h, err, out.logged)
+		t.Errorf("the pause of a user must stay theirs; got %+v, %v, %v", h, err, out.logged)
 	}
 }
 
@@ -285,43 +285,43 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 		want    want
 	}{
 		"Unheld": {
-			reason: "Crossplane reconciles the XR without it, perhaps with another in its place.",
+			reason: "Crossplane reconciles the XR without the MR, perhaps with a replacement.",
 			item:   bucket, live: live(x), restore: restoreOf(nil), want: want{Skip: true, Logged: []string{warned}},
 		},
 		"Unreadable": {
-			reason: "A mark that can't be read may be a hold.",
+			reason: "An unreadable mark on a paused XR may be a hold.",
 			item:   bucket, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"), xptest.Annotated(xp.AnnotationPaused, "true"))), restore: restoreOf(nil),
 			want: want{Logged: []string{forged, next + "the owner does not list it in its resourceRefs"}},
 		},
 		"Forged": {
-			reason: "Whoever writes a mark onto an XR at work has not paused it.",
+			reason: "A forged mark on a reconciled XR does not pause it.",
 			item:   bucket, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))), restore: restoreOf(nil),
 			want: want{Skip: true, Logged: []string{forged, warned}},
 		},
 		"Held": {
-			reason: "An XR that is held is as old as the item.",
+			reason: "A held XR is as old as the item.",
 			item:   bucket, live: live(heldWith(x)), restore: restoreOf(nil),
 			want: want{Logged: []string{next + "the owner does not list it in its resourceRefs"}},
 		},
 		"Deleting": {
-			reason: "An XR that is being deleted is at work on that.",
+			reason: "Crossplane composes no replacement for an XR that it deletes.",
 			item:   bucket, live: live(xptest.With(x, xptest.Deleting())), restore: restoreOf(nil),
 			want: want{Logged: []string{next + "it is being deleted"}},
 		},
 		"NotComposed": {
-			reason: "What is not composed is not the XR's.", item: xptest.Secret("s", xptest.ControlledBy(old)), live: live(x), restore: restoreOf(nil),
+			reason: "A Secret that is not composed is not in the XR's list.", item: xptest.Secret("s", xptest.ControlledBy(old)), live: live(x), restore: restoreOf(nil),
 			want: want{Logged: []string{next + "the owner does not publish its connection details in it"}},
 		},
 		"NoController": {
-			reason: "An owner that is not the controller did not compose it.", item: uncontrolled, live: live(x), restore: restoreOf(nil),
+			reason: "An owner that is not the controller did not compose the item.", item: uncontrolled, live: live(x), restore: restoreOf(nil),
 		},
 		"Selective": {
-			reason: "In a restore by labels the XR comes after what it composes, and takes it over.",
+			reason: "In a restore by labels the XR comes later and adopts the MR.",
 			item:   bucket, live: live(), restore: labelled(),
 			want: want{Logged: []string{"info: Restored before its owner, which takes it over: it is not in the cluster"}},
 		},
 		"Absent": {
-			reason: "Without the XR it comes back without it.",
+			reason: "Without its XR the MR comes back without an owner.",
 			item:   bucket, live: live(), restore: restoreOf(nil), want: want{Logged: []string{next + "it is not in the cluster"}},
 		},
 	}

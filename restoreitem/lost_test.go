@@ -23,22 +23,22 @@ func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 		err  string
 		skip bool
 	}{
-		"ThisRestores": {
-			reason: "A warning in a log is not counted by Velero.", live: live(lost),
+		"OfThisRestore": {
+			reason: "Velero does not count a warning in a log, so the restore must fail.", live: live(lost),
 			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
 		},
 		"Replaced": {
-			reason: "Who replaces it takes its labels off.", live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
+			reason: "An XR that another writer replaced lacks the restore's labels.", live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
 			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
 		},
 		"Earlier": {
-			reason: "What is older is nothing that it has held.", skip: true,
+			reason: "This restore cannot have held an older XR.", skip: true,
 			live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T11:59:55Z", "metadata", "creationTimestamp"))),
 		},
 		"Another": {reason: "An XR of an earlier restore may have been adopted since.", live: live(xptest.With(lost, xptest.Labelled(xp.LabelRestore, "sunday"))), skip: true},
-		"Live":    {reason: "So may one that no restore has created.", live: live(xptest.XR("x", xptest.UID("new"))), skip: true},
-		"Lists":   {reason: "What it lists comes back, held or not.", live: live(xptest.With(lost, xptest.Refs(bucket)))},
-		"Held":    {reason: "What is held is as old as the item.", live: live(heldWith(lost))},
+		"Live":    {reason: "A live XR that no restore created may have dropped the MR.", live: live(xptest.XR("x", xptest.UID("new"))), skip: true},
+		"Lists":   {reason: "A composed resource in the XR's list comes back, held or not.", live: live(xptest.With(lost, xptest.Refs(bucket)))},
+		"Held":    {reason: "A held XR is as old as the item.", live: live(heldWith(lost))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -109,57 +109,57 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 	heldNamed := held(xp.CreatePending)
 	heldNamed.Name = "b"
 	runReturns(t, map[string]returnCase{
-		"Named": {reason: "It comes back as it was.", item: xptest.MR("b"), want: returned{Name: "b"}},
+		"Named": {reason: "An MR with an external-name comes back unchanged.", item: xptest.MR("b"), want: returned{Name: "b"}},
 		"NamedOtherwise": {
-			reason: "To the letter.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "prod/Other Name:7")), want: returned{Name: "prod/Other Name:7"},
+			reason: "The external-name stays the same to the letter.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "prod/Other Name:7")), want: returned{Name: "prod/Other Name:7"},
 		},
-		"NeverCreated":       {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
-		"NeverCreatedAgain":  {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
-		"Unknown":            {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
-		"CreatePending":      {reason: "The same.", item: unnamed(pending), want: held(xp.CreatePending)},
-		"CreatePendingNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
-		"Recoverable":        {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
-		"Composed":           {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
+		"NeverCreated":       {reason: "The provider creates the external resource, which never existed.", item: unnamed(failed), want: returned{}},
+		"NeverCreatedAgain":  {reason: "A second attempt at a creation that failed is safe too.", item: unnamed(failed, pending), want: returned{}},
+		"Unknown":            {reason: "Without an external-name the provider could create a second external resource.", item: unnamed(), want: held(xp.Unknown)},
+		"CreatePending":      {reason: "The external resource of a pending creation may exist.", item: unnamed(pending), want: held(xp.CreatePending)},
+		"CreatePendingNamed": {reason: "A pending creation is unclear even with an external-name.", item: xptest.MR("b", pending), want: heldNamed},
+		"Recoverable":        {reason: "The restore must keep the id in the status.", item: unnamed(id), want: heldWithStatus},
+		"Composed":           {reason: "The operation of the XR also releases its composed MR.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
 		"ComposedByUnheld": {
-			reason: "An XR that is not held has no operation.", item: unnamed(composed), live: []*unstructured.Unstructured{x}, want: held(xp.Unknown),
+			reason: "An XR that is not held has no operation, so the MR needs one.", item: unnamed(composed), live: []*unstructured.Unstructured{x}, want: held(xp.Unknown),
 		},
 		"Setting": {
-			reason: "A person knows the kind.", item: unnamed(id), config: setting, want: returned{Name: "vpc-1", Logged: []string{"info"}},
+			reason: "The setting derives the external-name from the id for this kind.", item: unnamed(id), config: setting, want: returned{Name: "vpc-1", Logged: []string{"info"}},
 		},
 		"SettingOfAnother": {
-			reason: "And not this.", item: unnamed(id), config: map[string]string{"external-name-from-id": "Bucket.example.org"}, want: heldWithStatus,
+			reason: "The setting names another kind.", item: unnamed(id), config: map[string]string{"external-name-from-id": "Bucket.example.org"}, want: heldWithStatus,
 		},
-		"Unnamed":              {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
-		"UnnamedID":            {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
-		"UnnamedCreatePending": {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
-		"UnnamedOfAnother":     {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
-		"UnnamedPaused":        {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
+		"Unnamed":              {reason: "The setting names the kind as one without external-names.", item: unnamed(), config: nameless, want: returned{}},
+		"UnnamedID":            {reason: "The setting for kinds without external-names takes precedence over the id.", item: unnamed(id), config: nameless, want: returned{}},
+		"UnnamedCreatePending": {reason: "Even for a kind without external-names a pending creation is unclear.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
+		"UnnamedOfAnother":     {reason: "The setting names another kind.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
+		"UnnamedPaused":        {reason: "A paused MR of a kind without external-names needs no warning.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
 		"UnnamedInTheBackup": {
-			reason: "The settings of the source said so.", item: unnamed(xptest.Field(true, "metadata", xp.FieldUnnamed)), want: returned{},
+			reason: "The source's setting names the kind as one without external-names.", item: unnamed(xptest.Field(true, "metadata", xp.FieldUnnamed)), want: returned{},
 		},
-		"SettingUnknown":       {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
-		"SettingCreatePending": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
-		"SettingNamed":         {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
+		"SettingUnknown":       {reason: "Without an id the setting cannot derive an external-name.", item: unnamed(), config: setting, want: held(xp.Unknown)},
+		"SettingCreatePending": {reason: "The id is from before the pending creation.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
+		"SettingNamed":         {reason: "The setting does not change an existing external-name.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
 		"OwnPause": {
-			reason: "It does nothing, and a person must know before they let it.", item: unnamed(pause), want: returned{Paused: true, Logged: []string{"warning"}},
+			reason: "A paused MR is not reconciled, and a user must name it before they resume it.", item: unnamed(pause), want: returned{Paused: true, Logged: []string{"warning"}},
 		},
-		"OwnPauseCreatePending": {reason: "Its provider will refuse to go on by itself.", item: unnamed(pause, pending), want: returned{Paused: true}},
+		"OwnPauseCreatePending": {reason: "The provider itself refuses to go on after a pending creation.", item: unnamed(pause, pending), want: returned{Paused: true}},
 		"Observes": {
-			reason: "It makes nothing.", item: unnamed(policies(`["Observe"]`)), want: returned{Policies: []string{"Observe"}, Logged: []string{"warning"}},
+			reason: "An MR that only observes creates no external resource.", item: unnamed(policies(`["Observe"]`)), want: returned{Policies: []string{"Observe"}, Logged: []string{"warning"}},
 		},
-		"NoPolicies": {reason: "The same.", item: unnamed(policies(`[]`)), want: returned{Logged: []string{"warning"}}},
+		"NoPolicies": {reason: "An MR without any policy creates no external resource.", item: unnamed(policies(`[]`)), want: returned{Logged: []string{"warning"}}},
 		"HeldBefore": {
-			reason: "A pause that was this plugin's is none of a person's.", item: marked(unnamed()), want: held(xp.Unknown),
+			reason: "The pause in the backup is the plugin's hold, not a user's pause.", item: marked(unnamed()), want: held(xp.Unknown),
 		},
 		"HeldBeforeAndNamed": {
-			reason: "A person has named it since; the operation lifts the hold.", item: marked(xptest.MR("b")), want: returned{Op: bucketOp, Paused: true, Name: "b"},
+			reason: "A user has named the MR since, so the operation releases the hold.", item: marked(xptest.MR("b")), want: returned{Op: bucketOp, Paused: true, Name: "b"},
 		},
 		"ForgedPause": {
-			reason: "A mark that says that it was paused keeps it paused.", want: returned{Op: bucketOp, Paused: true},
+			reason: "A forged mark that records a user's pause keeps the MR paused.", want: returned{Op: bucketOp, Paused: true},
 			item: unnamed(xptest.Annotated(adoption.AnnotationHold, `{"paused":"true"}`)),
 		},
 		"ForgedPolicies": {
-			reason: "Policies that are not those of the hold are its own.", want: held(xp.Unknown),
+			reason: "Policies that differ from the hold's belong to the MR.", want: held(xp.Unknown),
 			item: unnamed(xptest.Annotated(adoption.AnnotationHold, `{"observes":true,"managementPolicies":["Observe"]}`)),
 		},
 	})
@@ -199,35 +199,35 @@ func TestAdoptObservesFirst(t *testing.T) {
 	state := all
 	state.Status, state.Asks = []string{"atProvider"}, true
 	runReturns(t, map[string]returnCase{
-		"Upjet": {reason: "It could be made a second time though it has an external-name (upjet 561).", item: xptest.MR("b", upjets), want: state},
+		"Upjet": {reason: "Upjet can create a second external resource despite an external-name (upjet 561).", item: xptest.MR("b", upjets), want: state},
 		"UpjetOff": {
-			reason: "Whoever knows that it can't need not wait for that.", item: xptest.MR("b", upjets), config: map[string]string{"observe-first": "false"},
+			reason: "A user who excludes a second creation can turn the wait off.", item: xptest.MR("b", upjets), config: map[string]string{"observe-first": "false"},
 			want: returned{Op: bucketOp, Status: []string{"atProvider"}, Asks: true, Paused: true, Name: "b"},
 		},
 		"UpjetNotHeld": {
-			reason: "Nobody wants anything to be held that need not be.", item: xptest.MR("b", upjets), config: map[string]string{"hold": "none", "restore-status": "none"},
+			reason: "The setting turns off all holds that are not necessary.", item: xptest.MR("b", upjets), config: map[string]string{"hold": "none", "restore-status": "none"},
 			want: returned{Name: "b", Logged: []string{"warning"}},
 		},
-		"Off":       {reason: "Nobody has asked for it.", item: xptest.MR("b", policies(`["*"]`)), want: returned{Name: "b", Policies: []string{"*"}}},
-		"None":      {reason: "Without policies it may do everything.", item: xptest.MR("b"), config: first, want: all},
-		"Own":       {reason: "Its own are kept.", item: xptest.MR("b", policies(`["Observe","Create"]`)), config: first, want: own},
-		"Publishes": {reason: "One hold does for both.", item: xptest.MR("b", secret), config: first, want: all},
+		"Off":       {reason: "The setting is off by default.", item: xptest.MR("b", policies(`["*"]`)), want: returned{Name: "b", Policies: []string{"*"}}},
+		"None":      {reason: "An MR without policies may do everything, so it observes first.", item: xptest.MR("b"), config: first, want: all},
+		"Own":       {reason: "The mark keeps the MR's own policies.", item: xptest.MR("b", policies(`["Observe","Create"]`)), config: first, want: own},
+		"Publishes": {reason: "One hold covers both reasons.", item: xptest.MR("b", secret), config: first, want: all},
 		"Composed": {
-			reason: "Its XR waits for it.", item: xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), live: []*unstructured.Unstructured{heldWith(x)}, config: first, want: composed,
+			reason: "The XR waits for its composed MR.", item: xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), live: []*unstructured.Unstructured{heldWith(x)}, config: first, want: composed,
 		},
-		"Unsafe":   {reason: "Once it is named it is looked at.", item: unnamed(), config: first, want: unsafe},
-		"Observes": {reason: "It does nothing else.", item: xptest.MR("b", policies(`["Observe"]`)), config: first, want: returned{Name: "b", Policies: observe}},
-		"Paused":   {reason: "It does nothing at all.", item: xptest.MR("b", policies(`[]`)), config: first, want: returned{Name: "b"}},
+		"Unsafe":   {reason: "An MR without an external-name observes once it has one.", item: unnamed(), config: first, want: unsafe},
+		"Observes": {reason: "The MR already observes only.", item: xptest.MR("b", policies(`["Observe"]`)), config: first, want: returned{Name: "b", Policies: observe}},
+		"Paused":   {reason: "An MR without any policy is not reconciled.", item: xptest.MR("b", policies(`[]`)), config: first, want: returned{Name: "b"}},
 		"OwnPause": {
-			reason: "Nor does that.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), config: first, want: returned{Name: "b", Paused: true},
+			reason: "A paused MR is not reconciled.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), config: first, want: returned{Name: "b", Paused: true},
 		},
 		"NeverCreated": {
-			reason: "There is nothing to look at.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: first, want: returned{},
+			reason: "An MR that was never created has no external resource to observe.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: first, want: returned{},
 		},
-		"Again":    {reason: "One that was backed up while it only observed has its own still.", item: before, config: first, want: own},
-		"AgainOff": {reason: "Also if nobody asks for it any more.", item: before, want: own},
+		"Again":    {reason: "A backup of an MR that observed first still restores the MR's own policies.", item: before, config: first, want: own},
+		"AgainOff": {reason: "The MR's own policies come back even with the setting off.", item: before, want: own},
 		"Recovered": {
-			reason: "What its external-name was taken from may be wrong.", item: unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`)),
+			reason: "An external-name from an id may be wrong, so the MR observes first.", item: unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`)),
 			config: map[string]string{"observe-first": "true", "external-name-from-id": "Bucket.cloud.example.org"},
 			want:   returned{Op: bucketOp, Observes: true, Policies: observe, Paused: true, Name: "b", Logged: []string{"info"}},
 		},
@@ -242,20 +242,20 @@ func TestAdoptRequestsStatus(t *testing.T) {
 	both := []string{"atProvider", "conditions"}
 	runReturns(t, map[string]returnCase{
 		"XR": {
-			reason: "A function has written it.", item: xptest.XR("x", xptest.JSON(`{"status":{"address":"a","conditions":[]}}`)),
+			reason: "A function wrote the XR's status, so the restore keeps it.", item: xptest.XR("x", xptest.JSON(`{"status":{"address":"a","conditions":[]}}`)),
 			want: returned{Op: operation, Status: []string{"address"}, Asks: true, Paused: true},
 		},
-		"XRWithout": {reason: "A call for nothing is spared.", item: xptest.XR("x", xptest.Reconciled()), want: returned{Op: operation, Paused: true}},
+		"XRWithout": {reason: "The XR has no status to restore, so the plugin saves a call.", item: xptest.XR("x", xptest.Reconciled()), want: returned{Op: operation, Paused: true}},
 		"Failing": {
-			reason: "Its provider may not be able to write it anew.", item: xptest.MR("b", composed, failing), live: []*unstructured.Unstructured{heldWith(x)},
+			reason: "A failing provider may not write the status again.", item: xptest.MR("b", composed, failing), live: []*unstructured.Unstructured{heldWith(x)},
 			want: returned{Status: both, Asks: true, Paused: true, Name: "b"},
 		},
-		"FailingAlone": {reason: "No function looks at it.", item: xptest.MR("b", failing), want: returned{Name: "b"}},
+		"FailingAlone": {reason: "No function reads the status of an MR without an XR.", item: xptest.MR("b", failing), want: returned{Name: "b"}},
 		"Conditions": {
-			reason: "Its provider writes it anew.", item: xptest.MR("b", composed, xptest.Reconciled()), live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Name: "b"},
+			reason: "The provider writes the conditions again.", item: xptest.MR("b", composed, xptest.Reconciled()), live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Name: "b"},
 		},
 		"OwnPause": {
-			reason: "Nobody looks at it, and functions do.", item: xptest.MR("b", composed, xptest.Annotated(xp.AnnotationPaused, "true"), failing),
+			reason: "No provider writes the status of a paused MR, and functions read it.", item: xptest.MR("b", composed, xptest.Annotated(xp.AnnotationPaused, "true"), failing),
 			live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Status: both, Asks: true, Paused: true, Name: "b"},
 		},
 	})
@@ -291,32 +291,32 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 		clones        string
 	}{
 		"Held": {
-			"The original manages it, though it doesn't say so.", "hold", stored, nil,
+			"The original manages the external resource, although it has lost its external-name.", "hold", stored, nil,
 			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Paused: true, Name: "vpc-1", Logged: []string{"warning"}},
 			"Bucket team-a/b",
 		},
-		"Observes": {"It only looks.", "observe", xptest.With(stored, policies(`["*"]`)), nil, returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}}, ""},
+		"Observes": {"The copy only observes.", "observe", xptest.With(stored, policies(`["*"]`)), nil, returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}}, ""},
 		"ObservesFirst": {
-			"It has nothing to be given back.", "observe", xptest.With(stored, policies(`["*"]`)),
+			"The copy keeps observing, so the plugin stores no policies for later.", "observe", xptest.With(stored, policies(`["*"]`)),
 			map[string]string{"observe-first": "true"},
 			returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}},
 			"",
 		},
 		"ObservedBefore": {
-			"What it had before its hold must not come back.", "observe", observing, nil,
+			"The copy must not get the policies from before its hold.", "observe", observing, nil,
 			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Policies: []string{"Observe"}, Name: "vpc-1", Paused: true, Logged: []string{"warning"}},
 			"",
 		},
-		"New":           {"It makes one of its own.", "new", stored, nil, returned{Logged: []string{"warning"}}, ""},
-		"NewAfterAHold": {"With its own policies.", "new", observing, nil, returned{Policies: []string{"*"}, Logged: []string{"warning"}}, ""},
+		"New":           {"The copy creates its own external resource.", "new", stored, nil, returned{Logged: []string{"warning"}}, ""},
+		"NewAfterAHold": {"The copy creates its own external resource with its own policies.", "new", observing, nil, returned{Policies: []string{"*"}, Logged: []string{"warning"}}, ""},
 		"NamedBySetting": {
-			"Its name is known by then.", "hold", lost,
+			"The setting gives the external-name before the check for copies.", "hold", lost,
 			map[string]string{"external-name-from-id": "Bucket.cloud.example.org"},
 			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Paused: true, Name: "vpc-1", Logged: []string{"info", "warning"}},
 			"Bucket team-a/b",
 		},
 		"Unnamed": {
-			"Nothing says what it would manage, so it is held for that.", "new", lost, nil,
+			"The external-name is unknown, so the copy is held for that.", "new", lost, nil,
 			returned{
 				Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Identity: xp.Recoverable, Status: []string{"atProvider"}, Asks: true, Paused: true,
 				Logged: []string{"warning"},
@@ -350,9 +350,9 @@ func TestAdoptLeavesLiveMRs(t *testing.T) {
 		config map[string]string
 		op     string
 	}{
-		"Named":        {reason: "Nothing was held.", item: xptest.MR("b")},
-		"Unknown":      {reason: "An earlier restore holds it.", item: unnamed(), op: bucketOp},
-		"ObserveFirst": {reason: "The same.", item: xptest.MR("b"), config: map[string]string{"observe-first": "true"}, op: bucketOp},
+		"Named":        {reason: "The MR was not held.", item: xptest.MR("b")},
+		"Unknown":      {reason: "An earlier restore holds the MR.", item: unnamed(), op: bucketOp},
+		"ObserveFirst": {reason: "An earlier restore holds the MR to observe first.", item: xptest.MR("b"), config: map[string]string{"observe-first": "true"}, op: bucketOp},
 	} {
 		c := live(xptest.MR("b"))
 		c.config = tc.config

@@ -35,17 +35,17 @@ func TestAdoptSignsMarks(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, h, err)
 		}
 		if _, err := key.HoldOf(out.object); !errors.Is(err, adoption.ErrForged) {
-			t.Errorf("%s: the mark must count in the namespace that it was restored to only; got %v", name, err)
+			t.Errorf("%s: the mark must count only in its own namespace; got %v", name, err)
 		}
 		if c.keyIn != "velero" {
-			t.Errorf("%s: the key was read in the namespace %q", name, c.keyIn)
+			t.Errorf("%s: the plugin read the key in the namespace %q", name, c.keyIn)
 		}
 	}
 	c := live()
 	c.keyErr = errors.New("not for you")
 	out := adopt(t, c, xptest.ModernXR("x"), restoreOf(nil))
 	if out.err == nil || !strings.Contains(out.err.Error(), "cannot hold Order team-a/x") {
-		t.Errorf("what can't be held must not come back: %v", out.err)
+		t.Errorf("an item that cannot be held must not come back: %v", out.err)
 	}
 }
 
@@ -60,13 +60,13 @@ func TestAdoptIgnoresForgedMarks(t *testing.T) {
 	c := live(xr)
 	c.key = key
 	if out := adopt(t, c, mr, restoreOf(nil)); out.err != nil || out.OperationID == "" {
-		t.Errorf("the MR of an XR that only says that it is held must have an operation of its own: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
+		t.Errorf("the MR of an XR with a forged mark must have its own operation: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
 	}
 	if err := key.Sign(xr, xr.GetNamespace()); err != nil {
 		t.Fatal(err)
 	}
 	if out := adopt(t, c, mr, restoreOf(nil)); out.err != nil || out.OperationID != "" {
-		t.Errorf("the operation of a held XR is that of its MRs: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
+		t.Errorf("an MR of a held XR must have no operation of its own: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
 	}
 }
 

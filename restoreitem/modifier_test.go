@@ -41,21 +41,21 @@ func TestAdoptChecksModifiers(t *testing.T) {
 		refused bool
 		unnamed bool
 	}{
-		"RemovesAll":       {reason: "The hold is in them.", item: xr, rule: rule("orders.example.org", all), refused: true},
-		"ReplacesAll":      {reason: "The hold is not in the new ones.", item: xr, rule: rule("*.example.org", replaces), refused: true},
-		"Unpauses":         {reason: "It is reconciled then.", item: xr, rule: rule("orders.example.org", unpauses), refused: true},
-		"RemovesMark":      {reason: "Nobody lets it go then.", item: xr, rule: rule("orders.example.org", removes), refused: true},
-		"Merges":           {reason: "A null removes.", item: xr, rule: rule("orders.example.org", merges), refused: true},
-		"Strategic":        {reason: "Of custom resources that is a merge.", item: xr, rule: rule("orders.example.org", strategic), refused: true},
-		"HeldMR":           {reason: "A provider would create another external resource.", item: held, rule: rule("buckets.cloud.example.org", all), refused: true},
-		"Adds":             {reason: "It leaves the hold.", item: xr, rule: rule("orders.example.org", adds)},
-		"Tests":            {reason: "It is about another.", item: xr, rule: rule("orders.example.org", tests)},
-		"OtherKind":        {reason: "It is about another kind.", item: xr, rule: rule("widgets.example.org", all)},
-		"NotHeld":          {reason: "There is nothing to take off.", item: mr, rule: rule("buckets.cloud.example.org", all)},
-		"None":             {reason: "The Restore names none.", item: xr, rule: rule("orders.example.org", all), unnamed: true},
-		"CannotBeRead":     {reason: "Nobody knows what they do.", item: xr, err: errors.New("not now"), refused: true},
-		"CannotBeReadOpen": {reason: "What is not held is as with Velero alone.", item: mr, err: errors.New("not now")},
-		"NoRules":          {reason: "Velero says so itself.", item: xr, rule: "?", refused: true},
+		"RemovesAll":          {reason: "The rule removes all annotations, and the hold with them.", item: xr, rule: rule("orders.example.org", all), refused: true},
+		"ReplacesAll":         {reason: "The rule replaces all annotations, and the hold with them.", item: xr, rule: rule("*.example.org", replaces), refused: true},
+		"Unpauses":            {reason: "The rule takes the pause off, so Crossplane would reconcile the XR.", item: xr, rule: rule("orders.example.org", unpauses), refused: true},
+		"RemovesMark":         {reason: "Without the mark no operation releases the XR.", item: xr, rule: rule("orders.example.org", removes), refused: true},
+		"Merges":              {reason: "A null in a merge patch removes the annotations.", item: xr, rule: rule("orders.example.org", merges), refused: true},
+		"Strategic":           {reason: "For custom resources a strategic merge patch works like a merge patch.", item: xr, rule: rule("orders.example.org", strategic), refused: true},
+		"HeldMR":              {reason: "The provider would create a second external resource.", item: held, rule: rule("buckets.cloud.example.org", all), refused: true},
+		"Adds":                {reason: "The rule leaves the hold as it is.", item: xr, rule: rule("orders.example.org", adds)},
+		"Tests":               {reason: "The rule's test does not match this XR.", item: xr, rule: rule("orders.example.org", tests)},
+		"OtherKind":           {reason: "The rule is for another kind.", item: xr, rule: rule("widgets.example.org", all)},
+		"NotHeld":             {reason: "The item is not held, so the rule cannot remove a hold.", item: mr, rule: rule("buckets.cloud.example.org", all)},
+		"None":                {reason: "The Restore names no resource modifiers.", item: xr, rule: rule("orders.example.org", all), unnamed: true},
+		"CannotBeRead":        {reason: "Unreadable rules may remove the hold.", item: xr, err: errors.New("not now"), refused: true},
+		"CannotBeReadNotHeld": {reason: "An item without a hold comes back as with Velero alone.", item: mr, err: errors.New("not now")},
+		"NoRules":             {reason: "Rules that the plugin cannot parse may remove the hold.", item: xr, rule: "?", refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAdoptChecksModifiers(t *testing.T) {
 				t.Errorf("%s\ngot %v", tc.reason, out.err)
 			}
 			if tc.refused && !strings.Contains(out.err.Error(), "velero/changes") {
-				t.Errorf("it must name the ConfigMap: %v", out.err)
+				t.Errorf("the error must name the ConfigMap: %v", out.err)
 			}
 		})
 	}
@@ -89,15 +89,15 @@ func TestAdoptChecksDefaultModifiers(t *testing.T) {
 		err, restoreErr error
 		refused         bool
 	}{
-		"Strips":        {reason: "It is for each restore that names none.", of: "cni", rules: strips, refused: true},
-		"None":          {reason: "Velero was started without.", rules: strips},
-		"Skipped":       {reason: "The Restore wants none.", of: "cni", rules: strips, skips: true},
-		"NotSkipped":    {reason: "It says that it wants them.", of: "cni", rules: strips, skips: false, refused: true},
-		"Named":         {reason: "Of a Restore that names some only these count.", of: "cni", rules: "version: v1", named: true},
-		"Absent":        {reason: "Velero goes on without.", of: "cni", err: absent},
-		"Unreadable":    {reason: "Velero goes on without what it can't read.", of: "cni", rules: "?"},
-		"Unknown":       {reason: "Nobody knows what they do.", of: "cni", err: errors.New("not now"), refused: true},
-		"UnreadRestore": {reason: "Nobody knows whether it wants them.", of: "cni", rules: strips, restoreErr: errors.New("not now"), refused: true},
+		"Strips":        {reason: "The server's rules apply to each Restore that names none.", of: "cni", rules: strips, refused: true},
+		"None":          {reason: "The server has no rules.", rules: strips},
+		"Skipped":       {reason: "The Restore skips the server's rules.", of: "cni", rules: strips, skips: true},
+		"NotSkipped":    {reason: "The Restore asks for the server's rules.", of: "cni", rules: strips, skips: false, refused: true},
+		"Named":         {reason: "A Restore's own rules replace the server's.", of: "cni", rules: "version: v1", named: true},
+		"Absent":        {reason: "Velero continues without the missing ConfigMap.", of: "cni", err: absent},
+		"Unreadable":    {reason: "Velero continues without rules that it cannot parse.", of: "cni", rules: "?"},
+		"Unknown":       {reason: "Unreadable rules may remove the hold.", of: "cni", err: errors.New("not now"), refused: true},
+		"UnreadRestore": {reason: "An unreadable Restore may use the server's rules.", of: "cni", rules: strips, restoreErr: errors.New("not now"), refused: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -43,28 +43,28 @@ func TestAdoptNotes(t *testing.T) {
 			reported: []string{"Bucket b: Not restored: its XR exists and does not list it any more", "reason: "},
 		},
 		"Recreated": {
-			reason: "What an XR of somebody else's has replaced is lost.", item: mr, live: live(xptest.With(atWork, created(5))),
+			reason: "Another writer created the XR again, so the MR in the backup is lost.", item: mr, live: live(xptest.With(atWork, created(5))),
 			reported: []string{"Bucket b: Not restored: its XR was made anew in this cluster"}, failed: true,
 		},
 		"OlderXR": {
-			reason: "An XR that was there has dropped it itself.", item: mr, live: live(xptest.With(atWork, created(1))), reported: []string{"does not list it any more"},
+			reason: "An XR from before the restore dropped the resource itself.", item: mr, live: live(xptest.With(atWork, created(1))), reported: []string{"does not list it any more"},
 		},
 		"WithoutOwner": {
-			reason: "Nothing may look after it.", item: mr, live: live(), reported: []string{"Bucket b: Restored without an owner that it had", "owner: XOrder x", "next: "},
+			reason: "No controller may look after an MR without its owner.", item: mr, live: live(), reported: []string{"Bucket b: Restored without an owner that it had", "owner: XOrder x", "next: "},
 		},
 		"Schedule": {
-			reason: "It waits for a person.", item: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly"), live: live(),
+			reason: "A CronOperation stays paused until a user resumes it.", item: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly"), live: live(),
 			reported: []string{"CronOperation nightly: Restored paused", "release nightly"},
 		},
 		"Observed": {
-			reason: "It is not as in the backup.", item: xptest.With(free, policies(`["*"]`)), live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
+			reason: "An MR that only observes differs from its backup.", item: xptest.With(free, policies(`["*"]`)), live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
 			reported: []string{"Bucket copy/b: Restored to observe only: Bucket team-a/b manages the same external resource"},
 		},
-		"Held": {reason: "The operation of what is held says more.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},
+		"Held": {reason: "The operation of a held copy reports more than a note.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},
 		"Adopted": {
-			reason: "The same.", item: xptest.XR("x"), live: live(),
+			reason: "The operation of a held XR reports more than a note.", item: xptest.XR("x"), live: live(),
 		},
-		"AsItWas": {reason: "There is nothing to tell.", item: xptest.MR("b"), live: live()},
+		"AsItWas": {reason: "An MR that comes back unchanged needs no note.", item: xptest.MR("b"), live: live()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAdoptNotesEachLiveKindOnce(t *testing.T) {
 	for _, item := range []*unstructured.Unstructured{xptest.MR("a"), xptest.MR("b"), xptest.Composition("c", xptest.XR("x"))} {
 		out, err := a.Execute(inputFor(item, update))
 		if err != nil || !out.SkipRestore {
-			t.Fatalf("%s is not left: %v", xp.String(item), err)
+			t.Fatalf("the restore must leave %s as it is: %v", xp.String(item), err)
 		}
 		if progress := (velero.OperationProgress{}); noteText(out.OperationID, &progress) {
 			got = append(got, item.GetName())

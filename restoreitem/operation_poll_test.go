@@ -31,21 +31,21 @@ func TestProgressObservesOncePerRound(t *testing.T) {
 	poll(30, "y", 2)
 	poll(34, "x", 1)
 	if diff := cmp.Diff([]string{selector + "XOrder x"}, w.asked); diff != "" {
-		t.Errorf("What was found for one is found for all of a poll: -want, +asked:\n%s", diff)
+		t.Errorf("one read must serve all operations of a poll: -want, +asked:\n%s", diff)
 	}
 
 	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(z).ID(): {Total: 3}}
 	poll(34, "z", 3)
 	poll(34, "x", 1)
 	if diff := cmp.Diff([]string{selector + "XOrder x", selector + "XOrder z"}, w.asked); diff != "" {
-		t.Errorf("What has no link to the first is asked for on its own, and forgets nothing: -want, +asked:\n%s", diff)
+		t.Errorf("an unrelated operation needs its own read and must keep the earlier results: -want, +asked:\n%s", diff)
 	}
 
 	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(x).ID(): {Total: 4}}
 	poll(38, "x", 1)
 	poll(43, "x", 4)
 	if len(w.asked) != 3 {
-		t.Errorf("When nobody has asked for 5 s the next poll asks again; asked %v", w.asked)
+		t.Errorf("a poll after 5 s must read again; asked %v", w.asked)
 	}
 }
 
@@ -67,14 +67,14 @@ func TestProgressObservesUnproven(t *testing.T) {
 	}
 	w.plans = planFor(adoption.Plan{Failed: "it has lost something", Lost: true})
 	if p := progress(); p.Err != "it has lost something" || !p.Completed || len(w.asked) != 2 {
-		t.Errorf("it has not lost its hold unnoticed; got %+v, asked %v", p, w.asked)
+		t.Errorf("the poll must report the lost hold; got %+v, asked %v", p, w.asked)
 	}
 	w.plans = planFor(adoption.Plan{Done: true, Unproven: true})
 	if _, err := a.Progress("XOrder.v1alpha1.example.org//z", restoreOf(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if p := progress(); p.Err != "it has lost something" || len(w.asked) != 3 {
-		t.Errorf("what is known is not forgotten; got %+v, asked %v", p, w.asked)
+		t.Errorf("a later poll must keep the failure; got %+v, asked %v", p, w.asked)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestProgressObservesOnceForManyOperations(t *testing.T) {
 		}
 	}
 	if len(w.asked) != 1 {
-		t.Errorf("Operations that are polled one after the other are of one poll; asked %v", w.asked)
+		t.Errorf("operations in quick succession must share one poll; asked %v", w.asked)
 	}
 }
 
@@ -99,6 +99,6 @@ func TestProgressDoesNotRememberAFailure(t *testing.T) {
 	_, _ = a.Progress(operation, restoreOf(nil))
 	w.err, w.plans = nil, planFor(adoption.Plan{Done: true})
 	if p, err := a.Progress(operation, restoreOf(nil)); err != nil || !p.Completed {
-		t.Errorf("A failure that has passed is over; got %+v, %v", p, err)
+		t.Errorf("a failure must not outlast its cause; got %+v, %v", p, err)
 	}
 }

@@ -77,20 +77,20 @@ func TestProgress(t *testing.T) {
 		want    want
 	}{
 		"Waiting": {
-			reason: "What it waits for is what a person sees.", id: operation,
+			reason: "The description names the objects that the XR waits for.", id: operation,
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NCompleted, p.NTotal, p.Description = 1, 2, "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
 			})},
 		},
 		"Done": {
-			reason: "Nothing is left to do.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Adopted: 2, Total: 2})},
+			reason: "Each composed resource is adopted, so the operation is complete.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Done: true, Adopted: 2, Total: 2})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 2, 2, "2 of 2 composed resources adopted"
 			})},
 		},
 		"Failed": {
-			reason:  "What can't be mended by waiting is over, with the reason.",
+			reason:  "Waiting cannot solve this, so the operation fails with the reason.",
 			id:      operation,
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Failed: "it was not restored"})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
@@ -98,32 +98,32 @@ func TestProgress(t *testing.T) {
 			})},
 		},
 		"Quarantine": {
-			reason: "A restore must not wait for what a person does some day.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "in quarantine"})},
+			reason: "The restore must not wait for a user to end the quarantine.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "in quarantine"})},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Completed, p.NTotal, p.Description = true, 2, "in quarantine" })},
 		},
 		"QuarantineOfAPart": {
-			reason: "Nor for what waits for that.", id: operation,
+			reason: "A composed resource in quarantine must not delay the restore either.", id: operation,
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 2, "1 of 2 composed resources adopted; waiting for b is in quarantine"
 			})},
 		},
 		"QuarantineMoving": {
-			reason: "But for what comes by itself besides.", id: operation,
+			reason: "The restore waits for the parts that can be adopted without a user.", id: operation,
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine", "c"}, Moving: true})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NTotal, p.Description = 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"
 			})},
 		},
 		"Ready": {
-			reason: "A person lets it go.", id: operation,
+			reason: "A user releases it, so the restore does not wait.", id: operation,
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []string{"XOrder x: it is ready"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"
 			})},
 		},
-		"Passing": {
-			reason: "A Go error would fail the operation for good, so one that may pass is a description.", id: operation, adopter: &fakeAdopter{err: errAPI},
+		"TemporaryError": {
+			reason: "Velero fails an operation on a Go error, so a temporary error becomes a description.", id: operation, adopter: &fakeAdopter{err: errAPI},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "trying again: " + errAPI.Error() })},
 		},
 		"Unknown": {
@@ -131,7 +131,7 @@ func TestProgress(t *testing.T) {
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "0 of 0 composed resources adopted" })},
 		},
 		"BadID": {
-			reason: "An ID that can't be read never will be.", id: "x", adopter: &fakeAdopter{},
+			reason: "An unreadable ID stays unreadable, so the operation fails.", id: "x", adopter: &fakeAdopter{},
 			want: want{Progress: base, Err: `cannot read the operation ID "x" as "Kind.version.group/namespace/name"`},
 		},
 	}
@@ -154,7 +154,7 @@ func TestProgress(t *testing.T) {
 func TestProgressOfARestoreThatHasNotBegun(t *testing.T) {
 	p, err := pollWith(&fakeAdopter{}).Progress(operation, restoreOf(nil))
 	if err != nil || !p.Started.IsZero() {
-		t.Errorf("Velero sets the start of a restore after it has made it; got %v, %v", p.Started, err)
+		t.Errorf("Started must be zero until Velero sets the start time; got %v, %v", p.Started, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestProgressSelectsByALabelThatLabelsCanHave(t *testing.T) {
 	}
 	value := strings.TrimPrefix(strings.Fields(w.asked[0])[0], velerov1.RestoreNameLabel+"=")
 	if len(value) > 63 {
-		t.Errorf("Velero shortens a name that is too long for a label; got %q", value)
+		t.Errorf("the label must have a long name shortened as Velero does; got %q", value)
 	}
 }
 
@@ -177,23 +177,23 @@ func TestDescribe(t *testing.T) {
 		plan   adoption.Plan
 		want   string
 	}{
-		"Nothing": {reason: "A count says enough while Crossplane works.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
+		"Nothing": {reason: "While Crossplane adopts, a count is enough.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
 		"Remarks": {
-			reason: "What a person should know is told though it is over.",
+			reason: "The description keeps the remarks after the end.",
 			plan:   adoption.Plan{Done: true, Remarks: []string{"XOrder x can't be reconciled"}},
 			want:   "0 of 0 composed resources adopted; XOrder x can't be reconciled",
 		},
 		"Done": {
-			reason: "What was waited for is over.",
+			reason: "A complete plan no longer waits for anything.",
 			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []string{"a"}}, want: "2 of 2 composed resources adopted",
 		},
-		"DoneWithNothing": {reason: "An MR or a claim composes nothing, so a count would say nothing.", plan: adoption.Plan{Done: true}, want: "not held"},
+		"DoneWithNothing": {reason: "An MR or a claim composes no resources, so a count is useless.", plan: adoption.Plan{Done: true}, want: "not held"},
 		"Few": {
-			reason: "A few reasons fit.",
+			reason: "The description lists a few reasons in full.",
 			plan:   adoption.Plan{Waiting: []string{"a", "b", "c"}}, want: "waiting for a; b; c",
 		},
 		"Many": {
-			reason: "Many are counted.",
+			reason: "The description counts reasons that do not fit.",
 			plan:   adoption.Plan{Waiting: []string{"a", "b", "c", "d", "e"}}, want: "waiting for a; b; c; and 2 more",
 		},
 	}
@@ -219,12 +219,12 @@ func TestCancel(t *testing.T) {
 		want    want
 	}{
 		"Waiting": {
-			reason:  "The reason says what the poll right before has found, and no step is taken.",
+			reason:  "Cancel gives the reason of the last poll and takes no step.",
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
 			want:    want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
 		},
 		"API": {
-			reason: "Without an answer the hold is explained as far as it can be.", adopter: &fakeAdopter{err: errAPI},
+			reason: "Without an answer from the API server Cancel explains the hold with known facts.", adopter: &fakeAdopter{err: errAPI},
 			want: want{GaveUp: []string{stopped + "the API server did not answer"}, Asked: 1, Err: errAPI},
 		},
 	}
@@ -245,7 +245,7 @@ func TestCancel(t *testing.T) {
 		})
 	}
 	if err := pollWith(&fakeAdopter{}).Cancel("?", restoreOf(nil)); err == nil {
-		t.Error("An ID that can't be read is an error.")
+		t.Error("want an error for an unreadable ID")
 	}
 }
 
@@ -263,7 +263,7 @@ func TestCancelTakesNoStepAfterAPoll(t *testing.T) {
 
 func TestAdoptIsNotAskedForItems(t *testing.T) {
 	if ready, err := pollWith(&fakeAdopter{}).AreAdditionalItemsReady(nil, nil); !ready || err != nil {
-		t.Errorf("the action returns no additional items; got %v, %v", ready, err)
+		t.Errorf("an action without additional items is always ready; got %v, %v", ready, err)
 	}
 }
 
@@ -273,12 +273,12 @@ func TestOperationID(t *testing.T) {
 		ref    xp.Ref
 		want   string
 	}{
-		"Cluster": {reason: "A cluster-scoped XR.", ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X", Name: "a"}, want: "X.v1.example.org//a"},
+		"Cluster": {reason: "The ID of a cluster-scoped XR has an empty namespace.", ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X", Name: "a"}, want: "X.v1.example.org//a"},
 		"Namespaced": {
-			reason: "A namespaced XR or claim.",
+			reason: "The ID of a namespaced XR or a claim has its namespace.",
 			ref:    xp.Ref{APIVersion: "a.b.example.org/v1beta1", Kind: "X", Namespace: "n", Name: "a.b"}, want: "X.v1beta1.a.b.example.org/n/a.b",
 		},
-		"Core": {reason: "A group without a name.", ref: xp.Ref{APIVersion: "v1", Kind: "X", Name: "a"}, want: "X.v1.//a"},
+		"Core": {reason: "The core group has an empty name.", ref: xp.Ref{APIVersion: "v1", Kind: "X", Name: "a"}, want: "X.v1.//a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestOperationID(t *testing.T) {
 	}
 	for _, id := range []string{"", "/", "//", "X/n/a", "X.v1/n/a", "X.v1.g/n/", "X.v1.g/n", "X.v1.g/n/a/b"} {
 		if ref, err := parseOperationID(id); err == nil {
-			t.Errorf("%q names nothing; got %v", id, ref)
+			t.Errorf("%q is no operation ID; got %v", id, ref)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func FuzzOperationID(f *testing.F) {
 			return
 		}
 		if ref.Name == "" {
-			t.Errorf("%q names nothing", id)
+			t.Errorf("%q is no operation ID", id)
 		}
 		again, err := parseOperationID(operationID(ref))
 		if strings.Contains(ref.GroupVersionKind().Group, "/") || ref.GroupVersionKind().Version == "" {

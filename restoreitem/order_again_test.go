@@ -28,29 +28,29 @@ func TestOrderRequestsUntilLive(t *testing.T) {
 		want []velero.ResourceIdentifier
 	}{
 		"Live": {
-			reason: "What Velero has restored for one composed resource need not be asked for again for the next.",
+			reason: "Velero has restored the live XR for one composed resource, so the next need not ask.",
 			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"))},
 			then:   b,
 		},
 		"NotLive": {
-			reason: "The XR may have failed to come back for the one, or Velero may never have got the answer.",
+			reason: "The XR's restore may have failed, so the next composed resource asks again.",
 			then:   b,
 			want:   []velero.ResourceIdentifier{there},
 		},
 		"LiveElsewhere": {
-			reason: "An XR of the same name in another namespace is not the one that is asked for.",
+			reason: "An XR of the same name in another namespace is another XR.",
 			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"))},
 			then:   xptest.With(b, xptest.In("team-c")),
 			want:   []velero.ResourceIdentifier{id("example.org", "orders", "team-c", "orders")},
 		},
 		"LiveWhereItIsMappedTo": {
-			reason: "With a namespace mapping, live is what is in the namespace that the backup's is mapped to.",
+			reason: "With a namespace mapping the plugin looks in the mapped namespace.",
 			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"), xptest.In("team-b"))},
 			spec:   mapped,
 			then:   b,
 		},
 		"LiveWhereItIsMappedFrom": {
-			reason: "What is live in the namespace that was backed up says nothing of the one that it is mapped to.",
+			reason: "A live object in the original namespace does not count with a mapping.",
 			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"))},
 			spec:   mapped,
 			then:   b,
@@ -67,7 +67,7 @@ func TestOrderRequestsUntilLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]velero.ResourceIdentifier{there}, first.AdditionalItems); diff != "" {
-				t.Fatalf("The first that names an XR must always ask for it\n-want, +got:\n%s", diff)
+				t.Fatalf("the first item that names an XR must ask for it\n-want, +got:\n%s", diff)
 			}
 			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log, WithRequestedItems(requested)).Execute(inputFor(a, restore)); err != nil {
 				t.Fatal(err)

@@ -39,36 +39,36 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 	asked := []*unstructured.Unstructured{own, config(modern, "ClusterProviderConfig", ""), xptest.XR("default")}
 	labels := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}
 	runOrders(t, map[string]orderCase{
-		"Owner":   {reason: "A tenant can name any as an owner.", item: owned(own), want: outside("Bucket team-a/b", "ProviderConfig")},
-		"Cluster": {reason: "The same for Crossplane v2.", item: owned(asked[1]), want: outside("Bucket team-a/b", "ClusterProviderConfig")},
+		"Owner":   {reason: "A tenant can name any ProviderConfig as an owner.", item: owned(own), want: outside("Bucket team-a/b", "ProviderConfig")},
+		"Cluster": {reason: "A tenant can name any ClusterProviderConfig of Crossplane v2 as an owner.", item: owned(asked[1]), want: outside("Bucket team-a/b", "ClusterProviderConfig")},
 		"Local": {
-			reason: "That of its own namespace is the tenant's.", item: owned(config(modern, "ProviderConfig", "team-a")),
+			reason: "A ProviderConfig in the tenant's namespace belongs to the tenant.", item: owned(config(modern, "ProviderConfig", "team-a")),
 			want: first(modern, "providerconfigs", "team-a"),
 		},
-		"Usage":        {reason: "A Usage can name any too.", item: usage("Usage", "team-a"), want: outside("Usage team-a/u", "ProviderConfig")},
-		"ClusterUsage": {reason: "What is cluster-scoped is the platform's.", item: usage("ClusterUsage", ""), want: first(group, "providerconfigs", "")},
+		"Usage":        {reason: "A Usage can name any ProviderConfig too.", item: usage("Usage", "team-a"), want: outside("Usage team-a/u", "ProviderConfig")},
+		"ClusterUsage": {reason: "A cluster-scoped Usage belongs to the platform.", item: usage("ClusterUsage", ""), want: first(group, "providerconfigs", "")},
 		"ClusterUsageOfNamespace": {
-			reason: "Also in a restore of namespaces.", item: usage("ClusterUsage", ""), spec: teamA(), want: first(group, "providerconfigs", ""),
+			reason: "A cluster-scoped Usage stays the platform's in a restore of namespaces.", item: usage("ClusterUsage", ""), spec: teamA(), want: first(group, "providerconfigs", ""),
 		},
 		"XR": {
-			reason: "What a namespaced XR composes is in its namespace.", spec: labels, item: xptest.ModernXR("x", xptest.Tree(), xptest.Refs(own)),
+			reason: "A namespaced XR composes only in its own namespace.", spec: labels, item: xptest.ModernXR("x", xptest.Tree(), xptest.Refs(own)),
 			want: outside("Order team-a/x", "ProviderConfig"),
 		},
 		"ClusterXR": {
-			reason: "A cluster-scoped XR can compose one.", spec: labels, item: xptest.XR("x", xptest.Tree(), xptest.Refs(own)),
+			reason: "A cluster-scoped XR can compose a ProviderConfig.", spec: labels, item: xptest.XR("x", xptest.Tree(), xptest.Refs(own)),
 			want: first(group, "providerconfigs", ""),
 		},
-		"Unlisted":       {reason: "Only what is cluster-scoped can have asked for it, so it comes.", item: own, spec: teamA()},
-		"UnlistedModern": {reason: "The same for Crossplane v2.", item: asked[1], spec: teamA()},
+		"Unlisted":       {reason: "Only a cluster-scoped object can have asked for it, so it comes.", item: own, spec: teamA()},
+		"UnlistedModern": {reason: "Only a cluster-scoped object can have asked for a ClusterProviderConfig, so it comes.", item: asked[1], spec: teamA()},
 		"Listed": {
-			reason: "What a claim's list has is the claim's own, or must not come.", item: own, asked: asked, spec: teamA(),
+			reason: "A ProviderConfig in a claim's list must belong to the claim, or stay out.", item: own, asked: asked, spec: teamA(),
 			want: ordering{Skipped: true, Warned: []string{"no claim in them brought it about; to restore it, add --include-cluster-resources=true"}},
 		},
 		"ListedOwn": {
-			reason: "An XR can compose one.", item: xptest.With(own, xptest.Labelled(xp.LabelClaimNamespace, "team-a")), asked: asked, spec: teamA(),
+			reason: "An XR can compose a ProviderConfig, which has the claim's labels then.", item: xptest.With(own, xptest.Labelled(xp.LabelClaimNamespace, "team-a")), asked: asked, spec: teamA(),
 		},
 		"AskedOther": {
-			reason: "What is none must say whose it is, as ever.", item: asked[2], asked: asked, spec: teamA(),
+			reason: "Another kind must have the claim's labels.", item: asked[2], asked: asked, spec: teamA(),
 			want: ordering{Skipped: true, Warned: []string{"no claim in them brought it about; to restore it, add --include-cluster-resources=true"}},
 		},
 	})
@@ -94,15 +94,15 @@ func TestOrderTakesMustRestoreOff(t *testing.T) {
 		spec   velerov1.RestoreSpec
 		want   want
 	}{
-		"True":  {reason: "What comes first is asked for all the same.", item: must(plain, "true"), want: want{Updated: stripped(plain).Object, First: xr}},
-		"Other": {reason: "Whatever it says.", item: must(plain, "?"), want: want{Updated: stripped(plain).Object, First: xr}},
-		"None":  {reason: "Without it Velero need not read the item again.", item: plain, want: want{First: xr}},
+		"True":  {reason: "Items that come first are asked for despite the annotation.", item: must(plain, "true"), want: want{Updated: stripped(plain).Object, First: xr}},
+		"Other": {reason: "The annotation's value does not matter.", item: must(plain, "?"), want: want{Updated: stripped(plain).Object, First: xr}},
+		"None":  {reason: "Without the annotation Velero need not read the item again.", item: plain, want: want{First: xr}},
 		"Filtered": {
-			reason: "The filters count.", item: must(plain, "true"), spec: velerov1.RestoreSpec{IncludeClusterResources: ptr.To(false)},
+			reason: "The filters of the Restore still apply.", item: must(plain, "true"), spec: velerov1.RestoreSpec{IncludeClusterResources: ptr.To(false)},
 			want: want{Updated: stripped(plain).Object},
 		},
 		"NothingFirst": {
-			reason: "Other actions ask for items too.", item: must(xptest.MR("b", kept), "true"), want: want{Updated: stripped(xptest.MR("b", kept)).Object},
+			reason: "The plugin removes the annotation even if it asks for nothing.", item: must(xptest.MR("b", kept), "true"), want: want{Updated: stripped(xptest.MR("b", kept)).Object},
 		},
 	}
 	for name, tc := range cases {

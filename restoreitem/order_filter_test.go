@@ -62,7 +62,7 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			}
 			progress, err := (&Order{}).Progress(out.OperationID, nil)
 			if left != (out.OperationID != "") || left && (err != nil || !progress.Completed || !strings.Contains(progress.Description, xp.String(tc.item))) {
-				t.Errorf("%s\nwhat is left out is told by an operation; got %q: %+v, %v", tc.reason, out.OperationID, progress, err)
+				t.Errorf("%s\nan operation must name the item that is left out; got %q: %+v, %v", tc.reason, out.OperationID, progress, err)
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -98,47 +98,47 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 	withCluster := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(true)}
 	cases := map[string]orderCase{
 		"XR": {
-			reason: "The XR of a claim in it.",
+			reason: "The XR of a claim in the restored namespace comes.",
 			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
-		"MR":               {reason: "Crossplane labels all of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
-		"AnotherTenantsXR": {reason: "A claim can name any XR.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
-		"AnotherTenantsMR": {reason: "An XR that was let in can name any MR.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
+		"MR":               {reason: "Crossplane labels all resources of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
+		"AnotherTenantsXR": {reason: "A claim can name any XR, so the XR must name the claim too.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
+		"AnotherTenantsMR": {reason: "A restored XR can name any MR, so the MR's labels decide.", item: xptest.MR("b", labelled("team-b")), spec: teamA(), want: refused(anothers)},
 		"CopiedLabel": {
-			reason: "The claimRef of an XR is Crossplane's word, its labels may not be.",
+			reason: "Crossplane writes an XR's claimRef, but a tenant can copy labels.",
 			item:   xptest.XR("x", xptest.ClaimedBy(theirs), labelled("team-a")), spec: teamA(), want: refused(anothers),
 		},
-		"UnclaimedXR": {reason: "An XR without a claim is the platform's.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
-		"UnclaimedMR": {reason: "So is such an MR.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
+		"UnclaimedXR": {reason: "An XR without a claim belongs to the platform.", item: xptest.XR("x"), spec: teamA(), want: refused(nobodys)},
+		"UnclaimedMR": {reason: "An MR without a claim belongs to the platform.", item: xptest.MR("b"), spec: teamA(), want: refused(nobodys)},
 		"UnrelatedPackage": {
-			reason: "So is a package.", item: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"), spec: teamA(), want: refused(nobodys),
+			reason: "A package belongs to the platform.", item: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"), spec: teamA(), want: refused(nobodys),
 		},
-		"Namespaced":  {reason: "What is in a namespace is filtered by Velero.", item: xptest.NamespacedMR("b"), spec: teamA()},
-		"Everything":  {reason: "A restore of everything has everything.", item: xptest.MR("b", labelled("team-b"))},
-		"Star":        {reason: "The same.", item: xptest.MR("b"), spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}}},
-		"WithCluster": {reason: "Whoever restores asked for all that is cluster-scoped.", item: xptest.MR("b"), spec: withCluster},
+		"Namespaced":  {reason: "Velero filters namespaced items.", item: xptest.NamespacedMR("b"), spec: teamA()},
+		"Everything":  {reason: "A restore of everything leaves nothing out.", item: xptest.MR("b", labelled("team-b"))},
+		"Star":        {reason: "A star includes all namespaces.", item: xptest.MR("b"), spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}}},
+		"WithCluster": {reason: "The Restore asks for all cluster-scoped objects.", item: xptest.MR("b"), spec: withCluster},
 		"Glob": {
 			reason: "Velero allows globs.",
 			item:   xptest.MR("b", labelled("team-b")), spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}},
 		},
 		"Excluded": {
-			reason: "An exclusion counts for more.", item: xptest.MR("b", labelled("team-b")), want: refused(anothers),
+			reason: "An exclusion takes precedence over an inclusion.", item: xptest.MR("b", labelled("team-b")), want: refused(anothers),
 			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}, ExcludedNamespaces: []string{"team-b"}},
 		},
 		"ExcludedOnly": {
-			reason: "A restore that leaves out a namespace is one of the others.", item: xptest.MR("b", labelled("team-b")), want: refused(anothers),
+			reason: "A restore that excludes a namespace restores the others only.", item: xptest.MR("b", labelled("team-b")), want: refused(anothers),
 			spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-b"}},
 		},
 		"ExcludedOther": {
-			reason: "The others are in it.", item: xptest.MR("b", labelled("team-b")), spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-c"}},
+			reason: "A restore that excludes another namespace still has this one.", item: xptest.MR("b", labelled("team-b")), spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-c"}},
 		},
 	}
 	unasked := map[string]orderCase{}
 	for name, tc := range cases {
 		tc.asked = []*unstructured.Unstructured{tc.item}
 		cases[name] = tc
-		tc.asked, tc.reason = []*unstructured.Unstructured{xptest.MR("another")}, "What nobody here has named came by another action of Velero's, which may know more."
+		tc.asked, tc.reason = []*unstructured.Unstructured{xptest.MR("another")}, "Another action may have asked for an item for which this plugin did not ask."
 		if tc.want.Skipped {
 			tc.want = ordering{}
 			if xp.IsComposite(tc.item) {
@@ -169,17 +169,17 @@ func TestOrderSharesRequests(t *testing.T) {
 		return out.SkipRestore
 	}
 	if skipped(theirs) {
-		t.Error("Nobody has asked for it by name.")
+		t.Error("an XR for which no item asked by name must come")
 	}
 	forged := xptest.NamespacedMR("b", xptest.ControlledBy(theirs))
 	if out, err := NewOrder(Composed(), mapper, requested, log).Execute(inputFor(forged, restore)); err != nil || len(out.AdditionalItems) != 1 {
-		t.Fatalf("An owner comes first; got %+v, %v", out, err)
+		t.Fatalf("an owner must come first; got %+v, %v", out, err)
 	}
 	if !skipped(theirs) {
-		t.Error("A tenant has named another team's XR as an owner, and it came.")
+		t.Error("a tenant's owner reference must not bring another team's XR")
 	}
 	if skipped(xptest.With(theirs, xptest.ClaimedBy(xptest.Claim("o")))) {
-		t.Error("The XR of a claim that is restored is let in, whoever has asked for it.")
+		t.Error("the XR of a restored claim must come, whichever item asks for it")
 	}
 }
 
@@ -197,53 +197,53 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 	}
 	runOrders(t, map[string]orderCase{
 		"Annotations": {
-			reason: "The list of what comes first is a field that only a backup can have.",
+			reason: "Only the backup can write the restore-first field, so an annotation is ignored.",
 			item:   xptest.Claim("o", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)),
 		},
 		"AnnotationsOfXR": {
-			reason: "The same for an XR.", item: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)), want: ordering{First: platform()},
+			reason: "An annotation on an XR is ignored too.", item: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)), want: ordering{First: platform()},
 		},
 		"Usage": {
 			reason: "A Usage can name another namespace.", want: outside("Usage team-a/u", "LocalBucket team-b/b"),
 			item: usage("team-a", `{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"b","namespace":"team-b"}}`),
 		},
 		"UsageInside": {
-			reason: "In its own it names what it likes.", want: ordering{First: []velero.ResourceIdentifier{id("cloud.example.org", "localbuckets", "team-a", "b")}},
+			reason: "A Usage can name any object in its own namespace.", want: ordering{First: []velero.ResourceIdentifier{id("cloud.example.org", "localbuckets", "team-a", "b")}},
 			item: usage("team-a", `{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"b","namespace":"team-a"}}`),
 		},
 		"ClusterUsage": {
-			reason: "A cluster-scoped one is the platform's.",
+			reason: "A cluster-scoped Usage belongs to the platform.",
 			want:   ordering{First: []velero.ResourceIdentifier{id("cloud.example.org", "localbuckets", "team-b", "b")}},
 			item: xptest.Object("protection.crossplane.io/v1beta1", "ClusterUsage", "", "u", xptest.JSON(
 				`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"b","namespace":"team-b"}}}}`)),
 		},
 		"Owner": {
-			reason: "A cluster-scoped XR can be a tenant's, which is asked of itself.",
+			reason: "A cluster-scoped owner XR can belong to a tenant, so the plugin checks the XR itself.",
 			item:   owned(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}),
 			want:   ordering{First: []velero.ResourceIdentifier{xorder("x")}},
 		},
 		"Node": {
-			reason: "Kubernetes' own kinds are nobody's XRs.", item: owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"}),
+			reason: "Kubernetes' own kinds are not XRs.", item: owned(metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"}),
 			want: outside("Bucket team-a/b", "Node n"),
 		},
 		"Package": {
-			reason: "Nor are Crossplane's own.", item: owned(metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "p"}),
+			reason: "Crossplane's package kinds are not XRs.", item: owned(metav1.OwnerReference{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "p"}),
 			want: outside("Bucket team-a/b", "Provider p"),
 		},
 		"Composition": {
-			reason: "Nor is a Composition.", item: owned(metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "c"}),
+			reason: "A Composition is not an XR.", item: owned(metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "c"}),
 			want: outside("Bucket team-a/b", "Composition c"),
 		},
 		"ClaimOfAnotherGroup": {
-			reason: "An XRD has one group for claims and XRs, so a claim of another can't be the XR's.",
+			reason: "An XRD has one group for claims and XRs, so this claim cannot match.",
 			item:   xptest.Claim("o", xptest.OfXR(xptest.MR("b"))),
 		},
 		"Claim": {
-			reason: "Whether the XR is the claim's is asked of the XR.",
+			reason: "The XR itself decides whether it belongs to the claim.",
 			item:   xptest.Claim("o", xptest.OfXR(x)), want: ordering{First: []velero.ResourceIdentifier{xorder("x")}},
 		},
 		"ModernXR": {
-			reason: "What a namespaced XR composes is in its namespace.",
+			reason: "A namespaced XR composes only in its own namespace.",
 			spec:   velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}},
 			item: xptest.ModernXR("x", xptest.Tree(), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"v1","kind":"Secret","name":"s","namespace":"team-b"},
@@ -266,11 +266,11 @@ func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 			" names Composition orders, which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true"}}
 	}
 	runOrders(t, map[string]orderCase{
-		"Owner":      {reason: "It comes with the XRs of the namespace.", item: owned, spec: teamA(), want: left("Bucket b")},
-		"Usage":      {reason: "The same.", item: usage, spec: teamA(), want: left("Usage u")},
-		"OwnerOfAll": {reason: "A restore of everything refuses nothing.", item: owned, want: asked},
-		"UsageOfAll": {reason: "The same.", item: usage, want: asked},
-		"XR":         {reason: "An XR asks for what it runs on.", item: xptest.XR("x"), spec: teamA(), want: ordering{First: platform()}},
+		"Owner":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so an owner reference is named.", item: owned, spec: teamA(), want: left("Bucket b")},
+		"Usage":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so a Usage is named.", item: usage, spec: teamA(), want: left("Usage u")},
+		"OwnerOfAll": {reason: "A restore of everything refuses no owner.", item: owned, want: asked},
+		"UsageOfAll": {reason: "A restore of everything refuses no Usage.", item: usage, want: asked},
+		"XR":         {reason: "An XR asks for the objects that it needs.", item: xptest.XR("x"), spec: teamA(), want: ordering{First: platform()}},
 	})
 }
 
@@ -282,29 +282,29 @@ func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 	claim := xptest.Claim("o")
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(b))
 	runOrders(t, map[string]orderCase{
-		"Everything": {reason: "All comes by itself.", item: xptest.XR("x", xptest.Refs(b)), want: ordering{First: platform()}},
+		"Everything": {reason: "A restore of everything brings the resources without a request.", item: xptest.XR("x", xptest.Refs(b)), want: ordering{First: platform()}},
 		"Labels": {
-			reason: "What an XR composes may have none of its labels, and a held XR waits for it.", item: xptest.XR("x", xptest.Refs(b)), spec: labels,
+			reason: "Composed resources may lack the XR's labels, and a held XR waits for them.", item: xptest.XR("x", xptest.Refs(b)), spec: labels,
 			want: ordering{First: platform(bucketB())},
 		},
-		"EitherLabel": {reason: "The same.", item: xptest.XR("x", xptest.Refs(b)), spec: either, want: ordering{First: platform(bucketB())}},
+		"EitherLabel": {reason: "OrLabelSelectors can miss composed resources too.", item: xptest.XR("x", xptest.Refs(b)), spec: either, want: ordering{First: platform(bucketB())}},
 		"Dangling": {
-			reason: "What was not there when the backup was taken is not in it.", item: xptest.XR("x", xptest.Refs(gone, b), xptest.Dangling(gone)), spec: labels,
+			reason: "The backup lacks a resource that did not exist when it was taken.", item: xptest.XR("x", xptest.Refs(gone, b), xptest.Dangling(gone)), spec: labels,
 			want: ordering{First: platform(bucketB())},
 		},
 		"Modern": {
-			reason: "The same for Crossplane v2.",
+			reason: "A namespaced XR of Crossplane v2 asks for its resources too.",
 			item:   xptest.ModernXR("x", xptest.Tree(), xptest.Refs(xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b"))), spec: labels,
 			want: ordering{First: []velero.ResourceIdentifier{id("cloud.example.org", "localbuckets", "team-a", "b")}},
 		},
-		"OfAClaim": {reason: "The list of the claim has all of its tree.", item: claimed, spec: labels, want: ordering{First: platform()}},
+		"OfAClaim": {reason: "The claim's list has the whole tree.", item: claimed, spec: labels, want: ordering{First: platform()}},
 		"OldBackup": {
-			reason: "A backup that was taken without the plugin has no list on the claim, and nobody asks for what is cluster-scoped.", item: claimed, spec: teamA(),
+			reason: "A backup without the plugin has no list on the claim, so no object asks for cluster-scoped resources.", item: claimed, spec: teamA(),
 			want: ordering{First: platform(bucketB())},
 		},
-		"OldBackupByLabel": {reason: "The same.", item: claimed, spec: both, want: ordering{First: platform(bucketB())}},
+		"OldBackupByLabel": {reason: "A backup without the plugin has no list, and the labels may miss resources.", item: claimed, spec: both, want: ordering{First: platform(bucketB())}},
 		"NewBackup": {
-			reason: "The list of the claim has all of its tree.", item: xptest.With(claimed, xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
+			reason: "The claim's list has the whole tree in a restore of a namespace too.", item: xptest.With(claimed, xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 	})
@@ -315,11 +315,11 @@ func TestOrderNamesWhatTheFiltersLeaveOut(t *testing.T) {
 	secret := id("", "secrets", "team-a", "s")
 	runOrders(t, map[string]orderCase{
 		"Namespace": {
-			reason: "Velero drops it without a word.", item: xptest.Claim("o", local), spec: teamA(),
+			reason: "Velero drops the request without a log line, so the plugin names it.", item: xptest.Claim("o", local), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB(), secret}, Warned: []string{"leaves out localbuckets.cloud.example.org/team-b/b"}},
 		},
 		"Cluster": {
-			reason: "The tree of a claim can't come, so the claim stays held.",
+			reason: "The tree of the claim is excluded, so the claim stays held.",
 			item:   xptest.Claim("o", local), spec: velerov1.RestoreSpec{IncludeClusterResources: ptr.To(false)},
 			want: ordering{
 				First:  []velero.ResourceIdentifier{id("cloud.example.org", "localbuckets", "team-b", "b"), secret},
@@ -327,14 +327,14 @@ func TestOrderNamesWhatTheFiltersLeaveOut(t *testing.T) {
 			},
 		},
 		"Excluded": {
-			reason: "The same for an exclusion.", item: xptest.Claim("o", local), spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-*"}},
+			reason: "An excluded namespace is dropped without a log line too.", item: xptest.Claim("o", local), spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-*"}},
 			want: ordering{
 				First:  []velero.ResourceIdentifier{bucketB()},
 				Warned: []string{"leaves out localbuckets.cloud.example.org/team-b/b, secrets/team-a/s"},
 			},
 		},
 		"Nothing": {
-			reason: "Nothing is left out.",
+			reason: "The restore leaves nothing out, so it warns of nothing.",
 			item:   xptest.Claim("o", xptest.Tree("buckets.cloud.example.org//b")), want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 	})
@@ -345,10 +345,10 @@ func TestOrderErrors(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	malformed := xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(malformed, selective)); err == nil {
-		t.Error("An XR whose refs can't be read is not one that composes nothing.")
+		t.Error("unreadable refs must not count as none")
 	}
 	composing := xptest.XR("x", xptest.Tree(), xptest.Refs(xptest.MR("b")))
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), &RequestedItems{}, log).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
-		t.Errorf("A failure that passes must not decide; got %v", err)
+		t.Errorf("a temporary API error must not decide; got %v", err)
 	}
 }

@@ -54,21 +54,21 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 		}
 	}
 	runOrders(t, map[string]orderCase{
-		"Secret": {reason: "The plugin writes none on Secrets.", item: xptest.Secret("s", forged), spec: teamA(), want: none("Secret team-a/s")},
+		"Secret": {reason: "The plugin writes no list on Secrets, so this one is forged.", item: xptest.Secret("s", forged), spec: teamA(), want: none("Secret team-a/s")},
 		"AnySecret": {
-			reason: "Nor on those of other types.", item: xptest.Secret("s", forged, xptest.Field("Opaque", "type")), spec: teamA(), want: none("Secret team-a/s"),
+			reason: "The plugin writes no list on Secrets of other types either.", item: xptest.Secret("s", forged, xptest.Field("Opaque", "type")), spec: teamA(), want: none("Secret team-a/s"),
 		},
 		"SecretOfAnXR": {
-			reason: "A finalizer makes no XR of a Secret.", spec: teamA(), want: none("Secret team-a/s"),
+			reason: "A finalizer does not make a Secret an XR.", spec: teamA(), want: none("Secret team-a/s"),
 			item: xptest.Secret("s", forged, xptest.Finalizers(xp.FinalizerComposite), xptest.JSON(`{"spec":{"compositionRef":{"name":"another"}}}`)),
 		},
-		"SecretOfAll": {reason: "In no restore.", item: xptest.Secret("s", forged), want: none("Secret team-a/s")},
-		"Thing":       {reason: "Nor on what is none of Crossplane's.", item: xptest.Object("example.org/v1", "Thing", "team-a", "t", forged), spec: teamA(), want: none("Thing team-a/t")},
+		"SecretOfAll": {reason: "A forged list on a Secret is ignored in a restore of everything too.", item: xptest.Secret("s", forged), want: none("Secret team-a/s")},
+		"Thing":       {reason: "The plugin writes no list on objects outside Crossplane.", item: xptest.Object("example.org/v1", "Thing", "team-a", "t", forged), spec: teamA(), want: none("Thing team-a/t")},
 		"Usage": {
-			reason: "Nor on what is Crossplane's own.", item: xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", forged), spec: teamA(), want: none("Usage u"),
+			reason: "The plugin writes no list on Crossplane's own kinds.", item: xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", forged), spec: teamA(), want: none("Usage u"),
 		},
 		"MR": {
-			reason: "That of an MR has its ProviderConfig only.", item: xptest.MR("b", forged, uses), spec: teamA(),
+			reason: "The list of an MR has only its ProviderConfig.", item: xptest.MR("b", forged, uses), spec: teamA(),
 			want: ordering{
 				First: []velero.ResourceIdentifier{provider},
 				Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", "` +
@@ -76,35 +76,35 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 			},
 		},
 		"NamespacedMR": {
-			reason: "Which is the platform's if it is cluster-scoped.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses), spec: teamA(),
+			reason: "A cluster-scoped ProviderConfig belongs to the platform.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses), spec: teamA(),
 			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "` + config +
 				`", and what is of no namespace is not asked for; to restore it, add --include-cluster-resources=true`}},
 		},
 		"NamespacedMROfAll": {
-			reason: "A restore of everything has it, and has to bring it first.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses),
+			reason: "A restore of everything has the ProviderConfig and must bring it first.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses),
 			want: ordering{First: []velero.ResourceIdentifier{provider}},
 		},
 		"LocalConfig": {
-			reason: "That of its own namespace is the tenant's.", spec: teamA(),
+			reason: "A ProviderConfig in the tenant's namespace belongs to the tenant.", spec: teamA(),
 			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-a/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
 			want: ordering{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "team-a", "own")}},
 		},
-		"AnothersConfig": {
-			reason: "One of another namespace is nobody's of here.", spec: teamA(),
+		"ConfigInOtherNamespace": {
+			reason: "A ProviderConfig in another namespace does not belong to this tenant.", spec: teamA(),
 			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-b/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
 			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "providerconfigs.example.org/team-b/own"` + configs}},
 		},
 		"OtherConfig": {
-			reason: "It names its ProviderConfig itself.", item: xptest.MR("b", xptest.Tree(config)), spec: teamA(),
+			reason: "An MR names its own ProviderConfig, so the list must match.", item: xptest.MR("b", xptest.Tree(config)), spec: teamA(),
 			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + config + `"` + configs}},
 		},
 		"Claim": {
-			reason: "What an XR can compose is asked of itself when it comes, and what publishes in a Secret brings that.", item: xptest.Claim("o", forged), spec: teamA(), want: instance("OrderClaim team-a/o"),
+			reason: "The plugin checks composed kinds when they come, and the publisher brings its Secret.", item: xptest.Claim("o", forged), spec: teamA(), want: instance("OrderClaim team-a/o"),
 		},
-		"XR":       {reason: "An XR says itself what it runs on.", item: xptest.XR("x", forged), spec: teamA(), want: instance("XOrder x")},
-		"ModernXR": {reason: "The same.", item: xptest.ModernXR("x", forged), spec: teamA(), want: instance("Order team-a/x", anothers)},
+		"XR":       {reason: "An XR itself names the objects that it needs.", item: xptest.XR("x", forged), spec: teamA(), want: instance("XOrder x")},
+		"ModernXR": {reason: "A namespaced XR itself names the objects that it needs.", item: xptest.ModernXR("x", forged), spec: teamA(), want: instance("Order team-a/x", anothers)},
 		"Own": {
-			reason: "What is in the claim's own namespace is the claim's, and a connection Secret can be in any of the restore.",
+			reason: "Objects in the claim's namespace belong to the claim, and connection secrets can be anywhere in the restore.",
 			item: xptest.Claim("o", xptest.Tree("secrets/team-a/s", "configmaps/team-a/c", "secrets/infra/s", "configmaps/infra/c", "clusterusages.protection.crossplane.io//u",
 				"environmentconfigs.apiextensions.crossplane.io//e", "usages.apiextensions.crossplane.io//u")),
 			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}},
@@ -114,16 +114,16 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 			}},
 		},
 		"OwnByLabel": {
-			reason: "What a tree has in another namespace may have no labels of its own.", item: xptest.Claim("o", xptest.Tree("configmaps/infra/c", "configmaps/team-b/c")),
+			reason: "In another namespace, resources of the tree may have no labels.", item: xptest.Claim("o", xptest.Tree("configmaps/infra/c", "configmaps/team-b/c")),
 			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 			want: ordering{First: []velero.ResourceIdentifier{id("", "configmaps", "infra", "c")}, Warned: []string{"leaves out configmaps/team-b/c"}},
 		},
 		"OfAll": {
-			reason: "A restore of everything has everything.", item: xptest.Claim("o", xptest.Tree(admin, anothers)),
+			reason: "A restore of everything leaves nothing out.", item: xptest.Claim("o", xptest.Tree(admin, anothers)),
 			want: ordering{First: []velero.ResourceIdentifier{id("rbac.authorization.k8s.io", "clusterrolebindings", "", "admin"), id("", "secrets", "team-b", "s")}},
 		},
 		"Composes": {
-			reason: "An XR of a backup without lists can't bring what nobody is asked about.", spec: teamA(),
+			reason: "In a backup without lists an XR cannot bring objects that no action checks.", spec: teamA(),
 			item: xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o")), xptest.Refs(xptest.Object("v1", "Node", "", "n"), xptest.MR("b"))),
 			want: ordering{First: platform(bucketB()), Warned: []string{"Not restored first: XOrder x names Node n, which is of no namespace; to restore it, " +
 				"add --include-cluster-resources=true"}},
@@ -205,26 +205,26 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		logged [][]string
 	}{
 		"OfItsKind": {
-			reason: "An XR brings what it runs on.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first},
+			reason: "An XR brings the objects that it needs.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first},
 			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
 		},
 		"OfAnother": {
-			reason: "One that names what another kind runs on does not.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
+			reason: "An XR must not bring a Composition for another kind.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
 			logged: [][]string{
 				{"Composition orders is for none of the XRs that have named it", "XOrder.example.org", "Order team-a/m", "--include-cluster-resources=true"},
 				{"CompositionRevision orders-1a2b3c is for none of the XRs"},
 			},
 		},
 		"ListedOfAnother": {
-			reason: "The same for its list.", files: others, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
+			reason: "An XR's list must not bring a Composition for another kind.", files: others, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
 			logged: [][]string{{"Composition orders is for none of the XRs"}, {"CompositeResourceDefinition xorders.example.org is for none of the XRs"}},
 		},
 		"FirstOfItsKind": {
-			reason: "What has come for one XR is there, whoever names it next.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first, then},
+			reason: "Objects that came for their own kind are live for another kind too.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first, then},
 			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "CompositeResourceDefinition xorders.example.org", "XOrder x", "Order team-a/m"},
 		},
 		"FirstOfAnother": {
-			reason: "Velero comes to an item only once, so the XR that runs on it is without it, and that is named.", files: files, spec: teamA(),
+			reason: "Velero restores an item once, so the plugin names an XR that misses its object.", files: files, spec: teamA(),
 			order: []velero.ResourceIdentifier{then, first},
 			want:  []string{"Order team-a/m", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
 			logged: [][]string{
@@ -233,7 +233,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 			},
 		},
 		"Everything": {
-			reason: "A restore of everything has everything.", files: files, order: []velero.ResourceIdentifier{then},
+			reason: "A restore of everything leaves nothing out.", files: files, order: []velero.ResourceIdentifier{then},
 			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "Order team-a/m"},
 		},
 	}
@@ -248,7 +248,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 			}
 			for _, logged := range tc.logged {
 				if !b.logged(logged...) {
-					t.Errorf("%s\nThe log names no %q: %v", tc.reason, logged, b.warned.AllEntries())
+					t.Errorf("%s\nthe log must name %q: %v", tc.reason, logged, b.warned.AllEntries())
 				}
 			}
 		})
@@ -274,9 +274,9 @@ func TestOrderChecksListedItems(t *testing.T) {
 	})
 	b.restore(t, claim)
 	if diff := cmp.Diff([]string{"Bucket mine", "OrderClaim team-a/o"}, b.kept); diff != "" {
-		t.Errorf("A restore of a namespace has brought what is of others: -want, +got:\n%s", diff)
+		t.Errorf("a restore of a namespace must not bring objects of others: -want, +got:\n%s", diff)
 	}
 	if !b.logged("ClusterRoleBinding admin is in a file that is called like one of another kind") {
-		t.Errorf("What was left out must be named: %v", b.warned.AllEntries())
+		t.Errorf("the log must name the objects that stay out: %v", b.warned.AllEntries())
 	}
 }

@@ -81,29 +81,29 @@ func TestOrder(t *testing.T) {
 		want   want
 	}{
 		"Composed": {
-			reason: "After its XR.",
+			reason: "A composed resource comes after its XR.",
 			mapper: served, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
 		},
 		"ComposedInXR2": {
-			reason: "After its XR, in the same namespace.",
+			reason: "A namespaced composed resource comes after its XR in the same namespace.",
 			mapper: served,
 			item:   xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x"))),
 			want:   want{First: []velero.ResourceIdentifier{id("example.org", "orders", "team-a", "x")}},
 		},
 		"ClusterOwner": {
-			reason: "A cluster-scoped owner has no namespace, whatever its composed resource has.",
+			reason: "A cluster-scoped owner has no namespace, even for a namespaced composed resource.",
 			mapper: served, item: xptest.NamespacedMR("b", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
 		},
 		"Nested": {
-			reason: "A nested XR after its parent, and after what it needs itself.", mapper: served, item: xptest.XR("child", xptest.ControlledBy(x)),
+			reason: "A nested XR comes after its parent and the objects that it needs.", mapper: served, item: xptest.XR("child", xptest.ControlledBy(x)),
 			want: want{First: []velero.ResourceIdentifier{self, revision, composition, xrd}},
 		},
 		"XR": {
-			reason: "After what it runs on, which it names itself.",
+			reason: "An XR comes after the objects that it names itself.",
 			mapper: served, item: x, want: want{First: []velero.ResourceIdentifier{revision, composition, xrd}},
 		},
 		"ModernXR": {
-			reason: "The same where Crossplane v2 keeps it.", mapper: served, item: xptest.ModernXR("x"),
+			reason: "A namespaced XR names them where Crossplane v2 keeps them.", mapper: served, item: xptest.ModernXR("x"),
 			want: want{First: []velero.ResourceIdentifier{revision, composition, id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org")}},
 		},
 		"NewXR": {
@@ -111,87 +111,87 @@ func TestOrder(t *testing.T) {
 			mapper: served, item: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef")), want: want{First: []velero.ResourceIdentifier{xrd}},
 		},
 		"XRUnserved": {
-			reason: "The name of an XRD that is not there can't be known.",
+			reason: "Without the served kind the XRD's name is unknown.",
 			mapper: unserved, item: x, want: want{First: []velero.ResourceIdentifier{revision, composition}},
 		},
 		"XRWithTree": {
-			reason: "The backup knew it all.",
+			reason: "The backup lists all objects that the XR needs.",
 			mapper: failing, item: xptest.XR("x", tree), want: want{First: []velero.ResourceIdentifier{self, id("cloud.example.org", "buckets", "", "b")}},
 		},
 		"Claim": {
-			reason: "After its XR, which is all that it names.",
+			reason: "A claim comes after its XR, the only object that it names.",
 			mapper: served, item: xptest.Claim("o", xptest.OfXR(x)), want: want{First: []velero.ResourceIdentifier{self}},
 		},
 		"ClaimOfTree": {
-			reason: "The backup knew the whole tree.",
+			reason: "The backup lists the claim's whole tree.",
 			mapper: failing,
 			item:   xptest.Claim("o", xptest.OfXR(x), tree),
 			want:   want{First: []velero.ResourceIdentifier{self, id("cloud.example.org", "buckets", "", "b")}},
 		},
-		"NewClaim": {reason: "A claim without an XR is after nothing.", mapper: served, item: xptest.Claim("o")},
+		"NewClaim": {reason: "A claim without an XR has nothing before it.", mapper: served, item: xptest.Claim("o")},
 		"Secret": {
-			reason: "After what publishes in it.",
+			reason: "A connection secret comes after its publisher.",
 			mapper: served, item: xptest.Secret("s", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
 		},
 		"AllOwners": {
-			reason: "After each owner: one that came later would find its own reference gone.", mapper: served,
+			reason: "An object comes after each owner, or its owner reference would be dropped.", mapper: served,
 			item: xptest.NamespacedMR("b", xptest.ControlledBy(x), xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper"})),
 			want: want{First: []velero.ResourceIdentifier{self, id("", "configmaps", "team-a", "helper")}},
 		},
 		"OwnSecret": {
-			reason: "Before its connection secret, even if that is one of its owners: the Secret would come back without its controller.", mapper: served,
+			reason: "A publisher comes before its connection secret, or the Secret would come back without a controller.", mapper: served,
 			item: xptest.NamespacedMR("b", xptest.ControlledBy(x), xptest.Field("s", "spec", "writeConnectionSecretToRef", "name"),
 				xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "s"}),
 				xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "another"})),
 			want: want{First: []velero.ResourceIdentifier{self, id("", "secrets", "team-a", "another")}},
 		},
 		"PackageRevision": {
-			reason: "After its package, which says whether it comes back at all.", mapper: served,
+			reason: "A package revision comes after its package, which decides whether the revision comes back.", mapper: served,
 			item: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"))),
 			want: want{First: []velero.ResourceIdentifier{id("pkg.crossplane.io", "providers", "", "p")}},
 		},
 		"Usage": {
-			reason: "After what it uses, or else Crossplane has nothing to label as in use.", mapper: served,
+			reason: "A Usage comes after the object that it protects, so Crossplane can label that object.", mapper: served,
 			item: xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", xptest.JSON(`{"spec":{
 				"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}},
 				"by":{"apiVersion":"example.org/v1alpha1","kind":"XOrder","resourceRef":{"name":"x"}}}}`)),
 			want: want{First: []velero.ResourceIdentifier{id("cloud.example.org", "buckets", "", "b"), self}},
 		},
 		"ComposedUsage": {
-			reason: "After its XR too.", mapper: served,
+			reason: "A composed Usage also comes after its XR.", mapper: served,
 			item: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", xptest.ControlledBy(x), xptest.JSON(
 				`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"b"}}}}`)),
 			want: want{First: []velero.ResourceIdentifier{self, id("cloud.example.org", "localbuckets", "team-a", "b")}},
 		},
 		"OtherSecret": {
-			reason: "Other Secrets are none of our business.",
+			reason: "The plugin orders no other Secrets.",
 			mapper: failing, item: xptest.Secret("s", xptest.ControlledBy(x), xptest.Field("Opaque", "type")),
 		},
 		"Unrelated": {
-			reason: "A tenant's own resources are none of our business.",
+			reason: "The plugin orders no resources outside Crossplane.",
 			mapper: failing, item: xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.Field(map[string]any{"a": "b"}, "spec")),
 		},
 		"MRWithTree": {
-			reason: "After its ProviderConfig, which the backup has found.", mapper: failing,
+			reason: "An MR comes after the ProviderConfig that the backup found.", mapper: failing,
 			item: xptest.MR("b", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`), xptest.Tree("providerconfigs.example.org//default")),
 			want: want{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "", "default")}},
 		},
-		"FreeMR": {reason: "An MR that nothing composed is after nothing.", mapper: failing, item: xptest.MR("b")},
+		"FreeMR": {reason: "An MR without an XR has nothing before it.", mapper: failing, item: xptest.MR("b")},
 		"Rebuilt": {
-			reason: "What is not restored waits for nothing.",
+			reason: "An object that is not restored has nothing before it.",
 			mapper: failing, item: xptest.Object("ops.crossplane.io/v1alpha1", "Operation", "", "o", xptest.ControlledBy(x)),
 		},
 		"Unserved": {
-			reason: "What can't be restored is not waited for, but named.",
+			reason: "The plugin names an owner that cannot be restored and does not wait for it.",
 			mapper: unserved, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{Warns: 1},
 		},
-		"Forgotten": {reason: "The claim of an unserved XR is not lost with it.", mapper: unserved, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Warns: 1}},
+		"ClaimOfUnservedXR": {reason: "The claim of an unserved XR still comes back.", mapper: unserved, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Warns: 1}},
 		"API": {
-			reason: "Order must not be given up for a failure that passes.",
+			reason: "A temporary API error must not change the order.",
 			mapper: failing, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{Err: errAPI},
 		},
-		"APIOfXRD": {reason: "The same for an XRD.", mapper: failing, item: x, want: want{Err: errAPI}},
-		"APIOfXR":  {reason: "The same for a claim's XR.", mapper: failing, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Err: errAPI}},
+		"APIOfXRD": {reason: "A temporary API error about the XRD must not change the order.", mapper: failing, item: x, want: want{Err: errAPI}},
+		"APIOfXR":  {reason: "A temporary API error about the claim's XR must not change the order.", mapper: failing, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestOrder(t *testing.T) {
 			if out != nil {
 				got.First = out.AdditionalItems
 				if out.UpdatedItem != nil || out.SkipRestore || out.OperationID != "" {
-					t.Errorf("order changes nothing but the order: %+v", out)
+					t.Errorf("Order must change only the order: %+v", out)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
@@ -223,19 +223,19 @@ func TestOrderMalformedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(out.AdditionalItems) != 1 || out.AdditionalItems[0].Name != "x" || len(hook.AllEntries()) != 1 {
-		t.Errorf("What is not this plugin's list is named, and the claim's XR still comes first: %+v, %d warnings", out.AdditionalItems, len(hook.AllEntries()))
+		t.Errorf("the plugin must name a foreign list and still ask for the claim's XR: %+v, %d warnings", out.AdditionalItems, len(hook.AllEntries()))
 	}
 }
 
 func TestOrderHasNoOperations(t *testing.T) {
 	o := NewOrder(Crossplane(), nil, &RequestedItems{}, nil)
 	if _, err := o.Progress("id", nil); err == nil {
-		t.Error("An operation that was never started must not look as if it were under way.")
+		t.Error("want an error for an operation that was never started")
 	}
 	if err := o.Cancel("id", nil); err != nil {
 		t.Error(err)
 	}
 	if ready, err := o.AreAdditionalItemsReady(nil, nil); !ready || err != nil {
-		t.Errorf("existence is enough; got %v, %v", ready, err)
+		t.Errorf("an existing item must be ready; got %v, %v", ready, err)
 	}
 }

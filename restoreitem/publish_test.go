@@ -52,57 +52,57 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 		restore *velerov1.Restore
 		want    want
 	}{
-		"Standalone":           {reason: "Nothing else would let it go.", item: free, live: live(), want: want{Op: op}},
-		"StandaloneNamespaced": {reason: "The same for Crossplane v2.", item: xptest.NamespacedMR("b", locally), live: live(), want: want{Op: localOp}},
+		"Standalone":           {reason: "Only its own operation can release an MR without an XR.", item: free, live: live(), want: want{Op: op}},
+		"StandaloneNamespaced": {reason: "A namespaced MR of Crossplane v2 needs its own operation too.", item: xptest.NamespacedMR("b", locally), live: live(), want: want{Op: localOp}},
 		"OwnPause": {
-			reason: "A person's own pause is kept for later.", item: xptest.With(free, paused), live: live(), want: want{Op: op, Paused: ptr.To("true")},
+			reason: "The mark keeps a user's pause for later.", item: xptest.With(free, paused), live: live(), want: want{Op: op, Paused: ptr.To("true")},
 		},
-		"Composed": {reason: "The operation of its held XR is its own too.", item: composed, live: live(heldWith(x))},
+		"Composed": {reason: "The operation of the held XR also releases the MR.", item: composed, live: live(heldWith(x))},
 		"ComposedOwnPause": {
-			reason: "The same, with its own pause kept.", item: xptest.With(composed, paused), live: live(heldWith(x)), want: want{Paused: ptr.To("true")},
+			reason: "The held XR's operation keeps the user's pause on the MR.", item: xptest.With(composed, paused), live: live(heldWith(x)), want: want{Paused: ptr.To("true")},
 		},
-		"ComposedInXR2": {reason: "The same for Crossplane v2.", item: inXR2, live: live(heldWith(local))},
+		"ComposedInXR2": {reason: "The held XR of Crossplane v2 also releases the MR.", item: inXR2, live: live(heldWith(local))},
 		"Mapped": {
-			reason: "Its XR is looked for where both are restored to.", item: inXR2, live: live(heldWith(xptest.With(local, xptest.In("copy")))),
+			reason: "The plugin looks for the XR in the mapped namespace.", item: inXR2, live: live(heldWith(xptest.With(local, xptest.In("copy")))),
 			restore: restoreOf(toCopy()),
 		},
-		"XRLiveAllAlong": {reason: "An XR that is not held has no operation.", item: composed, live: live(x), want: want{Op: op}},
+		"XRNotHeld": {reason: "An XR that is not held has no operation.", item: composed, live: live(x), want: want{Op: op}},
 		"XRHeldEarlier": {
-			reason: "Nor has one that an earlier restore holds an operation of this one.", item: composed, live: live(marked(x)), want: want{Op: op},
+			reason: "An XR that an earlier restore holds has no operation of this restore.", item: composed, live: live(marked(x)), want: want{Op: op},
 		},
 		"XRUnreadable": {
-			reason: "Nor may one whose mark can't be read let it go.", item: composed, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))),
+			reason: "An XR with an unreadable mark must not release the MR.", item: composed, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))),
 			want: want{Op: op},
 		},
-		"XRMissing": {reason: "Nor has one that did not come back.", item: composed, live: live(), want: want{Op: op}},
-		"XRLater":   {reason: "In a restore by labels the XR comes after it.", item: composed, live: live(), restore: labelled, want: want{Op: op}},
+		"XRMissing": {reason: "An XR that did not come back has no operation.", item: composed, live: live(), want: want{Op: op}},
+		"XRLater":   {reason: "In a restore by labels the XR comes after the MR.", item: composed, live: live(), restore: labelled, want: want{Op: op}},
 		"XRDeleting": {
-			reason: "What is being deleted does not take it over.", item: composed, live: live(heldWith(xptest.With(x, xptest.Deleting()))), want: want{Op: op},
+			reason: "An XR that is being deleted does not adopt the MR.", item: composed, live: live(heldWith(xptest.With(x, xptest.Deleting()))), want: want{Op: op},
 		},
 		"XRDoesNotListIt": {
-			reason: "Nor does a held XR that does not know it.", item: composed, live: live(heldWith(xptest.With(x, xptest.Refs()))), want: want{Op: op},
+			reason: "A held XR that does not list the MR does not adopt it.", item: composed, live: live(heldWith(xptest.With(x, xptest.Refs()))), want: want{Op: op},
 		},
 		"XRIsACopy": {
-			reason: "The operation of a copy fails at once, or there is none.", item: composed, want: want{Op: op},
+			reason: "The operation of a copy fails at once or does not exist.", item: composed, want: want{Op: op},
 			live: live(copiedXR(x)),
 		},
 		"Again": {
-			reason: "One that was backed up on hold is put on hold anew, with the settings that its person had.", item: marked(free), live: live(), want: want{Op: op},
+			reason: "An MR that was held in the backup is held again, with the user's own settings.", item: marked(free), live: live(), want: want{Op: op},
 		},
 		"AgainWithOwnPause": {
-			reason: "The same.", item: marked(xptest.With(free, paused)), live: live(), want: want{Op: op, Paused: ptr.To("true")},
+			reason: "A second hold keeps the user's pause too.", item: marked(xptest.With(free, paused)), live: live(), want: want{Op: op, Paused: ptr.To("true")},
 		},
 		"MarkOnly": {
-			reason: "A mark is never left to nobody, also on what publishes no more.", item: marked(plain), live: live(), want: want{Op: op},
+			reason: "A marked MR always has an operation, even if it no longer publishes.", item: marked(plain), live: live(), want: want{Op: op},
 		},
 		"MarkOnComposed": {
-			reason: "The XR lifts that one.", item: marked(xptest.With(composed, xptest.Without("spec", "writeConnectionSecretToRef"))), live: live(heldWith(x)),
+			reason: "The XR's operation releases a marked composed MR.", item: marked(xptest.With(composed, xptest.Without("spec", "writeConnectionSecretToRef"))), live: live(heldWith(x)),
 		},
 		"MarkUnreadable": {
-			reason: "Nor one that can't be read.", item: xptest.With(plain, xptest.Annotated(adoption.AnnotationHold, "?")), live: live(), want: want{Op: op},
+			reason: "A marked MR has an operation even if the mark is unreadable.", item: xptest.With(plain, xptest.Annotated(adoption.AnnotationHold, "?")), live: live(), want: want{Op: op},
 		},
 		"MarkOfAnEarlierCopy": {
-			reason: "What was held as a copy, and is one no more, is let go.", item: func() *unstructured.Unstructured {
+			reason: "An MR that was held as a copy and is no copy now is released.", item: func() *unstructured.Unstructured {
 				u := xptest.With(plain)
 				if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/sunday", Clone: "Bucket z", Reason: "a copy"}); err != nil {
 					t.Fatal(err)
@@ -135,7 +135,7 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 			}
 			if h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || h.Clone != "" || h.Pinned || !strings.HasPrefix(h.Reason, why) ||
 				!xp.IsPaused(out.object) {
-				t.Errorf("%s\nthe item is not held as it should be: %+v", tc.reason, h)
+				t.Errorf("%s\nwant another hold: %+v", tc.reason, h)
 			}
 		})
 	}
@@ -152,12 +152,12 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 		restore *velerov1.Restore
 		want    bool
 	}{
-		"Comes":      {"It is in the backup.", xptest.Secret("s", xptest.In("infra")), free, restoreOf(nil), true},
-		"ComesLocal": {"The same for Crossplane v2.", xptest.Secret("s", xptest.In("team-a")), local, restoreOf(nil), true},
-		"Mapped":     {"Both go to another namespace.", xptest.Secret("s", xptest.In("team-a")), local, restoreOf(toCopy()), true},
-		"Another":    {"That is not the one.", xptest.Secret("s", xptest.In("team-b")), free, restoreOf(nil), false},
+		"Comes":      {"The backup has the Secret.", xptest.Secret("s", xptest.In("infra")), free, restoreOf(nil), true},
+		"ComesLocal": {"The backup has the Secret of a namespaced MR of Crossplane v2.", xptest.Secret("s", xptest.In("team-a")), local, restoreOf(nil), true},
+		"Mapped":     {"Secret and MR move to the same namespace.", xptest.Secret("s", xptest.In("team-a")), local, restoreOf(toCopy()), true},
+		"Another":    {"A Secret of the same name in another namespace is another Secret.", xptest.Secret("s", xptest.In("team-b")), free, restoreOf(nil), false},
 		"Opaque": {
-			"That is no connection secret.", xptest.Secret("s", xptest.In("infra"), xptest.Field("Opaque", "type")), free, restoreOf(nil), false,
+			"An Opaque Secret is no connection secret.", xptest.Secret("s", xptest.In("infra"), xptest.Field("Opaque", "type")), free, restoreOf(nil), false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 func TestAdoptHoldsWhatPublishesErrors(t *testing.T) {
 	item := xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.ControlledBy(xptest.XR("x")))
 	if out := adopt(t, failingCluster(errAPI), item, restoreOf(nil)); out.err == nil {
-		t.Errorf("A failure that passes must not decide whether it has an operation; got %+v", out)
+		t.Errorf("a temporary API error must not decide whether it has an operation; got %+v", out)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestAdoptMapsDanglingRefs(t *testing.T) {
 		t.Fatal(h, err)
 	}
 	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.With(there, xptest.In("copy")))}, h.Refs); diff != "" {
-		t.Errorf("What dangled is not waited for: -want, +got:\n%s", diff)
+		t.Errorf("the hold must not name missing resources: -want, +got:\n%s", diff)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	w := adoption.NewSnapshot(adoption.Unverified)
 	w.Add(created)
 	if p := adoption.Next(w, xp.RefTo(created)); p.Done || !strings.Contains(p.Failed, "stays held") || out.OperationID == "" {
-		t.Errorf("Its operation says that it stays held; got %+v", p)
+		t.Errorf("the operation must report that it stays held; got %+v", p)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestAdoptIgnoresAnEmptyMapping(t *testing.T) {
 	} {
 		out := adopt(t, live(), item, restoreOf(map[string]string{"": "copy"}))
 		if out.err != nil || out.object.GetNamespace() != "" || len(out.object.GetLabels()) > 0 || strings.Contains(out.OperationID, "copy") {
-			t.Errorf("%s: what is cluster-scoped stays so; got %+v", name, out)
+			t.Errorf("%s: a mapping must not move a cluster-scoped item; got %+v", name, out)
 		}
 	}
 }

@@ -58,78 +58,78 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 		want    want
 	}{
 		"Namespace": {
-			reason: "It belongs to what publishes in it, wherever that is.", item: mr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
+			reason: "The Secret belongs to its publisher, whatever its namespace.", item: mr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
 		},
-		"NamespaceXR": {reason: "The same for an XR.", item: xr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked}},
+		"NamespaceXR": {reason: "The Secret of an XR belongs to its publisher too.", item: xr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked}},
 		"NoNamespace": {
-			reason: "Velero would make the namespace too.", item: mr, spec: ofTeamA, missing: true, want: want{Secret: true, By: bring},
+			reason: "Velero would create the namespace too.", item: mr, spec: ofTeamA, missing: true, want: want{Secret: true, By: bring},
 		},
-		"Unnoted": {reason: "The backup is not known to have it.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), spec: ofTeamA},
+		"Unnoted": {reason: "Without a note the backup may lack the Secret.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), spec: ofTeamA},
 		"Listed": {
-			reason: "The list on the claim has it in backups from before.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), before: lists,
+			reason: "In older backups the claim's list has the Secret.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), before: lists,
 			spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
 		},
 		"ExcludedNamespace": {
-			reason: "Whoever excludes the namespace has chosen.", item: mr,
+			reason: "The user has excluded the namespace.", item: mr,
 			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedNamespaces = []string{"inf*"} }), want: want{Secret: true, By: bring},
 		},
 		"ExcludedResource": {
-			reason: "The same for Secrets.", item: mr,
+			reason: "The user has excluded Secrets.", item: mr,
 			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
 		},
 		"OtherResources": {
-			reason: "The same for all but some.", item: mr,
+			reason: "The user has included other resources only.", item: mr,
 			spec: spec(func(s *velerov1.RestoreSpec) { s.IncludedResources = []string{"buckets.cloud.example.org"} }), want: want{Secret: true, By: bring},
 		},
 		"ListedButExcluded": {
-			reason: "That it is on a list does not bring it.", item: mr, before: lists,
+			reason: "A list does not bring an excluded Secret.", item: mr, before: lists,
 			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
 		},
 		"Policy": {
-			reason: "A resource policy can leave anything out.", item: mr,
+			reason: "A resource policy can leave any resource out.", item: mr,
 			spec: spec(func(s *velerov1.RestoreSpec) {
 				s.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
 			}), want: want{Secret: true, By: bring},
 		},
 		"PolicyOfNamespace": {
-			reason: "So nothing is brought in spite of it.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
+			reason: "The plugin must not bring a Secret against a resource policy.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
 				s.IncludedNamespaces, s.ResourcePolicy = []string{"team-a"}, &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
 			}), want: want{Secret: true, By: bring},
 		},
 		"Label": {
-			reason: "It may not have the label.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) { s.LabelSelector = &metav1.LabelSelector{} }),
+			reason: "The Secret may lack the label.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) { s.LabelSelector = &metav1.LabelSelector{} }),
 			want: want{Secret: true, By: bring},
 		},
 		"Labels": {
-			reason: "The same for one of some labels.", item: local,
+			reason: "The Secret may lack each of the labels.", item: local,
 			spec: spec(func(s *velerov1.RestoreSpec) { s.OrLabelSelectors = []*metav1.LabelSelector{{}} }), want: want{Secret: true, By: bringLocal},
 		},
 		"Schedule": {
-			reason: "A restore can be of the last backup of a schedule.", item: local,
+			reason: "A Restore can use the last backup of a schedule.", item: local,
 			spec: velerov1.RestoreSpec{ScheduleName: "daily", ExcludedResources: []string{"secrets"}},
 			want: want{Secret: true, By: strings.Replace(bringLocal, "backup nightly", "schedule daily", 1)},
 		},
 		"Mapped": {
-			reason: "It goes to the same namespace then.", item: local,
+			reason: "The second restore needs the same namespace mapping.", item: local,
 			spec: spec(func(s *velerov1.RestoreSpec) {
 				s.ExcludedResources, s.NamespaceMapping = []string{"secrets"}, map[string]string{"team-a": "copy"}
 			}), want: want{Secret: true, By: bringLocal + " --namespace-mappings team-a:copy"},
 		},
 		"MappedBeyond": {
-			reason: "The namespace that it goes to must exist.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
+			reason: "The mapped namespace must exist.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
 				s.IncludedNamespaces, s.NamespaceMapping = []string{"team-a"}, map[string]string{"infra": "elsewhere"}
 			}), want: want{Secret: true, By: bring + " --namespace-mappings infra:elsewhere"},
 		},
 		"OtherVelero": {
-			reason: "Velero can be in another namespace.", item: mr, in: "backups", spec: ofTeamA, want: want{Secret: true, By: bring + " --namespace backups", First: asked},
+			reason: "Velero can run in another namespace.", item: mr, in: "backups", spec: ofTeamA, want: want{Secret: true, By: bring + " --namespace backups", First: asked},
 		},
-		"Everything": {reason: "If it fails, the same restore brings it.", item: mr, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true}},
+		"Everything": {reason: "If the Secret fails, the same Restore brings it again.", item: mr, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true}},
 		"Comes": {
-			reason: "It is in the restore.", item: mr, before: xptest.Secret("s", xptest.In("infra")),
+			reason: "The restore has the Secret.", item: mr, before: xptest.Secret("s", xptest.In("infra")),
 			spec: spec(func(s *velerov1.RestoreSpec) { s.IncludedNamespaces = []string{"team-a", "infra"} }), want: want{Secret: true},
 		},
 		"ComesLater": {
-			reason: "The list on the claim brings it behind the MR.", item: mr, before: lists, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true},
+			reason: "The claim's list brings the Secret after the MR.", item: mr, before: lists, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true},
 		},
 	}
 	for name, tc := range cases {
@@ -163,7 +163,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if must := xp.HasAnnotation(u, xp.AnnotationMustRestore); must != (len(tc.want.First) > 0) || xp.Published(u) {
-				t.Errorf("%s\nVelero is told to look beyond the filters: %v; notes are left: %v", tc.reason, must, xp.Published(u))
+				t.Errorf("%s\nasks Velero to ignore the filters: %v; notes are left: %v", tc.reason, must, xp.Published(u))
 			}
 		})
 	}
@@ -181,12 +181,12 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 		secret *unstructured.Unstructured
 		want   bool
 	}{
-		"Its":          {reason: "Its publisher controls it.", secret: secret, want: true},
-		"Another":      {reason: "What nobody has reached for is Velero's to leave out.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name")), want: true},
-		"Uncontrolled": {reason: "Nothing says whose it is.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},
-		"Anothers":     {reason: "It is another's.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
-		"OtherUID":     {reason: "It is that of another of the same name.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
-		"Opaque":       {reason: "It is no connection secret.", secret: xptest.With(secret, xptest.Field("Opaque", "type"))},
+		"OwnSecret":    {reason: "The publisher controls the Secret.", secret: secret, want: true},
+		"Another":      {reason: "No publisher asked for this Secret, so Velero's filters decide.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name")), want: true},
+		"Uncontrolled": {reason: "Without a controller the Secret has no known publisher.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},
+		"OtherOwner":   {reason: "Another MR controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
+		"OtherUID":     {reason: "A publisher of the same name with another UID controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
+		"Opaque":       {reason: "An Opaque Secret is no connection secret.", secret: xptest.With(secret, xptest.Field("Opaque", "type"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -212,8 +212,8 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range hook.AllEntries() {
-				if name == "Its" && strings.HasPrefix(e.Message, "Restored without an owner") {
-					t.Errorf("Its owner comes next; got %q", e.Message)
+				if name == "OwnSecret" && strings.HasPrefix(e.Message, "Restored without an owner") {
+					t.Errorf("the log must not warn of an owner that comes next; got %q", e.Message)
 				}
 			}
 		})
@@ -226,10 +226,10 @@ func TestOrderBringsTheSecretOfWhatALabelBrings(t *testing.T) {
 	labelled := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
 	runOrders(t, map[string]orderCase{
 		"MR": {
-			reason: "The backup has it.", item: local, spec: labelled, want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", "team-a", "s")}},
+			reason: "The backup has the Secret, which may lack the label.", item: local, spec: labelled, want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", "team-a", "s")}},
 		},
-		"Unnoted":    {reason: "It is not known to have one.", item: xptest.With(local, xptest.Without("metadata", xp.FieldPublished)), spec: labelled},
-		"Everything": {reason: "Then it comes by itself.", item: local},
+		"Unnoted":    {reason: "Without a note the backup may lack the Secret.", item: xptest.With(local, xptest.Without("metadata", xp.FieldPublished)), spec: labelled},
+		"Everything": {reason: "A restore of everything brings the Secret without a request.", item: local},
 	})
 }
 
@@ -244,13 +244,13 @@ func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	}
 	out, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(secret, restoreOf(nil)))
 	if err != nil || out.SkipRestore || len(out.AdditionalItems) > 0 || len(hook.AllEntries()) != 1 {
-		t.Errorf("its owner is not asked for, which is named; got %+v, %v, %v", out, err, hook.AllEntries())
+		t.Errorf("the plugin must not ask for the owner, and must name it; got %+v, %v, %v", out, err, hook.AllEntries())
 	}
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
-		t.Error("what an XR composes must not come back ahead of it because of a failure")
+		t.Error("a failure must not bring a composed resource before its XR")
 	}
 	got := adopt(t, failingCluster(errAPI), secret, restoreOf(nil))
 	if got.err != nil || got.object == nil || len(got.object.GetOwnerReferences()) > 0 || len(got.logged) != 1 || !strings.Contains(got.logged[0], errAPI.Error()) {
-		t.Errorf("it comes back without its owner, which is named; got %+v", got)
+		t.Errorf("the plugin must name the owner that it leaves out; got %+v", got)
 	}
 }

@@ -39,38 +39,38 @@ func TestAdoptQuarantines(t *testing.T) {
 		err          error
 		want         want
 	}{
-		"XR":       {reason: "It would be adopted.", item: x, want: quarantined("XOrder.v1alpha1.example.org//x")},
-		"ModernXR": {reason: "The same.", item: modern, want: quarantined("Order.v1.example.org/team-a/m")},
+		"XR":       {reason: "Without the quarantine the XR would adopt its resources.", item: x, want: quarantined("XOrder.v1alpha1.example.org//x")},
+		"ModernXR": {reason: "Without the quarantine the namespaced XR would adopt its resources.", item: modern, want: quarantined("Order.v1.example.org/team-a/m")},
 		"NeverComposed": {
-			reason: "Also if there is nothing to adopt.", item: xptest.XR("x", xptest.NeverComposed()), want: quarantined("XOrder.v1alpha1.example.org//x"),
+			reason: "An XR without composed resources is held too, since it would create them.", item: xptest.XR("x", xptest.NeverComposed()), want: quarantined("XOrder.v1alpha1.example.org//x"),
 		},
-		"Claim":      {reason: "Its XR would be made.", item: xptest.Claim("o"), want: quarantined("OrderClaim.v1alpha1.example.org/team-a/o")},
-		"MR":         {reason: "Its provider would change what it manages.", item: xptest.MR("b"), want: quarantined(inBucket(""))},
-		"ComposedMR": {reason: "Its XR's operation is its own.", item: composed, live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
-		"Unsafe":     {reason: "Its identity is for later.", item: unnamed(), want: quarantined(inBucket(""))},
+		"Claim":      {reason: "Without the quarantine Crossplane would create an XR for the claim.", item: xptest.Claim("o"), want: quarantined("OrderClaim.v1alpha1.example.org/team-a/o")},
+		"MR":         {reason: "Without the quarantine the provider would change the external resource.", item: xptest.MR("b"), want: quarantined(inBucket(""))},
+		"ComposedMR": {reason: "The operation of the XR also releases its MR.", item: composed, live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
+		"Unsafe":     {reason: "The external-name is checked after the quarantine.", item: unnamed(), want: quarantined(inBucket(""))},
 		"OwnPause": {
-			reason: "Somebody could take that off.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: quarantined(inBucket("")),
+			reason: "A user could take off their own pause during the quarantine.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: quarantined(inBucket("")),
 		},
-		"Fresh":         {reason: "Its provider would make it, as that of the source is about to.", item: fresh, want: quarantined(inBucket(""))},
-		"FreshComposed": {reason: "The same.", item: xptest.With(fresh, xptest.ControlledBy(x)), live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
-		"Foreign":       {reason: "It is nobody's here.", item: fresh, unreconciled: true},
-		"FreshUnsafe":   {reason: "Without a quarantine it is made, as it would have been.", item: fresh, hold: "unsafe"},
-		"FreshBad":      {reason: "What a Restore wants and is not known must not be let go.", item: fresh, hold: "al", want: want{Op: inBucket(""), Paused: "true", Quarantine: true, Held: true}},
-		"ForeignBad":    {reason: "The settings are not about what is foreign.", item: fresh, hold: "al", unreconciled: true},
-		"FreshUnknown":  {reason: "What can't be told must not be let go.", item: fresh, err: errAPI, want: want{Fails: true}},
-		"Secret":        {reason: "Nobody reconciles a Secret.", item: xptest.Secret("s")},
-		"Config":        {reason: "Nothing is done outside of the cluster for it.", item: xptest.Object("cloud.example.org/v1", "ProviderConfig", "", "default"), unreconciled: true},
+		"Fresh":                 {reason: "The providers of both clusters would create the external resource.", item: fresh, want: quarantined(inBucket(""))},
+		"FreshComposed":         {reason: "The providers of both clusters would create the composed external resource.", item: xptest.With(fresh, xptest.ControlledBy(x)), live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
+		"Foreign":               {reason: "No controller in this cluster reconciles it.", item: fresh, unreconciled: true},
+		"FreshUnsafe":           {reason: "Without a quarantine the provider creates it, as in the source.", item: fresh, hold: "unsafe"},
+		"FreshUnknownSetting":   {reason: "An unknown setting must hold the MR.", item: fresh, hold: "al", want: want{Op: inBucket(""), Paused: "true", Quarantine: true, Held: true}},
+		"ForeignUnknownSetting": {reason: "The setting does not apply to objects that no controller reconciles.", item: fresh, hold: "al", unreconciled: true},
+		"FreshUnreadable":       {reason: "An MR whose kind cannot be checked must not be released.", item: fresh, err: errAPI, want: want{Fails: true}},
+		"Secret":                {reason: "No controller reconciles a Secret.", item: xptest.Secret("s")},
+		"Config":                {reason: "A ProviderConfig changes nothing outside the cluster.", item: xptest.Object("cloud.example.org/v1", "ProviderConfig", "", "default"), unreconciled: true},
 		"Copy": {
-			reason: "It stays for ever.", item: modern, live: copied, clone: "hold",
+			reason: "A copy stays held for ever.", item: modern, live: copied, clone: "hold",
 			want: want{Op: "Order.v1.example.org/copy/m", Paused: "true", Held: true},
 		},
-		"NewCopy": {reason: "It would compose anew.", item: modern, live: copied, clone: "new", want: quarantined("Order.v1.example.org/copy/m")},
-		"NewMR":   {reason: "It would be made anew.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "new", want: quarantined(inBucket("copy"))},
+		"NewCopy": {reason: "The copied XR would compose new resources.", item: modern, live: copied, clone: "new", want: quarantined("Order.v1.example.org/copy/m")},
+		"NewMR":   {reason: "The copied MR would create a new external resource.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "new", want: quarantined(inBucket("copy"))},
 		"Observing": {
-			reason: "It would look.", item: xptest.NamespacedMR("b", named, policies(`["*"]`)), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
+			reason: "The copy would observe the external resource.", item: xptest.NamespacedMR("b", named, policies(`["*"]`)), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
 			want: want{Op: inBucket("copy"), Paused: "true", Quarantine: true, Held: true, Policies: []string{"Observe"}},
 		},
-		"Again": {reason: "This Restore is into none.", item: inQuarantine(xptest.MR("b")), hold: "unsafe", want: want{Op: inBucket(""), Paused: "true", Held: true}},
+		"Again": {reason: "This Restore has no quarantine, although the backup is from one.", item: inQuarantine(xptest.MR("b")), hold: "unsafe", want: want{Op: inBucket(""), Paused: "true", Held: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAdoptQuarantines(t *testing.T) {
 				got.Paused, got.Held, got.Quarantine = u.GetAnnotations()[xp.AnnotationPaused], h != nil, h != nil && h.Quarantine
 				got.Policies, _ = xp.ManagementPolicies(u)
 				if got.Quarantine && (h.Restore != "velero/monday" || !strings.HasSuffix(h.Reason, "release --restore velero/monday")) {
-					t.Errorf("the mark must have the next step; got %+v", h)
+					t.Errorf("the mark must name the next step; got %+v", h)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -142,16 +142,16 @@ func TestAdoptHoldsNone(t *testing.T) {
 	inFlight := warns
 	inFlight.Name = "b"
 	runReturns(t, map[string]returnCase{
-		"Named":         {reason: "It is safe.", item: xptest.MR("b"), config: none, want: returned{Name: "b"}},
-		"Unknown":       {reason: "Nobody wants it held.", item: unnamed(), config: none, want: warns},
-		"CreatePending": {reason: "The same.", item: xptest.MR("b", pending), config: none, want: inFlight},
+		"Named":         {reason: "An MR with an external-name is safe.", item: xptest.MR("b"), config: none, want: returned{Name: "b"}},
+		"Unknown":       {reason: "The setting turns holds off, so the plugin only warns.", item: unnamed(), config: none, want: warns},
+		"CreatePending": {reason: "The setting turns holds off for a pending creation too.", item: xptest.MR("b", pending), config: none, want: inFlight},
 		"Publishes": {
-			reason: "What holds it for another reason does.", item: unnamed(secret), config: none, want: returned{Op: bucketOp, Paused: true, Logged: []string{"warning"}},
+			reason: "Another reason holds the MR, so the plugin only warns of the external-name.", item: unnamed(secret), config: none, want: returned{Op: bucketOp, Paused: true, Logged: []string{"warning"}},
 		},
 		"OwnPause": {
-			reason: "It does nothing.", item: unnamed(xptest.Annotated(xp.AnnotationPaused, "true")), config: none, want: returned{Paused: true, Logged: []string{"warning"}},
+			reason: "A paused MR is not reconciled.", item: unnamed(xptest.Annotated(xp.AnnotationPaused, "true")), config: none, want: returned{Paused: true, Logged: []string{"warning"}},
 		},
-		"NeverCreated": {reason: "It is safe.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: none, want: returned{}},
+		"NeverCreated": {reason: "An MR that was never created is safe.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: none, want: returned{}},
 	})
 	c := live()
 	c.config = none

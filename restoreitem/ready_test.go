@@ -77,17 +77,17 @@ func TestReadinessCheck(t *testing.T) {
 		cluster conversion
 		want    want
 	}{
-		"Answers":     {reason: "There is nothing to wait for.", cluster: conversion{versions: both}, want: want{Asked: 1}},
-		"Stored":      {reason: "Nothing has to be converted.", cluster: conversion{versions: versions(gvk.Version, "Service a/b", gvk.Version, "v9")}},
-		"NoWeb":       {reason: "The API server converts by itself.", cluster: conversion{versions: versions("v9", "", gvk.Version, "v9")}},
-		"NoCRD":       {reason: "Another server has the kind.", cluster: conversion{}},
-		"Unread":      {reason: "Whoever creates it is told.", cluster: conversion{versions: both, versionsErr: errAPI}},
-		"Late":        {reason: "It comes while the restore waits.", cluster: conversion{versions: both, from: began.Add(20 * time.Second)}, want: want{Asked: 21, Waited: 20 * time.Second}},
-		"Never":       {reason: "The restore has to end.", cluster: conversion{versions: both, from: began.Add(time.Hour)}, want: want{Err: never("1m0s"), Asked: 61, Waited: time.Minute}},
-		"OddSettings": {reason: "Another action says what is wrong with them.", cluster: conversion{versions: both, from: began.Add(time.Hour), configErr: errAPI}, want: want{Err: never("1m0s"), Asked: 61, Waited: time.Minute}},
-		"ByConfig":    {reason: "A person knows how long it takes.", cluster: conversion{versions: both, from: began.Add(time.Hour), config: map[string]string{"kind-timeout": "3s"}}, want: want{Err: never("3s"), Asked: 4, Waited: 3 * time.Second}},
+		"Answers":     {reason: "The webhook answers, so the restore does not wait.", cluster: conversion{versions: both}, want: want{Asked: 1}},
+		"Stored":      {reason: "All objects are stored in this version, so the webhook is not needed.", cluster: conversion{versions: versions(gvk.Version, "Service a/b", gvk.Version, "v9")}},
+		"NoWebhook":   {reason: "The API server converts without a webhook.", cluster: conversion{versions: versions("v9", "", gvk.Version, "v9")}},
+		"NoCRD":       {reason: "An aggregated API server serves the kind.", cluster: conversion{}},
+		"Unread":      {reason: "The request that creates the object reports the error.", cluster: conversion{versions: both, versionsErr: errAPI}},
+		"Late":        {reason: "The webhook starts to answer while the restore waits.", cluster: conversion{versions: both, from: began.Add(20 * time.Second)}, want: want{Asked: 21, Waited: 20 * time.Second}},
+		"Never":       {reason: "The wait must end, so that the restore ends.", cluster: conversion{versions: both, from: began.Add(time.Hour)}, want: want{Err: never("1m0s"), Asked: 61, Waited: time.Minute}},
+		"OddSettings": {reason: "Another action reports unreadable settings, so the default timeout applies.", cluster: conversion{versions: both, from: began.Add(time.Hour), configErr: errAPI}, want: want{Err: never("1m0s"), Asked: 61, Waited: time.Minute}},
+		"ByConfig":    {reason: "A user can set the timeout.", cluster: conversion{versions: both, from: began.Add(time.Hour), config: map[string]string{"kind-timeout": "3s"}}, want: want{Err: never("3s"), Asked: 4, Waited: 3 * time.Second}},
 		"NotServed": {
-			reason: "Velero would only say that there is no such resource.", cluster: conversion{versions: versions("v9", "", "v9", "v10")},
+			reason: "The error names the unserved version, since Velero's would not.", cluster: conversion{versions: versions("v9", "", "v9", "v10")},
 			want: want{Err: "cannot restore " + xp.String(mr) + ": the backup has it in " + gvk.Version + ", and this cluster serves " + kind + " only in v9 and v10; install a " +
 				"version of Provider cloud that serves both, restore again, and upgrade after that"},
 		},
@@ -126,7 +126,7 @@ func TestReadinessWaitsOnce(t *testing.T) {
 	c.now = began.Add(100 * time.Second)
 	got = append(got, check(), check(), c.asked)
 	if diff := cmp.Diff([]any{false, time.Minute, false, 61, false, 62, true, true, 63}, got); diff != "" {
-		t.Errorf("A webhook is waited for once, and not asked for each item: -want, +got:\n%s", diff)
+		t.Errorf("the plugin must wait for a webhook once, not for each item: -want, +got:\n%s", diff)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestReadinessWithin(t *testing.T) {
 		ready  *Readiness
 		want   time.Duration
 	}{
-		"NoServer": {reason: "A rehearsal waits for nothing.", want: setting.DefaultKindTimeout},
-		"Default":  {reason: "Nobody has said.", ready: (&conversion{}).readiness(), want: time.Minute},
-		"Set":      {reason: "Somebody has.", ready: (&conversion{config: map[string]string{"kind-timeout": "10m"}}).readiness(), want: 10 * time.Minute},
-		"Odd":      {reason: "Nobody can read it.", ready: (&conversion{config: map[string]string{"kind-timeout": "10"}}).readiness(), want: time.Minute},
+		"NoServer": {reason: "A dry run waits for no webhook.", want: setting.DefaultKindTimeout},
+		"Default":  {reason: "Without a setting the default timeout applies.", ready: (&conversion{}).readiness(), want: time.Minute},
+		"Set":      {reason: "The setting replaces the default timeout.", ready: (&conversion{config: map[string]string{"kind-timeout": "10m"}}).readiness(), want: 10 * time.Minute},
+		"Odd":      {reason: "An unreadable setting leaves the default timeout.", ready: (&conversion{config: map[string]string{"kind-timeout": "10"}}).readiness(), want: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

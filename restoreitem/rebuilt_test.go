@@ -21,7 +21,7 @@ func TestAdoptSkipsWhatIsRebuilt(t *testing.T) {
 		} {
 			out, err := a.Execute(inputFor(item, restoreOf(nil)))
 			if err != nil || !out.SkipRestore {
-				t.Errorf("What the control plane makes anew is not restored; got %+v, %v", out, err)
+				t.Errorf("the restore must skip an object that the control plane creates; got %+v, %v", out, err)
 			}
 		}
 	}
@@ -30,7 +30,7 @@ func TestAdoptSkipsWhatIsRebuilt(t *testing.T) {
 		reported = append(reported, e.Level.String()+" "+e.Data["kind"].(string)) //nolint:forcetypeassert // The test fails.
 	}
 	if diff := cmp.Diff([]string{"info Lock", "info Operation"}, reported); diff != "" {
-		t.Errorf("Nothing is skipped silently, and each kind is told once: -want, +got:\n%s", diff)
+		t.Errorf("want one log line for each skipped kind: -want, +got:\n%s", diff)
 	}
 }
 
@@ -57,13 +57,13 @@ func TestAdoptPackageRevisions(t *testing.T) {
 		want   want
 	}{
 		"Automatic": {
-			reason: "Two active revisions would fight for the package's objects.", item: revision, live: live(pkg("Automatic")),
+			reason: "Two active revisions would compete for the package's objects.", item: revision, live: live(pkg("Automatic")),
 			want: left("its package makes it again; a restored one is left without its controller"),
 		},
-		"Manual": {reason: "A revision that a person has activated must come back active.", item: revision, live: live(pkg("Manual")), want: want{Owner: "new"}},
-		"Absent": {reason: "Without its package nobody looks after it.", item: revision, live: live(), want: left("its package p is not in the cluster")},
-		"Orphan": {reason: "Nor without an owner.", item: orphan, live: failingCluster(errAPI), want: left("it has no package that could say how it is activated")},
-		"API":    {reason: "A failure that passes must not decide.", item: revision, live: failingCluster(errAPI), want: want{Err: errAPI}},
+		"Manual": {reason: "A revision that a user activated must come back active.", item: revision, live: live(pkg("Manual")), want: want{Owner: "new"}},
+		"Absent": {reason: "Without its package the package manager does not manage the revision.", item: revision, live: live(), want: left("its package p is not in the cluster")},
+		"Orphan": {reason: "A revision without an owner has no package that manages it.", item: orphan, live: failingCluster(errAPI), want: left("it has no package that could say how it is activated")},
+		"API":    {reason: "A temporary API error must not decide whether the revision comes back.", item: revision, live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

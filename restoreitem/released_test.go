@@ -20,7 +20,7 @@ import (
 func TestReleasedBackups(t *testing.T) {
 	backups, err := filepath.Glob("testdata/released/v*/*.tar.gz")
 	if err != nil || len(backups) == 0 {
-		t.Fatalf("there are none of released versions: %v", err)
+		t.Fatalf("want backups of released versions: %v", err)
 	}
 	for _, path := range backups {
 		t.Run(path, func(t *testing.T) {
@@ -84,7 +84,7 @@ func testResults(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 		came[f.Item.ID()] = true
 	}
 	if held == 0 || composed == 0 {
-		t.Errorf("it has %d claims and XRs, and %d composed resources", held, composed)
+		t.Errorf("the backup has %d claims and XRs, and %d composed resources", held, composed)
 	}
 }
 
@@ -93,7 +93,7 @@ func testResults(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 func TestReleasedOperations(t *testing.T) {
 	lists, err := filepath.Glob("testdata/released/v*/operations.txt")
 	if err != nil || len(lists) == 0 {
-		t.Fatalf("there are none of released versions: %v", err)
+		t.Fatalf("want backups of released versions: %v", err)
 	}
 	for _, path := range lists {
 		b, err := os.ReadFile(filepath.Clean(path))
@@ -111,7 +111,7 @@ func TestReleasedOperations(t *testing.T) {
 				t.Errorf("%s: %q is read as %s: %v", path, id, r, err)
 			}
 			if (note != "") != strings.Contains(id, "note: ") {
-				t.Errorf("%s: of %q the note is %q", path, id, note)
+				t.Errorf("%s: %q has the note %q", path, id, note)
 			}
 		}
 	}

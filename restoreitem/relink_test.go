@@ -35,30 +35,30 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 		// want is what is not restored.
 		want want
 	}{
-		"Cluster": {reason: "A cluster-scoped MR.", live: live(now), publisher: mr, secret: secret, want: want{Publisher: true, Secret: true, Why: true}},
+		"Cluster": {reason: "The XR dropped the MR, so the MR's Secret stays out too.", live: live(now), publisher: mr, secret: secret, want: want{Publisher: true, Secret: true, Why: true}},
 		"Namespaced": {
-			reason: "The same for Crossplane v2.", live: live(nowLocal), publisher: localMR, secret: local, want: want{Publisher: true, Secret: true, Why: true},
+			reason: "A namespaced MR's Secret stays out too.", live: live(nowLocal), publisher: localMR, secret: local, want: want{Publisher: true, Secret: true, Why: true},
 		},
 		"Mapped": {
-			reason: "What counts is where both are restored to.", live: live(xptest.With(nowLocal, xptest.In("copy"))), publisher: localMR, secret: local,
+			reason: "The plugin looks for the XR in the mapped namespace.", live: live(xptest.With(nowLocal, xptest.In("copy"))), publisher: localMR, secret: local,
 			mapping: toCopy(), want: want{Publisher: true, Secret: true, Why: true},
 		},
 		"Restored": {
-			reason: "That of an MR that comes back does too.", live: live(xptest.With(now, xptest.Refs(mr))), publisher: mr, secret: secret,
+			reason: "The Secret of an MR that comes back comes back too.", live: live(xptest.With(now, xptest.Refs(mr))), publisher: mr, secret: secret,
 		},
-		"Anothers": {
-			reason: "That of another MR does.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.MR("c"))),
+		"OtherOwner": {
+			reason: "The Secret of another MR comes back.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.MR("c"))),
 			want: want{Publisher: true},
 		},
 		"Elsewhere": {
-			reason: "So does that of one of the same name in another namespace.", live: live(nowLocal), publisher: localMR,
+			reason: "The Secret of an MR of the same name in another namespace comes back.", live: live(nowLocal), publisher: localMR,
 			secret: xptest.With(local, xptest.In("team-b")), want: want{Publisher: true},
 		},
 		"AnotherKind": {
-			reason: "Or of another kind.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.XR("b"))), want: want{Publisher: true},
+			reason: "The Secret of another kind of the same name comes back.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.XR("b"))), want: want{Publisher: true},
 		},
 		"NoConnectionSecret": {
-			reason: "What a person keeps is not the MR's, whoever controls it.", live: live(now), publisher: mr,
+			reason: "A user's Secret of another type does not belong to the MR that controls it.", live: live(now), publisher: mr,
 			secret: xptest.With(secret, xptest.Field("Opaque", "type")), want: want{Publisher: true},
 		},
 	}
@@ -81,7 +81,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 			}
 			got := want{Publisher: publisher.SkipRestore, Secret: out.SkipRestore, Why: slices.Contains(reported, why)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s\ntold %v", tc.reason, diff, reported)
+				t.Errorf("%s\n-want, +got:\n%s\nlogged %v", tc.reason, diff, reported)
 			}
 		})
 	}
@@ -102,22 +102,22 @@ func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 		// want is what is not restored.
 		want []string
 	}{
-		"Child": {reason: "Its XR is refused.", live: live(now), items: []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))}, want: []string{"p", "b"}},
+		"Child": {reason: "The composed XR stays out, so its MR stays out too.", live: live(now), items: []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))}, want: []string{"p", "b"}},
 		"Grandchild": {
-			reason: "However deep it is.", live: live(now), items: []*unstructured.Unstructured{part, deeper, xptest.MR("b", xptest.ControlledBy(deeper))},
+			reason: "An MR deeper in the tree stays out too.", live: live(now), items: []*unstructured.Unstructured{part, deeper, xptest.MR("b", xptest.ControlledBy(deeper))},
 			want: []string{"p", "d", "b"},
 		},
 		"Wanted": {
-			reason: "What comes back with its XR does.", live: live(xptest.With(now, xptest.Refs(part))),
+			reason: "An MR comes back with the XR that comes back.", live: live(xptest.With(now, xptest.Refs(part))),
 			items: []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))},
 		},
 		"Live": {
-			reason: "An XR that is there all the same looks after it.",
+			reason: "A composed XR that is live looks after its MR.",
 			live:   live(now, xptest.With(part, xptest.UID("new p"), xptest.Refs(xptest.MR("b")))),
 			items:  []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))}, want: []string{"p"},
 		},
 		"NoXR": {
-			reason: "An XR that is not in the backup was not refused.", live: live(now), items: []*unstructured.Unstructured{xptest.MR("b", xptest.ControlledBy(part))},
+			reason: "The backup lacks the composed XR, so no refusal keeps its MR out.", live: live(now), items: []*unstructured.Unstructured{xptest.MR("b", xptest.ControlledBy(part))},
 		},
 	}
 	for name, tc := range cases {
@@ -151,15 +151,15 @@ func TestAdoptRefusesForControllersOnly(t *testing.T) {
 		item   *unstructured.Unstructured
 		want   bool
 	}{
-		"Owner":      {reason: "Its XR is its controller, and lists it.", item: xptest.MR("b", xptest.ControlledBy(old), xptest.OwnedBy(ref))},
-		"Controller": {reason: "Nobody else would look after it.", item: xptest.MR("b", xptest.ControlledBy(left)), want: true},
+		"Owner":      {reason: "The MR's XR is its controller and lists it.", item: xptest.MR("b", xptest.ControlledBy(old), xptest.OwnedBy(ref))},
+		"Controller": {reason: "No other controller would look after the MR.", item: xptest.MR("b", xptest.ControlledBy(left)), want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(tc.item))), nil, log)
 			if out, err := a.Execute(inputFor(left, restoreOf(nil))); err != nil || !out.SkipRestore {
-				t.Fatalf("What its XR does not list must not come back: %v, %v", out, err)
+				t.Fatalf("an MR that its XR does not list must stay out: %v, %v", out, err)
 			}
 			out, err := a.Execute(inputFor(tc.item, restoreOf(nil)))
 			if err != nil {
@@ -180,12 +180,12 @@ func TestAdoptKeepsGenerateName(t *testing.T) {
 		controlled, xr bool
 		want           string
 	}{
-		"Composed":    {reason: "Crossplane applies with it what an XR composes.", name: "x-1a2b3c", prefix: "x-", controlled: true, want: "x-"},
-		"XR":          {reason: "And an XR with that of its claim.", name: "x-1a2b3", prefix: "x-", xr: true, want: "x-"},
-		"None":        {reason: "Not all have one.", name: "x", controlled: true},
-		"Other":       {reason: "The API server refuses what is no beginning of a name.", name: "x-1", prefix: "Not A Name", controlled: true},
-		"Dot":         {reason: "A name can't end with a dot, nor begin with what does.", name: "x.y", prefix: "x.", controlled: true},
-		"NotComposed": {reason: "What is an MR of its own is nothing that Crossplane applies.", name: "x-1", prefix: "x-"},
+		"Composed":    {reason: "Crossplane applies composed resources with generateName.", name: "x-1a2b3c", prefix: "x-", controlled: true, want: "x-"},
+		"XR":          {reason: "Crossplane also creates an XR with the generateName of its claim.", name: "x-1a2b3", prefix: "x-", xr: true, want: "x-"},
+		"None":        {reason: "Some composed resources have no generateName.", name: "x", controlled: true},
+		"Other":       {reason: "The API server refuses a generateName that cannot start a name.", name: "x-1", prefix: "Not A Name", controlled: true},
+		"Dot":         {reason: "A name segment cannot end with a dot.", name: "x.y", prefix: "x.", controlled: true},
+		"NotComposed": {reason: "Crossplane does not apply an MR that it does not compose.", name: "x-1", prefix: "x-"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -16,10 +16,10 @@ func TestAdoptRaisesRevisions(t *testing.T) {
 	c.rankErr = errAPI
 	out := adopt(t, c, xptest.Revision("r", xptest.XR("x")), restoreOf(nil))
 	if diff := cmp.Diff(errAPI, out.err, cmpopts.EquateErrors()); diff != "" || c.asked[len(c.asked)-1] != "outrank CompositionRevision r" {
-		t.Errorf("A revision is not restored before the newest one is sure to stay so: asked %v, error %v", c.asked, out.err)
+		t.Errorf("without an answer the revision must not come back: asked %v, error %v", c.asked, out.err)
 	}
 	if out := adopt(t, c, xptest.XR("x"), restoreOf(nil)); out.err != nil {
-		t.Errorf("Only revisions have a rank: %v", out.err)
+		t.Errorf("only revisions have a rank: %v", out.err)
 	}
 }
 
@@ -35,25 +35,25 @@ func TestAdoptNumbersRevisions(t *testing.T) {
 		want   any
 		failed bool
 	}{
-		"WithItsComposition": {reason: "Crossplane makes another 1 of the Composition.", live: live(), item: numbered(int64(1)), want: int64(2)},
-		"Later":              {reason: "Those that are restored stay in order.", live: live(), item: numbered(int64(7)), want: int64(14)},
+		"WithItsComposition": {reason: "Crossplane creates another revision 1 of the Composition.", live: live(), item: numbered(int64(1)), want: int64(2)},
+		"Later":              {reason: "Restored revisions keep their order.", live: live(), item: numbered(int64(7)), want: int64(14)},
 		"CompositionRestored": {
-			reason: "Velero came to its Composition before.",
+			reason: "Velero restored the Composition before the revision.",
 			live:   live(xptest.With(composition, xptest.Labelled("velero.io/backup-name", "nightly"))), item: numbered(int64(2)), want: int64(4),
 		},
 		"CompositionRestoredBefore": {
-			reason: "Crossplane has numbered since then.",
+			reason: "Crossplane has numbered new revisions since then.",
 			live:   live(xptest.With(composition, xptest.Labelled("velero.io/backup-name", "weekly"))), item: numbered(int64(2)), want: int64(2),
 		},
-		"TooHigh":         {reason: "There is no number twice as high.", live: live(), item: numbered(int64(math.MaxInt64)), want: int64(math.MaxInt64)},
-		"CompositionLive": {reason: "Crossplane has numbered what is live.", live: live(composition), item: numbered(int64(1)), want: int64(1)},
-		"Unreadable":      {reason: "Nobody can tell which is the newest.", live: live(), item: numbered("1"), failed: true},
+		"TooHigh":         {reason: "Twice this number overflows.", live: live(), item: numbered(int64(math.MaxInt64)), want: int64(math.MaxInt64)},
+		"CompositionLive": {reason: "Crossplane has numbered the revisions of a live Composition.", live: live(composition), item: numbered(int64(1)), want: int64(1)},
+		"Unreadable":      {reason: "With an unreadable number the newest revision is unknown.", live: live(), item: numbered("1"), failed: true},
 		"NoNumber": {
-			reason: "What has no number must not get one that it did not have.", live: live(),
+			reason: "A revision without a number must not get one.", live: live(),
 			item: xptest.With(numbered(int64(1)), xptest.Without("spec", "revision")), want: nil,
 		},
-		"Negative": {reason: "Twice a number below 0 is a lower one.", live: live(), item: numbered(int64(-1)), want: int64(-1)},
-		"None":     {reason: "It has no rank.", live: live(), item: xptest.Revision("r", xptest.XR("x")), want: nil},
+		"Negative": {reason: "Twice a negative number is lower.", live: live(), item: numbered(int64(-1)), want: int64(-1)},
+		"None":     {reason: "A revision without a number has no rank.", live: live(), item: xptest.Revision("r", xptest.XR("x")), want: nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,18 +15,18 @@ func TestAppliesTo(t *testing.T) {
 		order, _ := NewOrder(selector, nil, &RequestedItems{}, nil).AppliesTo()
 		adopt, _ := NewAdopt(selector, nil, nil, nil).AppliesTo()
 		if diff := cmp.Diff(order, adopt); diff != "" {
-			t.Errorf("%s: what is ordered is adopted: -order, +adopt:\n%s", name, diff)
+			t.Errorf("%s: both actions must select the same items: -order, +adopt:\n%s", name, diff)
 		}
 		if len(selector.IncludedResources) == 0 {
-			t.Errorf("%s: an action without an include list is asked about everything", name)
+			t.Errorf("%s: Velero calls an action without an include list for every item", name)
 		}
 	}
 	want := velero.ResourceSelector{IncludedResources: []string{"*.*.*", "secrets"}, ExcludedResources: []string{"*.k8s.io", "*.velero.io"}}
 	if diff := cmp.Diff(want, Crossplane()); diff != "" {
-		t.Errorf("CRDs can exceed a plugin call, and Velero's own kinds are not Crossplane's: -want, +got:\n%s", diff)
+		t.Errorf("the selector must leave out CRDs, which can exceed a plugin call, and Velero's kinds: -want, +got:\n%s", diff)
 	}
 	if composed, runtime := Composed().LabelSelector, Runtime().LabelSelector; composed == "" || runtime != "!"+composed {
-		t.Errorf("Velero asks two actions about one item one after the other; got %q and %q", composed, runtime)
+		t.Errorf("the two actions must split the items between them; got %q and %q", composed, runtime)
 	}
 }
 
@@ -38,44 +38,44 @@ func TestFilters(t *testing.T) {
 		spec   velerov1.RestoreSpec
 		want   want
 	}{
-		"All":  {reason: "All of the backup.", want: want{TeamA: true}},
-		"Star": {reason: "A star is all.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}}, want: want{TeamA: true}},
-		"One":  {reason: "One namespace.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}, want: want{OfNamespaces: true, TeamA: true}},
+		"All":  {reason: "A restore without filters has all of the backup.", want: want{TeamA: true}},
+		"Star": {reason: "A star includes all namespaces.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}}, want: want{TeamA: true}},
+		"One":  {reason: "A restore can have one namespace.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}, want: want{OfNamespaces: true, TeamA: true}},
 		"Glob": {
 			reason: "Velero allows globs.",
 			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}}, want: want{OfNamespaces: true, TeamA: true},
 		},
-		"Another": {reason: "Another namespace.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-b"}}, want: want{OfNamespaces: true}},
+		"Another": {reason: "A restore of another namespace lacks team-a.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-b"}}, want: want{OfNamespaces: true}},
 		"Malformed": {
-			reason: "A pattern that can't be read matches nothing.",
+			reason: "A malformed pattern matches no namespace.",
 			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"["}}, want: want{OfNamespaces: true},
 		},
 		"WithCluster": {
-			reason: "Cluster-scoped items come by themselves.",
+			reason: "The restore includes cluster-scoped items.",
 			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(true)}, want: want{TeamA: true},
 		},
 		"WithoutCluster": {
-			reason: "They don't come at all.",
+			reason: "The restore excludes cluster-scoped items.",
 			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(false)}, want: want{OfNamespaces: true, TeamA: true},
 		},
 		"Excluded": {
-			reason: "An exclusion counts for more, and can be a glob too.",
+			reason: "An exclusion takes precedence over an inclusion, and can be a glob.",
 			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}, ExcludedNamespaces: []string{"*-a"}}, want: want{OfNamespaces: true},
 		},
 		"OnlyExcluded": {
-			reason: "All but some are some.",
+			reason: "An exclusion makes it a restore of some namespaces.",
 			spec:   velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-b"}}, want: want{OfNamespaces: true, TeamA: true},
 		},
 		"StarWithout": {
-			reason: "The same.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}, ExcludedNamespaces: []string{"team-a"}}, want: want{OfNamespaces: true},
+			reason: "A star with an exclusion makes it a restore of some namespaces.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}, ExcludedNamespaces: []string{"team-a"}}, want: want{OfNamespaces: true},
 		},
 		"OnlyExcludedWithCluster": {
-			reason: "Cluster-scoped items come by themselves.", want: want{TeamA: true},
+			reason: "The restore includes cluster-scoped items despite the exclusion.", want: want{TeamA: true},
 			spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-b"}, IncludeClusterResources: ptr.To(true)},
 		},
-		"Labels": {reason: "What has a label.", spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}, want: want{Selective: true, TeamA: true}},
+		"Labels": {reason: "A label selector selects some items.", spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}, want: want{Selective: true, TeamA: true}},
 		"OrLabels": {
-			reason: "What has one of some labels.", spec: velerov1.RestoreSpec{OrLabelSelectors: []*metav1.LabelSelector{{}}}, want: want{Selective: true, TeamA: true},
+			reason: "OrLabelSelectors select some items.", spec: velerov1.RestoreSpec{OrLabelSelectors: []*metav1.LabelSelector{{}}}, want: want{Selective: true, TeamA: true},
 		},
 	}
 	for name, tc := range cases {
@@ -93,7 +93,7 @@ func TestTargetNamespace(t *testing.T) {
 	restore := restoreOf(map[string]string{"team-a": "copy", "": "nowhere"})
 	for namespace, want := range map[string]string{"team-a": "copy", "team-b": "team-b", "": ""} {
 		if got := targetNamespace(namespace, restore); got != want {
-			t.Errorf("What is cluster-scoped stays so: %q is restored to %q, want %q", namespace, got, want)
+			t.Errorf("a mapping must not move cluster-scoped items: %q is restored to %q, want %q", namespace, got, want)
 		}
 	}
 }

@@ -37,20 +37,20 @@ func TestAdoptServiceAccountsOfPackages(t *testing.T) {
 		live   *cluster
 		want   want
 	}{
-		"AsMade": {reason: "The package manager makes it again.", item: of("p-1"), live: failingCluster(errAPI), want: want{Skip: true}},
+		"AsMade": {reason: "The package manager creates the ServiceAccount again.", item: of("p-1"), live: failingCluster(errAPI), want: want{Skip: true}},
 		"Annotated": {
-			reason: "The package manager does not write what people have, and without it a provider can't authenticate.", item: of("p-1", assumes), live: live(),
+			reason: "The package manager does not write a user's annotations, which a provider may need for authentication.", item: of("p-1", assumes), live: live(),
 			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}, Note: reported},
 		},
 		"Running": {
-			reason: "The revision is installed, so Velero puts it onto what there is.", item: of("p-1", assumes), live: live(revision),
+			reason: "The revision is installed, so Velero adds the annotations to the live ServiceAccount.", item: of("p-1", assumes), live: live(revision),
 			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}},
 		},
 		"Named": {
-			reason: "A name of one's own does not change with the revision.", item: of("provider", assumes), live: failingCluster(errAPI),
+			reason: "A name that the user chose does not change with the revision.", item: of("provider", assumes), live: failingCluster(errAPI),
 			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}},
 		},
-		"API": {reason: "A failure that passes must not decide.", item: of("p-1", assumes), live: failingCluster(errAPI), want: want{Err: errAPI}},
+		"API": {reason: "A temporary API error must not decide whether the ServiceAccount comes back.", item: of("p-1", assumes), live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,10 +62,10 @@ func TestAdoptServiceAccountsOfPackages(t *testing.T) {
 			if out.object != nil {
 				got.Annotations = out.object.GetAnnotations()
 				if owners := out.object.GetOwnerReferences(); len(owners) > 0 {
-					t.Errorf("The garbage collector deletes what has an owner that is not there; got %v", owners)
+					t.Errorf("the garbage collector deletes an object whose owner is missing; got %v", owners)
 				}
 				if managers := fmt.Sprint(out.object.Object["metadata"]); strings.Contains(managers, "f:ownerReferences") {
-					t.Errorf("Nobody manages an owner that it does not have; got %v", managers)
+					t.Errorf("managedFields must not have the dropped owner; got %v", managers)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {

@@ -19,11 +19,11 @@ func TestAdoptReturnsManagers(t *testing.T) {
 		item   *unstructured.Unstructured
 		want   []string
 	}{
-		"XR":       {reason: "It comes back held.", item: xr, want: []string{"XOrder x"}},
-		"Claim":    {reason: "So does a claim.", item: xptest.Claim("o", xptest.OfXR(xr)), want: []string{"OrderClaim team-a/o"}},
-		"MR":       {reason: "It comes back as it was.", item: xptest.MR("b"), want: []string{"Bucket b"}},
-		"Composed": {reason: "Crossplane would clear all managers.", item: xptest.MR("b", xptest.ControlledBy(xr)), want: []string{"Bucket b"}},
-		"Secret":   {reason: "Velero's own are few.", item: xptest.Secret("s")},
+		"XR":       {reason: "A held XR gets its field managers back.", item: xr, want: []string{"XOrder x"}},
+		"Claim":    {reason: "A held claim gets its field managers back.", item: xptest.Claim("o", xptest.OfXR(xr)), want: []string{"OrderClaim team-a/o"}},
+		"MR":       {reason: "An MR that comes back unchanged gets its field managers back.", item: xptest.MR("b"), want: []string{"Bucket b"}},
+		"Composed": {reason: "Crossplane would clear all field managers of a composed resource.", item: xptest.MR("b", xptest.ControlledBy(xr)), want: []string{"Bucket b"}},
+		"Secret":   {reason: "The plugin writes no field managers on a Secret.", item: xptest.Secret("s")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,15 +25,15 @@ func TestAdoptReturnsStatus(t *testing.T) {
 		want   map[string]map[string]any
 	}{
 		"XR": {
-			reason: "An earlier restore has created it.", item: x, live: live(x),
+			reason: "An earlier restore created the XR with its status.", item: x, live: live(x),
 			want: map[string]map[string]any{xp.RefTo(x).String(): {"address": "10.0.0.1"}},
 		},
 		"MR": {
-			reason: "So has it this one, which its provider could not reconcile.", item: failing, live: live(failing),
+			reason: "An earlier restore created the MR, and its provider cannot reconcile it.", item: failing, live: live(failing),
 			want: map[string]map[string]any{xp.RefTo(failing).String(): status},
 		},
-		"New":    {reason: "Velero writes the status of what it creates.", item: x, live: live()},
-		"Needed": {reason: "Crossplane writes it anew.", item: xptest.XR("x", xptest.Reconciled()), live: live(x)},
+		"New":    {reason: "Velero writes the status of an object that it creates.", item: x, live: live()},
+		"Needed": {reason: "Crossplane writes this status again.", item: xptest.XR("x", xptest.Reconciled()), live: live(x)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -63,15 +63,15 @@ func TestAdoptWithoutStatus(t *testing.T) {
 		status string
 		want   want
 	}{
-		"XR":     {reason: "A function may read it.", item: x, status: "none", want: want{Held: true, Names: "XOrder x comes back without status.address, status.size,"}},
-		"MR":     {reason: "The same, and it is not held for that.", item: failing, status: "none", want: want{Names: "Bucket b comes back without status.atProvider, status.conditions,"}},
-		"Plain":  {reason: "What Crossplane writes anew is no loss.", item: xptest.XR("x", xptest.Reconciled()), status: "none", want: want{Held: true}},
-		"Needed": {reason: "By default it is asked for.", item: x, status: "needed", want: want{Held: true, Asked: true, Waits: []string{"address", "size"}}},
+		"XR":     {reason: "A function may read the status, so the plugin names the loss.", item: x, status: "none", want: want{Held: true, Names: "XOrder x comes back without status.address, status.size,"}},
+		"MR":     {reason: "The plugin names the MR's loss, but does not hold it for that.", item: failing, status: "none", want: want{Names: "Bucket b comes back without status.atProvider, status.conditions,"}},
+		"Plain":  {reason: "Crossplane writes this status again, so nothing is lost.", item: xptest.XR("x", xptest.Reconciled()), status: "none", want: want{Held: true}},
+		"Needed": {reason: "By default the plugin restores a status that functions may read.", item: x, status: "needed", want: want{Held: true, Asked: true, Waits: []string{"address", "size"}}},
 		"NeededOfMR": {
-			reason: "The same.", item: failing, status: "needed", want: want{Held: true, Asked: true, Waits: []string{"atProvider", "conditions"}},
+			reason: "By default the plugin restores the status of a failing MR too.", item: failing, status: "needed", want: want{Held: true, Asked: true, Waits: []string{"atProvider", "conditions"}},
 		},
 		"Unsafe": {
-			reason: "Not even for later backups.", status: "none", item: unnamed(xptest.Reconciled(), xptest.Field("i-1", "status", "atProvider", "id")), want: want{Held: true},
+			reason: "The setting also drops an id that later backups could use.", status: "none", item: unnamed(xptest.Reconciled(), xptest.Field("i-1", "status", "atProvider", "id")), want: want{Held: true},
 		},
 	}
 	for name, tc := range cases {

@@ -39,12 +39,12 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 		spec   velerov1.RestoreSpec
 		want   want
 	}{
-		"MR":         {reason: "It is held for nothing else.", item: mr, spec: all, want: want{Stored: stored}},
-		"XR":         {reason: "It is held anyway.", item: xr, spec: all, want: want{Stored: stored}},
-		"Claim":      {reason: "In its own namespace.", item: claim, spec: all, want: want{Stored: &adoption.Stored{Namespace: "team-a", Name: "s", UID: "old"}}},
-		"Namespaces": {reason: "It is brought from where it is.", item: mr, spec: ofTeamA, want: want{Stored: &left, First: asked}},
+		"MR":         {reason: "The hold records the Secret, which is its only reason.", item: mr, spec: all, want: want{Stored: stored}},
+		"XR":         {reason: "An XR is always held, and its hold records the Secret.", item: xr, spec: all, want: want{Stored: stored}},
+		"Claim":      {reason: "A claim publishes to its own namespace.", item: claim, spec: all, want: want{Stored: &adoption.Stored{Namespace: "team-a", Name: "s", UID: "old"}}},
+		"Namespaces": {reason: "The restore brings the Secret from the namespace that it is in.", item: mr, spec: ofTeamA, want: want{Stored: &left, First: asked}},
 		"Mapped": {
-			reason: "It goes where the claim goes.", item: claim, want: want{Stored: &adoption.Stored{Namespace: "copy", Name: "s", UID: "old"}},
+			reason: "The Secret goes to the claim's mapped namespace.", item: claim, want: want{Stored: &adoption.Stored{Namespace: "copy", Name: "s", UID: "old"}},
 			spec: velerov1.RestoreSpec{BackupName: "nightly", NamespaceMapping: map[string]string{"team-a": "copy"}},
 		},
 	}
@@ -95,9 +95,9 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 		secret *unstructured.Unstructured
 		want   bool
 	}{
-		"Its":      {reason: "Its UID is on it.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
-		"Anothers": {reason: "Another's is.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
-		"Unowned":  {reason: "Nobody's is.", secret: xptest.Secret("s", xptest.In("infra"))},
+		"OwnSecret":  {reason: "The Secret has its publisher's UID.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
+		"OtherOwner": {reason: "The Secret has the UID of another publisher.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
+		"Unowned":    {reason: "The Secret has no publisher's UID.", secret: xptest.Secret("s", xptest.In("infra"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,19 +128,19 @@ func TestOrderBringsSecretStores(t *testing.T) {
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default"))
 	runOrders(t, map[string]orderCase{
 		"XR": {
-			reason: "What its Composition says comes also in a restore of a namespace.", item: xr, spec: teamA(),
+			reason: "A restore of a namespace also brings the StoreConfig that the Composition names.", item: xr, spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{id(xp.GroupSecrets, "storeconfigs", "", "default")}},
 		},
-		"XRsOther": {
-			reason: "It does not name it.", item: xptest.With(xr, xptest.StoresTo("vault", "s")), spec: teamA(),
+		"OtherStoreConfig": {
+			reason: "The XR does not name this StoreConfig.", item: xptest.With(xr, xptest.StoresTo("vault", "s")), spec: teamA(),
 		},
 		"Claim": {
-			reason: "What is in a namespace brings nothing of the platform's.", spec: teamA(),
+			reason: "A namespaced object brings no object of the platform.", spec: teamA(),
 			item: xptest.With(claim, xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default")),
 		},
-		"MR": {reason: "It is its provider's.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config}}},
+		"MR": {reason: "The StoreConfig belongs to the MR's provider.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config}}},
 		"Label": {
-			reason: "The Secret may have no label.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config, id("", "secrets", "infra", "s")}},
+			reason: "The Secret may lack the label.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config, id("", "secrets", "infra", "s")}},
 			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
 		},
 	})

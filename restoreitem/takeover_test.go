@@ -37,26 +37,26 @@ func TestAdoptTakesOver(t *testing.T) {
 		want   want
 	}{
 		"Fresh": {
-			reason: "It has composed nothing.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, taken: taken}, first: x,
+			reason: "The live XR has composed no resources yet, so the restore takes it over.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, taken: taken}, first: x,
 			want: want{Asked: true, Told: true, Owner: "new"},
 		},
-		"Overtaken": {
-			reason: "Crossplane was in the middle of it: it is its own, and what it composed in the backup is left out.", first: x,
+		"ReconciledFirst": {
+			reason: "Crossplane reconciled the XR first, so the resources in the backup stay out.", first: x,
 			live: &cluster{objects: []*unstructured.Unstructured{fresh}}, want: want{Asked: true, Skipped: true, Told: true},
 		},
 		"Reconciled": {
-			reason: "It has composed something else.", first: x, want: want{Skipped: true, Told: true},
+			reason: "The live XR has composed other resources.", first: x, want: want{Skipped: true, Told: true},
 			live: &cluster{objects: []*unstructured.Unstructured{xptest.With(fresh, xptest.Refs(xptest.MR("anew")))}},
 		},
 		"NotInBackup": {
-			reason: "Nobody knows what it composed.", live: &cluster{objects: []*unstructured.Unstructured{fresh}}, first: xptest.XR("y"),
+			reason: "The backup lacks the XR, so its composed resources are unknown.", live: &cluster{objects: []*unstructured.Unstructured{fresh}}, first: xptest.XR("y"),
 			want: want{Skipped: true, Told: true},
 		},
 		"NoHold": {
-			reason: "Nothing is to be held.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, config: map[string]string{"hold": "none"}}, first: x,
+			reason: "The setting turns holds off.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, config: map[string]string{"hold": "none"}}, first: x,
 			want: want{Skipped: true, Told: true},
 		},
-		"Restored": {reason: "The restore has created it.", live: &cluster{objects: []*unstructured.Unstructured{taken}}, first: x, want: want{Owner: "new"}},
+		"Restored": {reason: "The restore created the XR itself.", live: &cluster{objects: []*unstructured.Unstructured{taken}}, first: x, want: want{Owner: "new"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +94,9 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 		live   *cluster
 		want   want
 	}{
-		"Fresh":     {reason: "It has no XR.", live: &cluster{takeable: []string{name}, taken: claim}, want: want{Skipped: true, Operation: true}},
-		"Overtaken": {reason: "It has got another meanwhile.", live: &cluster{takeable: []string{name}}, want: want{Operation: true}},
-		"Other":     {reason: "There is none.", live: &cluster{}, want: want{Operation: true}},
+		"Fresh":           {reason: "The live claim has no XR yet, so the restore takes it over.", live: &cluster{takeable: []string{name}, taken: claim}, want: want{Skipped: true, Operation: true}},
+		"ReconciledFirst": {reason: "The live claim has got another XR since.", live: &cluster{takeable: []string{name}}, want: want{Operation: true}},
+		"Other":           {reason: "The cluster has no such claim.", live: &cluster{}, want: want{Operation: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +129,6 @@ func TestAdoptTakesOverWithItsSecret(t *testing.T) {
 		}
 	}
 	if !live.takenWith.Secret {
-		t.Errorf("it waits for no Secret: %+v", live.takenWith)
+		t.Errorf("the hold must wait for the Secret: %+v", live.takenWith)
 	}
 }

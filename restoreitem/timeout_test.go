@@ -43,35 +43,35 @@ func TestProgressTimesOut(t *testing.T) {
 		configErr, giveUp error
 		want              want
 	}{
-		"Over":   {reason: "The time is over since the last object has arrived.", plan: waiting, timeout: "20s", want: over},
-		"Before": {reason: "It is not over yet.", plan: waiting, timeout: "31s", want: waits},
-		"None":   {reason: "Without the setting only Velero's own timeout counts.", plan: waiting, want: waits},
+		"Over":   {reason: "The timeout has passed since the last object arrived.", plan: waiting, timeout: "20s", want: over},
+		"Before": {reason: "The timeout has not passed yet.", plan: waiting, timeout: "31s", want: waits},
+		"None":   {reason: "Without the setting only Velero's own timeout applies.", plan: waiting, want: waits},
 		"LateObject": {
-			reason: "A restore can take long to bring everything back.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(15)() }), timeout: "20s", want: waits,
+			reason: "A long restore can bring objects late, so the time starts at the last one.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(15)() }), timeout: "20s", want: waits,
 		},
 		"SecondRestore": {
-			reason: "What an earlier restore has left has the time of this one.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(0)().Add(-time.Hour) }), began: 15,
+			reason: "Objects of an earlier restore get the full time of this one.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(0)().Add(-time.Hour) }), began: 15,
 			timeout: "20s", want: waits,
 		},
 		"Unknown": {
-			reason: "Without a beginning nothing is over.", plan: with(func(p *adoption.Plan) { p.RestoredAt = time.Time{} }), began: -1, timeout: "20s", want: waits,
+			reason: "Without a start time the timeout cannot pass.", plan: with(func(p *adoption.Plan) { p.RestoredAt = time.Time{} }), began: -1, timeout: "20s", want: waits,
 		},
 		"Done": {
-			reason: "What is adopted in time or late is adopted.", plan: with(func(p *adoption.Plan) { p.Done = true }), timeout: "20s",
+			reason: "A completed adoption counts even after the timeout.", plan: with(func(p *adoption.Plan) { p.Done = true }), timeout: "20s",
 			want: want{Completed: true, Description: "1 of 2 composed resources adopted"},
 		},
 		"Ready": {
-			reason: "A person has no timeout.", plan: with(func(p *adoption.Plan) { p.Ready = true }), timeout: "20s", want: want{Completed: true, Description: described},
+			reason: "The timeout does not apply to a user's release.", plan: with(func(p *adoption.Plan) { p.Ready = true }), timeout: "20s", want: want{Completed: true, Description: described},
 		},
 		"Quarantine": {
-			reason: "The same.", plan: with(func(p *adoption.Plan) { p.Quarantine = "away" }), timeout: "20s", want: want{Completed: true, Description: described},
+			reason: "The timeout does not apply to a quarantine.", plan: with(func(p *adoption.Plan) { p.Quarantine = "away" }), timeout: "20s", want: want{Completed: true, Description: described},
 		},
 		"GiveUpFails": {
-			reason: "Nothing is given up of which nobody can be told.", plan: waiting, timeout: "20s", giveUp: errAPI,
+			reason: "The plugin gives up only if it can record the reason.", plan: waiting, timeout: "20s", giveUp: errAPI,
 			want: want{Description: described + "; trying again to say that the time is over: " + errAPI.Error(), GaveUp: over.GaveUp},
 		},
 		"Unread": {
-			reason: "Adoption goes on without the setting.", plan: waiting, configErr: errOdd,
+			reason: "Adoption continues without the setting.", plan: waiting, configErr: errOdd,
 			want: want{Description: described + "; cannot tell whether the time of the setting adoption-timeout is over: " + errOdd.Error()},
 		},
 	}

@@ -38,51 +38,51 @@ func TestAdoptUsages(t *testing.T) {
 		selected bool
 		want     want
 	}{
-		"Whole": {reason: "With what it needs there it comes back as it was.", item: usage(), live: []*unstructured.Unstructured{b, n}},
+		"Whole": {reason: "A Usage comes back unchanged when both of its objects are live.", item: usage(), live: []*unstructured.Unstructured{b, n}},
 		"Listed": {
-			reason: "So does one that its XR lists.", item: composed, live: []*unstructured.Unstructured{b, n, xptest.With(x, xptest.Refs(composed))},
+			reason: "A Usage in its XR's list comes back unchanged.", item: composed, live: []*unstructured.Unstructured{b, n, xptest.With(x, xptest.Refs(composed))},
 		},
 		"Leftover": {
-			reason: "One that its XR has dropped protects for ever.", item: composed, live: []*unstructured.Unstructured{b, n, x},
+			reason: "A Usage that its XR dropped would protect for ever.", item: composed, live: []*unstructured.Unstructured{b, n, x},
 			want: want{Skip: true, Warned: []string{"Not restored", "its XR does not list it", "Bucket b for Bucket n"}, Command: command},
 		},
 		"LeftoverOfHeld": {
-			reason: "Also if the XR has come back with it.", item: composed, live: []*unstructured.Unstructured{b, n, heldWith(x)},
+			reason: "A Usage that its restored XR does not list would protect for ever too.", item: composed, live: []*unstructured.Unstructured{b, n, heldWith(x)},
 			want: want{Skip: true, Warned: []string{"Not restored", "its XR does not list it"}, Command: command},
 		},
 		"XRUnreadable": {
-			reason: "Of an XR that can't be read nobody knows what it lists.", item: composed,
+			reason: "An unreadable XR may list the Usage.", item: composed,
 			live: []*unstructured.Unstructured{b, n, xptest.With(heldWith(x), xptest.Field("odd", "spec", "resourceRefs"))}, want: want{Warned: []string{"without an owner"}},
 		},
 		"XRGone": {
-			reason: "Without its XR it still protects what came back.", item: composed, live: []*unstructured.Unstructured{b, n},
+			reason: "A Usage without its XR still protects the restored object.", item: composed, live: []*unstructured.Unstructured{b, n},
 			want: want{Warned: []string{"Restored without an owner"}},
 		},
 		"Terminating": {
-			reason: "One that is being deleted is not brought back by being written again.", item: composed,
+			reason: "Velero cannot restore a live Usage that is being deleted.", item: composed,
 			live: []*unstructured.Unstructured{b, n, xptest.With(x, xptest.Refs(composed)), xptest.With(composed, xptest.Deleting())},
 			want: want{Skip: true, Warned: []string{"it exists and is being deleted", "Bucket b for Bucket n", "Bucket n is gone"}},
 		},
 		"TerminatingAlone": {
-			reason: "One of a person's own goes at once.", item: usage(), live: []*unstructured.Unstructured{b, n, usage(xptest.Deleting())},
+			reason: "The API server deletes a user's own Usage at once.", item: usage(), live: []*unstructured.Unstructured{b, n, usage(xptest.Deleting())},
 			want: want{Skip: true, Warned: []string{"it exists and is being deleted", "Crossplane has seen that"}},
 		},
 		"TerminatingInBackup": {
-			reason: "Nor is one that was when it was backed up.", item: usage(xptest.Deleting()), live: []*unstructured.Unstructured{b, n},
+			reason: "A Usage that was terminating in the backup does not come back.", item: usage(xptest.Deleting()), live: []*unstructured.Unstructured{b, n},
 			want: want{Skip: true, Warned: []string{"it was being deleted when it was backed up"}},
 		},
-		"Live": {reason: "Velero leaves what is live by itself.", item: usage(), live: []*unstructured.Unstructured{usage()}},
-		"NoUser": {
-			reason: "Without what uses the used the protection never ends.", item: usage(), live: []*unstructured.Unstructured{b},
+		"Live": {reason: "Velero leaves a live Usage as it is.", item: usage(), live: []*unstructured.Unstructured{usage()}},
+		"NoUsingObject": {
+			reason: "Without the using object the protection never ends.", item: usage(), live: []*unstructured.Unstructured{b},
 			want: want{Warned: []string{"Restored, but Bucket n", "protects Bucket b for", "restore Bucket n too"}, Command: command},
 		},
-		"NoUsed": {
-			reason: "Without what it protects it has no meaning.", item: usage(), live: []*unstructured.Unstructured{n},
+		"NoProtectedObject": {
+			reason: "Without the protected object a Usage is useless.", item: usage(), live: []*unstructured.Unstructured{n},
 			want: want{Warned: []string{"Restored, but Bucket b, which it protects, is not in the cluster"}},
 		},
-		"Selected":   {reason: "In a restore by labels what it needs may come later.", item: usage(), selected: true},
-		"Unresolved": {reason: "A selector looks for what is there.", item: usage(xptest.Without("spec", "of", "resourceRef"))},
-		"ForAReason": {reason: "Nothing needs to use what is protected.", item: usage(xptest.Without("spec", "by")), live: []*unstructured.Unstructured{b}},
+		"Selected":   {reason: "In a restore by labels the objects may come later.", item: usage(), selected: true},
+		"Unresolved": {reason: "A selector finds the objects that are live.", item: usage(xptest.Without("spec", "of", "resourceRef"))},
+		"WithReason": {reason: "A Usage with a reason needs no using object.", item: usage(xptest.Without("spec", "by")), live: []*unstructured.Unstructured{b}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAdoptUsages(t *testing.T) {
 			out, entries := adoptLogged(t, c, tc.item, restore)
 			exists := slices.ContainsFunc(tc.live, xp.IsUsage)
 			if got := slices.Contains(c.asked, "owner Usage /u"); got != exists {
-				t.Errorf("%s\nit was read by itself: %v, it exists: %v", tc.reason, got, exists)
+				t.Errorf("%s\nthe plugin read the Usage: %v, it exists: %v", tc.reason, got, exists)
 			}
 			if out.err != nil {
 				t.Fatal(out.err)
@@ -103,14 +103,14 @@ func TestAdoptUsages(t *testing.T) {
 				t.Errorf("%s\nskipped: %v", tc.reason, out.SkipRestore)
 			}
 			if (len(entries) == 0) != (tc.want.Warned == nil) || len(entries) > 1 {
-				t.Fatalf("%s\ntold: %v", tc.reason, out.logged)
+				t.Fatalf("%s\nlogged: %v", tc.reason, out.logged)
 			}
 			if len(entries) == 0 {
 				return
 			}
 			for _, word := range tc.want.Warned {
 				if !strings.Contains(entries[0].Message, word) {
-					t.Errorf("%s\n%q does not say %q", tc.reason, entries[0].Message, word)
+					t.Errorf("%s\n%q lacks %q", tc.reason, entries[0].Message, word)
 				}
 			}
 			command, _ := entries[0].Data["command"].(string)
@@ -123,7 +123,7 @@ func TestAdoptUsages(t *testing.T) {
 
 func TestAdoptUsagesWithoutAnswer(t *testing.T) {
 	if out := adopt(t, failingCluster(errAPI), usage(), restoreOf(nil)); out.err == nil {
-		t.Errorf("without an answer a Usage is not restored: %+v", out)
+		t.Errorf("without an answer a Usage must not come back: %+v", out)
 	}
 }
 
@@ -138,21 +138,21 @@ func TestAdoptRemovesDeletionAttempts(t *testing.T) {
 	} {
 		out := adopt(t, live(), item, restoreOf(nil))
 		if out.err != nil || out.object == nil || xp.HasDeletionAttempt(out.object) || len(out.logged) != 1 {
-			t.Errorf("%s must come back without the note, and say so; got %+v", name, out)
+			t.Errorf("%s must come back without the annotation, and log that; got %+v", name, out)
 
 			continue
 		}
 		if diff := cmp.Diff(item.GetLabels(), out.object.GetLabels()); diff != "" {
-			t.Errorf("%s stays protected: -before, +after:\n%s", name, diff)
+			t.Errorf("%s must stay protected: -before, +after:\n%s", name, diff)
 		}
 		if name == "Thing" && out.object.GetAnnotations()["theirs"] != "kept" {
-			t.Errorf("other annotations are not touched: %v", out.object.GetAnnotations())
+			t.Errorf("other annotations must stay: %v", out.object.GetAnnotations())
 		}
 	}
 }
 
 func TestUsedSelector(t *testing.T) {
 	if got := Used().LabelSelector; got != "crossplane.io/in-use,!crossplane.io/composite" {
-		t.Errorf("what an XR composes has an action already: %q", got)
+		t.Errorf("another action already handles composed resources: %q", got)
 	}
 }

@@ -41,13 +41,13 @@ func checkRefused(t *testing.T, reason string, d *XRDCheck, item *unstructured.U
 	for name, err := range map[string]error{"1-order": err, "2-adopt": again} {
 		switch {
 		case refused == "" && err != nil:
-			t.Errorf("%s\n%s refuses %s: %v", reason, name, xp.String(item), err)
+			t.Errorf("%s\n%s must not refuse %s: %v", reason, name, xp.String(item), err)
 		case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
 			t.Errorf("%s\n%s must refuse %s with %q; got error %v", reason, name, xp.String(item), refused, err)
 		}
 	}
 	if refused != "" && first != nil {
-		t.Errorf("%s\nnothing is asked for first; got %+v", reason, first)
+		t.Errorf("%s\nwant no item before it; got %+v", reason, first)
 	}
 }
 
@@ -60,31 +60,31 @@ func TestXRDCheck(t *testing.T) {
 		item    *unstructured.Unstructured
 		refused string
 	}{
-		"XR":       {reason: "Its controller would delete it at once, and with it what it composes.", item: x, refused: "cannot restore XOrder x: " + xrd},
-		"Claim":    {reason: "The same.", item: xptest.Claim("o", xptest.OfXR(x)), refused: "cannot restore OrderClaim team-a/o: " + xrd},
-		"Composed": {reason: "It would be nobody's.", item: xptest.MR("b", xptest.ControlledBy(x)), refused: "cannot restore Bucket b, which is composed by an XR of the kind XOrder: " + xrd},
-		"XRD":      {reason: "Nothing is written onto it.", item: xptest.With(terminatingXRD(), xptest.Without("metadata", "deletionTimestamp")), refused: xrd},
+		"XR":       {reason: "Crossplane would delete the XR at once, and its composed resources with it.", item: x, refused: "cannot restore XOrder x: " + xrd},
+		"Claim":    {reason: "Crossplane would delete the claim at once.", item: xptest.Claim("o", xptest.OfXR(x)), refused: "cannot restore OrderClaim team-a/o: " + xrd},
+		"Composed": {reason: "No XR would look after the composed resource.", item: xptest.MR("b", xptest.ControlledBy(x)), refused: "cannot restore Bucket b, which is composed by an XR of the kind XOrder: " + xrd},
+		"XRD":      {reason: "Velero must not write to a terminating XRD.", item: xptest.With(terminatingXRD(), xptest.Without("metadata", "deletionTimestamp")), refused: xrd},
 		"OtherXRD": {
-			reason: "Another one is not touched.",
+			reason: "A terminating XRD does not refuse another XRD.",
 			item:   xptest.XRD("xparts.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"}}}`)),
 		},
 		"SameClaims": {
-			reason: "Nor is one of another name that offers the same claims, which Crossplane refuses by itself.",
+			reason: "Crossplane itself refuses a second XRD with the same claims, so the plugin does not.",
 			item: xptest.XRD("xparts.example.org",
 				xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"},"claimNames":{"kind":"OrderClaim"}}}`)),
 		},
 		"Notes": {
-			reason: "A newer version of this plugin has backed it up.", item: xptest.ModernXR("m", xptest.Field(int64(2), "metadata", xp.FieldFormat)),
+			reason: "A newer version of the plugin wrote the backup.", item: xptest.ModernXR("m", xptest.Field(int64(2), "metadata", xp.FieldFormat)),
 			refused: "cannot restore Order team-a/m: a newer version of this plugin has backed it up, in format 2; this one reads up to 1; install that version",
 		},
 		"Mark": {
-			reason: "Or has held it.", item: xptest.ModernXR("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),
+			reason: "A newer version of the plugin wrote the mark.", item: xptest.ModernXR("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),
 			refused: "a newer version of this plugin has written it, in format 2",
 		},
-		"SameFormat": {reason: "One that says which is read.", item: xptest.ModernXR("m", xptest.Field(int64(1), "metadata", xp.FieldFormat))},
-		"OtherXR":    {reason: "An XR of another kind lives.", item: xptest.ModernXR("m")},
-		"Other":      {reason: "What no XR composed is no XR's.", item: xptest.MR("free")},
-		"Composite":  {reason: "Nor an XR that another composes.", item: nested, refused: "cannot restore XPart p"},
+		"SameFormat": {reason: "The plugin reads its own format.", item: xptest.ModernXR("m", xptest.Field(int64(1), "metadata", xp.FieldFormat))},
+		"OtherXR":    {reason: "The XRD of another kind is not terminating.", item: xptest.ModernXR("m")},
+		"Other":      {reason: "No XR composed this MR.", item: xptest.MR("free")},
+		"Composite":  {reason: "A terminating XRD also refuses an XR that another XR composes.", item: nested, refused: "cannot restore XPart p"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { checkRefused(t, tc.reason, xrdCheckOf(terminatingXRD(), nil), tc.item, tc.refused) })
@@ -97,18 +97,18 @@ func TestXRDCheckOfComposedResources(t *testing.T) {
 	child := xptest.ModernXR("c", xptest.ControlledBy(x))
 	leaf := xptest.NamespacedMR("b", xptest.ControlledBy(child))
 	d := xrdCheckOf(terminatingXRD(), nil)
-	checkRefused(t, "Before its XR is refused nothing is known.", d, leaf, "")
-	checkRefused(t, "An XR that one of the kind composes.", d, child, "which is composed by an XR of the kind XOrder")
-	checkRefused(t, "What that composes.", d, leaf, "cannot restore Bucket team-a/b: its XR Order c was not restored")
-	checkRefused(t, "And so on.", d, xptest.NamespacedMR("d", xptest.ControlledBy(leaf), xptest.Labelled(xp.LabelComposite, "x")), "its XR Bucket b was not restored")
-	checkRefused(t, "But not what another composes.", d, xptest.NamespacedMR("e", xptest.ControlledBy(xptest.ModernXR("other"))), "")
+	checkRefused(t, "The plugin has not refused the XR yet.", d, leaf, "")
+	checkRefused(t, "An XR of the terminating XRD composes this XR.", d, child, "which is composed by an XR of the kind XOrder")
+	checkRefused(t, "The refused XR composes this MR.", d, leaf, "cannot restore Bucket team-a/b: its XR Order c was not restored")
+	checkRefused(t, "The refusal continues down the tree.", d, xptest.NamespacedMR("d", xptest.ControlledBy(leaf), xptest.Labelled(xp.LabelComposite, "x")), "its XR Bucket b was not restored")
+	checkRefused(t, "Another XR composes this MR.", d, xptest.NamespacedMR("e", xptest.ControlledBy(xptest.ModernXR("other"))), "")
 }
 
 func TestXRDCheckErrors(t *testing.T) {
 	err := errors.New("the API server is on holiday")
 	d := xrdCheckOf(nil, err)
 	for _, item := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), terminatingXRD()} {
-		checkRefused(t, "Without an answer nothing is written.", d, item, err.Error())
+		checkRefused(t, "Without an answer from the API server the plugin writes nothing.", d, item, err.Error())
 	}
-	checkRefused(t, "Without an XRDCheck all is.", nil, xptest.XR("x"), "")
+	checkRefused(t, "Without an XRDCheck the plugin refuses nothing.", nil, xptest.XR("x"), "")
 }
