@@ -30,7 +30,7 @@ func TestExampleBackups(t *testing.T) {
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != hooks.ExitProblems {
 				t.Fatalf("the command ended with %d: %v %s", code, err, stderr.String())
 			}
-			for _, c := range []report.Code{report.IdentityInFlight, report.IdentityMissing, report.Dangling, report.RevisionMissing} {
+			for _, c := range []report.Code{report.CreatePending, report.IdentityMissing, report.Dangling, report.RevisionMissing} {
 				if !slices.ContainsFunc(r.Problems, func(p report.Problem) bool { return p.Code == c }) {
 					t.Errorf("the report lacks %s", c)
 				}

@@ -165,7 +165,7 @@ func (v *validation) validateStable(ctx context.Context) (*report.Report, error)
 // isTransient reports whether a problem can come from reading related objects at different times.
 func isTransient(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The other problems come from a single object.
-	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind,
+	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.ControlledByAnother, report.OneSided, report.UsageLeftBehind,
 		report.Duplicated:
 		return true
 	default:

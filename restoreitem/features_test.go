@@ -61,7 +61,7 @@ func TestVeleroFeatures(t *testing.T) {
 			want: want{Held: true, Operation: true, Logged: 1},
 		},
 		"XR": {reason: "The XR has no owner, so Velero restores no reference.", features: enabled(FeatureRelink), live: live(), item: old, want: want{Held: true, Operation: true}},
-		"NotItsOwn": {
+		"ControlledByAnother": {
 			reason: "Velero compares UIDs and ignores the XR's list, so the plugin reports the mismatch.", features: enabled(FeatureRelink),
 			live: live(heldWith(xptest.XR("x", xptest.UID("new")))), item: mr, want: want{Logged: 1, Doubted: 1},
 		},

@@ -96,11 +96,11 @@ func (d *diagnosis) checkController(xr, u *object) {
 		d.add(report.Uncontrolled, report.Grave, r, xr.String()+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; see the conditions of the XR for why it does not")
 	case d.byUID[c.UID] != nil:
-		d.add(report.NotItsOwn, report.Grave, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
+		d.add(report.ControlledByAnother, report.Grave, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
 			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
-		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
+		d.add(report.ControlledByAnother, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
 			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
 	default:
 		d.add(report.DeadController, report.Grave, r,

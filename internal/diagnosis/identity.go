@@ -20,7 +20,7 @@ func (d *diagnosis) checkIdentities() {
 		code := report.IdentityMissing
 		switch identity {
 		case xp.CreatePending:
-			code = report.IdentityInFlight
+			code = report.CreatePending
 		case xp.Recoverable, xp.Unknown:
 			if !xp.MayCreate(mr) {
 				continue
@@ -64,7 +64,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 	if known {
 		next += ", so it is " + name.External + ", as " + name.By
 	}
-	if code == report.IdentityInFlight {
+	if code == report.CreatePending {
 		reason = "its external resource was being created, so whether there is one only the cloud knows"
 		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
 	}
@@ -132,7 +132,7 @@ func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.
 	switch {
 	case mr.GetDeletionTimestamp() != nil:
 		return ""
-	case isHeld(mr), restored, ready.Status == "True", code == report.IdentityInFlight && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
+	case isHeld(mr), restored, ready.Status == "True", code == report.CreatePending && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
 		return report.Grave
 	case d.Now.Sub(lastChange(mr)) < stuckAfterProvider:
 		return ""

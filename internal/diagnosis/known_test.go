@@ -42,14 +42,14 @@ func TestInspectKnowsKinds(t *testing.T) {
 		},
 		"InFlight": {
 			reason: "During a create the id may be of an earlier external resource.", objects: []*unstructured.Unstructured{vpc("b", xptest.Annotated(xp.AnnotationCreatePending, ago(0)))},
-			want: "problem IdentityInFlight: its external resource was being created",
+			want: "problem CreatePending: its external resource was being created",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			for _, p := range Inspect(objectsOf(tc.objects...)) {
-				if p.Code == report.IdentityMissing || p.Code == report.IdentityInFlight {
+				if p.Code == report.IdentityMissing || p.Code == report.CreatePending {
 					said = append(said, string(p.Severity)+" "+string(p.Code)+": "+p.Reason)
 				}
 			}

@@ -57,7 +57,7 @@ func (d *diagnosis) checkPipelineInputs() {
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range fullObjects(sorted(d.definitions)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
-			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
+			d.add(report.XRDTerminating, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (s *selector) keep(n *report.Node) {
 // be.
 func (s *selector) concerns(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The other codes are about one object.
-	case report.NotRead, report.DefinitionDying:
+	case report.NotRead, report.XRDTerminating:
 		return true
 	}
 

@@ -69,8 +69,8 @@ func TestValidate(t *testing.T) {
 			objects: all(xptest.With(x, xptest.Refs(xptest.NamespacedMR("far")))),
 		},
 		"Uncontrolled": {reason: "Crossplane has not adopted a resource without a controller.", objects: all(lists, composed()), want: []string{"problem Uncontrolled Bucket b"}},
-		"NotItsOwn": {
-			reason: "The resource has another XR as its controller.", objects: all(lists, y, composed(xptest.ControlledBy(y))), want: []string{"problem NotItsOwn Bucket b"},
+		"ControlledByAnother": {
+			reason: "The resource has another XR as its controller.", objects: all(lists, y, composed(xptest.ControlledBy(y))), want: []string{"problem ControlledByAnother Bucket b"},
 		},
 		"DeadController": {
 			reason:  "The garbage collector deletes a resource whose only owner is gone.",
@@ -150,7 +150,7 @@ func TestValidate(t *testing.T) {
 		"InFlight": {
 			reason:  "A provider that stopped during a create needs a user's decision.",
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreatePending, ago(time.Hour)), xptest.Synced("False", "ReconcileError", "cannot determine creation result"))),
-			want:    []string{"problem IdentityInFlight Bucket b", "warning NotSynced Bucket b"},
+			want:    []string{"problem CreatePending Bucket b", "warning NotSynced Bucket b"},
 		},
 		"NoExternalName":      {reason: "The next provider would create the external resource again.", objects: all(nameless()), want: []string{"problem IdentityMissing Bucket b"}},
 		"NoExternalNameNever": {reason: "The management policies forbid the provider to create.", objects: all(nameless(xptest.JSON(`{"spec":{"managementPolicies":["Observe","Update"]}}`)))},
@@ -164,10 +164,10 @@ func TestValidate(t *testing.T) {
 			objects: all(nameless(xptest.Labelled(xp.LabelRestore, "r"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Second)), changed(time.Second), xptest.Without("status"))),
 		},
 		"XRDTerminating": {
-			reason: "The XR is deleted with its XRD.", objects: all(x, xptest.XRD("orders", defines, deleted(time.Second))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"},
+			reason: "The XR is deleted with its XRD.", objects: all(x, xptest.XRD("orders", defines, deleted(time.Second))), want: []string{"problem XRDTerminating CompositeResourceDefinition orders"},
 		},
 		"XRDJustDeleted":    {reason: "An XRD without XRs disappears in a moment.", objects: all(xptest.XRD("orders", defines, deleted(time.Second)))},
-		"XRDDeletedLongAgo": {reason: "An XRD that stays for long is stuck.", objects: all(xptest.XRD("orders", defines, deleted(time.Hour))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"}},
+		"XRDDeletedLongAgo": {reason: "An XRD that stays for long is stuck.", objects: all(xptest.XRD("orders", defines, deleted(time.Hour))), want: []string{"problem XRDTerminating CompositeResourceDefinition orders"}},
 		"StuckNew":          {reason: "Crossplane has never reconciled the XR.", objects: all(xptest.XR("x")), want: []string{"problem Stuck XOrder x"}},
 		"StuckOld": {
 			reason: "Crossplane has not reconciled the latest change.", objects: all(xptest.With(x, xptest.Generation(3), xptest.OfGeneration(2), changed(2*time.Minute))), want: []string{"problem Stuck XOrder x"},

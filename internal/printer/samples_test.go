@@ -179,7 +179,7 @@ var messages = map[report.Code][2]string{
 	report.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
 	report.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to"},
 	report.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's"},
-	report.IdentityInFlight:  {"its external resource was being created, so whether there is one only the cloud knows", "look for it in the cloud, set crossplane.io/external-name if it is there, and remove crossplane.io/external-create-pending"},
+	report.CreatePending:  {"its external resource was being created, so whether there is one only the cloud knows", "look for it in the cloud, set crossplane.io/external-name if it is there, and remove crossplane.io/external-create-pending"},
 	report.IdentityMissing:   {"it has no external-name, so nothing says which external resource it manages", "set its annotation crossplane.io/external-name to what its external resource is called in the cloud; its provider calls it b-0123456789abcdef"},
 	report.NotObserved:       {"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise"},
 	report.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"},
@@ -200,7 +200,7 @@ func codeReport(code report.Code) *report.Report {
 	switch code { //nolint:exhaustive // The other codes leave their tree as it is.
 	case report.Dangling:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleOther, State: report.Missing, Problems: b.Problems}
-	case report.NotItsOwn:
+	case report.ControlledByAnother:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleManaged, State: report.Foreign, Problems: b.Problems}
 	case report.NotSynced:
 		p.Severity = report.Warning

@@ -45,17 +45,17 @@ const (
 	DeadController Code = "DeadController"
 	// Uncontrolled is a resource that an XR lists and no object controls.
 	Uncontrolled Code = "Uncontrolled"
-	// NotItsOwn is a resource that an XR lists and another object controls.
-	NotItsOwn Code = "NotItsOwn"
+	// ControlledByAnother is a resource that an XR lists and another object controls.
+	ControlledByAnother Code = "ControlledByAnother"
 	// Dangling is a reference to an object that does not exist.
 	Dangling Code = "Dangling"
 	// OneSided is a reference between a claim and an XR that only one of them has. Nothing follows
 	// it.
 	OneSided Code = "OneSided"
 	// IdentityMissing is an MR that may have an external resource but has no external-name.
-	// IdentityInFlight is one whose creation was not confirmed.
+	// CreatePending is one whose creation was not confirmed.
 	IdentityMissing  Code = "IdentityMissing"
-	IdentityInFlight Code = "IdentityInFlight"
+	CreatePending Code = "CreatePending"
 	// NotObserved is an MR of an upjet provider with an external-name that the provider has not
 	// observed yet.
 	NotObserved Code = "NotObserved"
@@ -71,8 +71,8 @@ const (
 	Exchanging Code = "Exchanging"
 	// Malformed is an object with content that cannot be read.
 	Malformed Code = "Malformed"
-	// DefinitionDying is an XRD that is being deleted and still has XRs.
-	DefinitionDying Code = "DefinitionDying"
+	// XRDTerminating is an XRD that is being deleted and still has XRs.
+	XRDTerminating Code = "XRDTerminating"
 	// RevisionMissing is an XR without its CompositionRevision in the backup. DefinitionMissing is
 	// one without its XRD.
 	RevisionMissing   Code = "RevisionMissing"
@@ -113,8 +113,8 @@ const (
 
 // order is the order of the Codes, the worst first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant.
-	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, NotObserved, LeakedHold,
-	HeldBack, Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing,
+	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, ControlledByAnother, Dangling, OneSided, CreatePending, IdentityMissing, NotObserved, LeakedHold,
+	HeldBack, Quarantined, GuardUp, Exchanging, Malformed, NotRestored, XRDTerminating, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing,
 	EnvironmentMissing, PipelineReads, NotActivated, SettingsMisplaced, RightsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady,
 	NotRead,
 }

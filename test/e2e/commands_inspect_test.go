@@ -118,13 +118,13 @@ func (s *suite) testCodes(t *testing.T, file string) {
 		got[instance] = slices.Compact(got[instance])
 	}
 	want := map[string][]string{
-		unborn: {"IdentityInFlight"}, nameless: {"IdentityMissing"}, dangling: {"Dangling"}, used: {"UsageLeftBehind"}, healthy: {"NotItsOwn"}, pruned: {"RevisionMissing"},
+		unborn: {"CreatePending"}, nameless: {"IdentityMissing"}, dangling: {"Dangling"}, used: {"UsageLeftBehind"}, healthy: {"ControlledByAnother"}, pruned: {"RevisionMissing"},
 	}
 	if s.version == stack.V1 {
 		delete(want, healthy)
 		delete(want, used) // Usages are cluster-scoped, and nothing in the namespace leads to one that its XR does not list.
 		want["intruder"] = []string{"OneSided", "SecretMissing"}
-		want[unborn] = []string{"IdentityInFlight", "SecretMissing"}
+		want[unborn] = []string{"CreatePending", "SecretMissing"}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the codes by instance: -want, +got:\n%s", diff)

@@ -220,8 +220,8 @@ func (s *suite) testValidateDamaged(t *testing.T, n *tenant) {
 		s.bad(network, "nameless", map[string]string{"crossplane.io/external-create-succeeded": "2026-01-02T03:04:05Z", "crossplane.io/paused": "true"})))
 	s.makeReady(t, "nameless")
 	s.dyingDefinition(t)
-	want = append(want, "problem DefinitionDying CompositeResourceDefinition relics.ward.example.org", "problem Duplicated Network "+later("double", network.GetName()),
-		"problem IdentityInFlight Network flight", "problem IdentityMissing Network nameless", "warning NotSynced Network flight",
+	want = append(want, "problem XRDTerminating CompositeResourceDefinition relics.ward.example.org", "problem Duplicated Network "+later("double", network.GetName()),
+		"problem CreatePending Network flight", "problem IdentityMissing Network nameless", "warning NotSynced Network flight",
 		"problem Dangling Bucket lost", "problem Stuck Environment "+stuck.GetName(), "problem Stuck Environment "+xr.GetName())
 	if diff := cmp.Diff(ordered(want), s.awaitFound(t, want)); diff != "" {
 		t.Errorf("-want, +found:\n%s", diff)
