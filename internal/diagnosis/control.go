@@ -100,7 +100,8 @@ func (d *diagnosis) checkController(xr, u *object) {
 			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
-		d.add(report.ControlledByAnother, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
+		d.add(report.ControlledByAnother, report.Grave, r,
+			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
 			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
 	default:
 		d.add(report.DeadController, report.Grave, r,

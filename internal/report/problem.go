@@ -54,8 +54,8 @@ const (
 	OneSided Code = "OneSided"
 	// IdentityMissing is an MR that may have an external resource but has no external-name.
 	// CreatePending is one whose creation was not confirmed.
-	IdentityMissing  Code = "IdentityMissing"
-	CreatePending Code = "CreatePending"
+	IdentityMissing Code = "IdentityMissing"
+	CreatePending   Code = "CreatePending"
 	// NotObserved is an MR of an upjet provider with an external-name that the provider has not
 	// observed yet.
 	NotObserved Code = "NotObserved"
