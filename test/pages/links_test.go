@@ -17,24 +17,38 @@ var (
 // TestLinks follows each link of the documentation into the repository: somebody on call has no
 // time to look for what has moved.
 func TestLinks(t *testing.T) {
-	const root = "../.."
-	for _, glob := range []string{"*.md", "docs/*.md", "example/*.md"} {
-		files, err := filepath.Glob(filepath.Join(root, glob))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no pages match %s: %v", glob, err)
-		}
-		for _, file := range files {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, l := range link.FindAllStringSubmatch(string(b), -1) {
-				if !strings.Contains(l[1], "://") && !leads(t, file, l[1]) {
-					t.Errorf("%s has a broken link: %s", strings.TrimPrefix(file, root+"/"), l[1])
-				}
+	for file, page := range files(t, "*.md", "docs/*.md", "example/*.md") {
+		for _, l := range link.FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(l[1], "://") && !leads(t, filepath.Join(root, file), l[1]) {
+				t.Errorf("%s has a broken link: %s", file, l[1])
 			}
 		}
 	}
+}
+
+// root is the root of the repository.
+const root = "../.."
+
+// files returns the text of the files that match the patterns, by their paths below root. A
+// pattern that matches no file fails the test.
+func files(t *testing.T, patterns ...string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range patterns {
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("no files match %s: %v", pattern, err)
+		}
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[strings.TrimPrefix(path, root+"/")] = string(b)
+		}
+	}
+
+	return texts
 }
 
 // leads says whether there is the file, and in it the heading, that a link in a page names.

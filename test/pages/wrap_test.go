@@ -1,8 +1,6 @@
 package pages
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,22 +23,9 @@ var oneWord = regexp.MustCompile("^[\\s>]*(?:[-*] |\\d+\\. )?(?:\\S+|`[^`]+`\\S*
 // TestWrapped looks for lines that are too long to read in a diff. Rows of tables and code blocks
 // can't be wrapped, and what a program has written is not.
 func TestWrapped(t *testing.T) {
-	const root = "../.."
-	for _, glob := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "example/*.md"} {
-		files, err := filepath.Glob(filepath.Join(root, glob))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no pages match %s: %v", glob, err)
-		}
-		for _, file := range files {
-			name := strings.TrimPrefix(file, root+"/")
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			long := tooLong(string(b))
-			if _, ok := unwrapped[name]; !ok && len(long) > 0 {
-				t.Errorf("%s has lines of more than %d columns: %v", name, columns, long)
-			}
+	for file, page := range files(t, "README.md", "CONTRIBUTING.md", "docs/*.md", "example/*.md") {
+		if long := tooLong(page); unwrapped[file] == "" && len(long) > 0 {
+			t.Errorf("%s has lines of more than %d columns: %v", file, columns, long)
 		}
 	}
 }
