@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
@@ -30,7 +32,7 @@ func TestExampleBackups(t *testing.T) {
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != hooks.ExitProblems {
 				t.Fatalf("the command ended with %d: %v %s", code, err, stderr.String())
 			}
-			for _, c := range []report.Code{report.CreatePending, report.IdentityMissing, report.Dangling, report.RevisionMissing} {
+			for _, c := range []reason.Code{reason.CreatePending, reason.IdentityMissing, reason.Dangling, reason.RevisionMissing} {
 				if !slices.ContainsFunc(r.Problems, func(p report.Problem) bool { return p.Code == c }) {
 					t.Errorf("the report lacks %s", c)
 				}

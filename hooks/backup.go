@@ -13,6 +13,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -78,13 +79,13 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 	if err == nil && n == knownFormat {
 		return nil
 	}
-	reason := fmt.Sprintf("it is of the format %q, and this program knows %d", b.Format, knownFormat)
+	why := fmt.Sprintf("it is of the format %q, and this program knows %d", b.Format, knownFormat)
 	if b.Format == "" {
-		reason = "it does not say of which format it is"
+		why = "it does not say of which format it is"
 	}
 
 	return []report.Problem{{
-		Code: report.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: reason,
+		Code: reason.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: why,
 		Next: "what is said here may be wrong; use a newer version of this program, and look at what Velero itself says: velero backup describe",
 	}}
 }
@@ -110,7 +111,7 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 		}
 
 		return []report.Problem{{
-			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace},
+			Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace},
 			Reason: "the backup has no claim, XR or managed resource in it", Next: next,
 		}}
 	}
@@ -119,7 +120,7 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 	}
 
 	return []report.Problem{{
-		Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "Backup", Name: source(file)},
+		Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "Backup", Name: source(file)},
 		Reason: "it has nothing of Crossplane's: no claim, XR, managed resource or XRD",
 		Next:   "check that it is the right file, and which namespaces and resources the backup includes: velero backup describe",
 	}}

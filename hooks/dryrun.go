@@ -13,6 +13,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -130,7 +131,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 	}
 	known := map[xp.ID]bool{}
 	for _, p := range reported {
-		known[p.Object.ID()] = known[p.Object.ID()] || p.Code == report.UsageLeftBehind
+		known[p.Object.ID()] = known[p.Object.ID()] || p.Code == reason.UsageLeftBehind
 	}
 	against.Counts = map[report.Action]int{}
 	var problems []report.Problem
@@ -145,7 +146,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		}
 		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
 			problems = append(problems, report.Problem{
-				Code: report.NotRestored, Severity: report.Grave, Object: f.Item, Next: "see to that before you restore",
+				Code: reason.NotRestored, Severity: report.Grave, Object: f.Item, Next: "see to that before you restore",
 				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
 			})
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -93,7 +94,7 @@ func TestApplyResults(t *testing.T) {
 		resultOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}
-	problems := applyResults(against, trees, results, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
+	problems := applyResults(against, trees, results, []report.Problem{{Code: reason.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
 
 	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 2}, against.Counts); diff != "" {
 		t.Errorf("The counts must include every item: %s", diff)
@@ -105,7 +106,7 @@ func TestApplyResults(t *testing.T) {
 	if diff := cmp.Diff([]string{"hold XOrder shop-x1", "refuse Bucket shop-b", "refuse Usage left", "skip Lock lock", "skip Event *"}, items); diff != "" {
 		t.Errorf("The list must leave out only expected outcomes: %s", diff)
 	}
-	if len(problems) != 1 || problems[0].Code != report.NotRestored || problems[0].Object.Name != "shop-b" {
+	if len(problems) != 1 || problems[0].Code != reason.NotRestored || problems[0].Object.Name != "shop-b" {
 		t.Errorf("A refused item must be a problem, unless another problem names it already; got %v", problems)
 	}
 	xr := trees[0].Children[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
-const explainLong = `Say what a code in a report means, why it happens and what to do about it. Without a code it lists all of them, the gravest first.
+const explainLong = `Say what a code in a message or report means, why it happens and what to do about it. Without a code it lists all of them.
 
 It needs no cluster.`
 
@@ -22,7 +22,7 @@ var docsLink = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain [CODE]",
-		Short:   "Say what a code in a report means, and what to do",
+		Short:   "Say what a code in a message or report means, and what to do",
 		Long:    explainLong,
 		Example: "  " + Name + " explain Orphaned",
 		Args:    cobra.MaximumNArgs(1),
@@ -30,7 +30,7 @@ func newExplain(o *options) *cobra.Command {
 			var codes []string
 			if len(args) == 0 {
 				for _, r := range reason.All() {
-					codes = append(codes, r.Code)
+					codes = append(codes, string(r.Code))
 				}
 			}
 

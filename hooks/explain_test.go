@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 func TestExplain(t *testing.T) {
@@ -43,15 +43,15 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainListsAll wants each code of a report in the list, the gravest first.
+// TestExplainListsAll wants each code in the list, in the order of reasons.yaml.
 func TestExplainListsAll(t *testing.T) {
 	var got, want []string
 	for line := range strings.Lines(command(t, nil, "explain").out) {
 		code, _, _ := strings.Cut(line, " ")
 		got = append(got, code)
 	}
-	for _, c := range report.Codes() {
-		want = append(want, string(c))
+	for _, c := range reason.All() {
+		want = append(want, string(c.Code))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -20,10 +21,10 @@ func newestRestore(restores map[string]report.Restore, namespace string, now tim
 		}
 	}
 	_, name, _ = strings.Cut(last.Name, "/")
-	missing := func(called, reason string) []report.Problem {
+	missing := func(called, why string) []report.Problem {
 		return []report.Problem{{
-			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
-			Reason: reason, Next: "see whether restores are still made: velero restore get",
+			Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
+			Reason: why, Next: "see whether restores are still made: velero restore get",
 		}}
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -187,12 +188,12 @@ func (s *holds) problems() []report.Problem {
 		if h.Result != report.StillHeld && h.Result != report.WouldWait && h.Result != report.Unproven {
 			continue
 		}
-		code := report.LeakedHold
+		code := reason.LeakedHold
 		switch {
 		case h.Result == report.Unproven:
-			code = report.Stuck
+			code = reason.Stuck
 		case diagnosis.IsUnderWay(h.Phase) && h.Phase != "":
-			code = report.HeldBack
+			code = reason.Held
 		}
 		problems = append(problems, report.Problem{Code: code, Severity: report.Grave, Object: h.Object, Reason: h.Reason, Next: h.Next})
 	}

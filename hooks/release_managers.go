@@ -17,11 +17,11 @@ const (
 
 // addManagers adds to the result if a release loses, or has lost, the field managers.
 func (h *held) addManagers() {
-	reason, next := reasonManagersLost, nextManagersLost
+	why, next := reasonManagersLost, nextManagersLost
 	switch h.Result {
 	case report.Released, report.Forced:
 	case report.WouldRelease, report.WouldForce:
-		reason, next = reasonManagersMissing, nextManagersMissing
+		why, next = reasonManagersMissing, nextManagersMissing
 	case report.Unproven, report.StillHeld, report.LeftAlone, report.WouldWait:
 		return
 	}
@@ -29,7 +29,7 @@ func (h *held) addManagers() {
 		return
 	}
 	if h.Reason != "" {
-		reason = h.Reason + "; " + reason
+		why = h.Reason + "; " + why
 	}
-	h.Reason, h.Next = reason, next
+	h.Reason, h.Next = why, next
 }

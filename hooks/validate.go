@@ -14,6 +14,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -165,8 +166,8 @@ func (v *validation) validateStable(ctx context.Context) (*report.Report, error)
 // isTransient reports whether a problem can come from reading related objects at different times.
 func isTransient(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The other problems come from a single object.
-	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.ControlledByAnother, report.OneSided, report.UsageLeftBehind,
-		report.Duplicated:
+	case reason.Dangling, reason.Orphaned, reason.DeadController, reason.Uncontrolled, reason.ControlledByAnother, reason.OneSided, reason.UsageLeftBehind,
+		reason.Duplicated:
 		return true
 	default:
 		return false

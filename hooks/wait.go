@@ -47,7 +47,7 @@ If the guard is up, it says so when it ends; --guard-off has it wait until the R
 leaves the guard up.
 
 It says on stderr what it waits for whenever that changes. It exits with 4 if that takes longer than the timeout. Errors of the API server, and missing
-rights, are no reason to stop before: a restore brings those back, too.`,
+rights, are no why to stop before: a restore brings those back, too.`,
 		Example: `  # In an init container: until the claim of this application is adopted
   ` + Name + ` wait orders -n team-a --timeout 15m
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -141,7 +142,7 @@ func (w *watch) view() view { //nolint:ireturn // It depends on where stderr goe
 
 // A reportedProblem identifies a problem in a view.
 type reportedProblem struct {
-	code   report.Code
+	code   reason.Code
 	object string
 }
 
@@ -161,7 +162,7 @@ func reportable(r *report.Report) (order []reportedProblem, lines map[reportedPr
 
 // problemText returns the reason of a problem. For a hold it is only the cause: that part changes.
 func problemText(p report.Problem) string {
-	if p.Code == report.HeldBack || p.Code == report.LeakedHold {
+	if p.Code == reason.Held || p.Code == reason.LeakedHold {
 		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {
 			return p.Reason[at:]
 		}

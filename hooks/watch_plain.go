@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -28,7 +29,7 @@ func (v *plainView) show(r *report.Report) {
 		v.reported[t] = lines[t]
 		// Only a hold's cause is worth a line when it changes. Reasons of other problems contain
 		// times.
-		waits := t.code == report.HeldBack || t.code == report.LeakedHold
+		waits := t.code == reason.Held || t.code == reason.LeakedHold
 		if !known || waits && before != lines[t] {
 			v.writeLine(string(t.code) + ": " + t.object + ": " + lines[t])
 		}

@@ -153,12 +153,12 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 
 // execute is Execute without the notes.
 func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	reason, err := a.skipReason(i)
+	why, err := a.skipReason(i)
 	if err != nil {
 		return nil, err
 	}
-	if reason != "" {
-		return a.skipRebuilt(i, reason)
+	if why != "" {
+		return a.skipRebuilt(i, why)
 	}
 	removed := i.removeDeletionAttempt()
 	fresh, err := a.isFresh(i)
@@ -320,12 +320,12 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 
 // holdSchedule holds what starts Operations until a user releases it.
 func (a *Adopt) holdSchedule(i *item) error {
-	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
+	why := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
 		xp.NewCommand(xp.Program, "release").On(i.GetName()).String()
-	if err := a.putHold(i, adoption.Hold{Reason: reason}); err != nil {
+	if err := a.putHold(i, adoption.Hold{Reason: why}); err != nil {
 		return err
 	}
-	i.warn(nil, "Restored paused: "+reason)
+	i.warn(nil, "Restored paused: "+why)
 
 	return nil
 }

@@ -149,10 +149,10 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 	case mode == setting.Observe && xp.IsManaged(i.original):
 		return a.cloneObserving(i, of)
 	case mode == setting.Observe && xp.IsComposite(i.original):
-		reason := "it is a copy of " + of.String() + ", and what it composes only observes"
-		out, err := a.holdClone(i, of.Ref, reason)
+		why := "it is a copy of " + of.String() + ", and what it composes only observes"
+		out, err := a.holdClone(i, of.Ref, why)
 		if err == nil {
-			out.OperationID = noteID(i.self(), "Restored on hold: "+reason, false) // The user asked for it, so it is no failure.
+			out.OperationID = noteID(i.self(), "Restored on hold: "+why, false) // The user asked for it, so it is no failure.
 		}
 
 		return out, err
@@ -183,7 +183,7 @@ func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemAc
 
 // holdClone restores a held copy without the finalizers of Crossplane and providers. A user can
 // delete it, and nothing else happens.
-func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) holdClone(i *item, of xp.Ref, why string) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.copied = true
 	if i.isOwned() {
 		if _, err := a.relink(i); err != nil {
@@ -191,7 +191,7 @@ func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreIte
 		}
 	}
 
-	return a.holdBecauseOf(i, of, reason)
+	return a.holdBecauseOf(i, of, why)
 }
 
 // holdDuplicate holds an MR until a user has found out whether another MR, which is not in the
@@ -212,15 +212,15 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 }
 
 // holdBecauseOf holds an item because of a live object.
-func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
+func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why string) (*velero.RestoreItemActionExecuteOutput, error) {
+	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: why}); err != nil {
 		return nil, err
 	}
 	i.SetFinalizers(slices.DeleteFunc(i.GetFinalizers(), func(f string) bool {
 		return f == xp.FinalizerComposite || f == xp.FinalizerClaim || f == xp.FinalizerManaged
 	}))
 	xp.StripBackupMetadata(i.Unstructured)
-	i.log.Warn("Restored on hold: " + reason)
+	i.log.Warn("Restored on hold: " + why)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if i.isHeld() || !xp.IsComposed(i.original) {
 		out.OperationID = operationID(i.self()) // The operation fails, so that the restore does not look complete. That of an XR covers what it composes.

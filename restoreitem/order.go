@@ -145,16 +145,16 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 
 		return why, true
 	}
-	reason := o.foreign(item, restore)
+	cause := o.foreign(item, restore)
 	switch {
-	case reason == "":
+	case cause == "":
 		return "", false
 	case xp.IsPlatform(item):
 		why = "Not restored: " + xp.String(item) + " is for none of the XRs that have named it"
 	default:
 		why = "Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored"
 	}
-	fields := logrus.Fields{"reason": reason}
+	fields := logrus.Fields{"reason": cause}
 	log.WithFields(fields).Warn(why)
 
 	return withFields(fields, why), false

@@ -29,11 +29,11 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	left := a.velero.writesOwners(a.log)
 	uids := map[types.UID]types.UID{}
 	for _, ref := range i.original.GetOwnerReferences() {
-		owner, reason, err := a.liveOwner(ref, i)
+		owner, why, err := a.liveOwner(ref, i)
 		if err != nil {
 			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
-		if reason == "" {
+		if why == "" {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
 			if err := a.addOwner(i, owner, ref, left); err != nil {
@@ -42,7 +42,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 			continue
 		}
-		fields := logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason}
+		fields := logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": why}
 		refuses, err := a.refusesWithout(fields, owner, ref, i)
 		if err != nil {
 			return false, err

@@ -34,18 +34,18 @@ func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItem
 }
 
 // skipRebuilt leaves out what the control plane creates again, unless users added to it.
-func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) skipRebuilt(i *item, why string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if added := xp.AddedSettings(i.original); len(added) > 0 {
 		return a.keepServiceAccount(i, added)
 	}
 
-	return a.skip(i, reason), nil
+	return a.skip(i, why), nil
 }
 
 // skip leaves out what the control plane creates again. A restore can have hundreds of a kind, so
 // the log names each kind once.
-func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
-	log := i.log.WithField("reason", reason)
+func (a *Adopt) skip(i *item, why string) *velero.RestoreItemActionExecuteOutput {
+	log := i.log.WithField("reason", why)
 	if _, reported := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
 		log.Debug("Not restored: the control plane makes it anew")
 	} else {
@@ -57,8 +57,8 @@ func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOut
 
 // skipReason returns why the control plane creates the item again, "" if it doesn't.
 func (a *Adopt) skipReason(i *item) (string, error) {
-	if reason := xp.SkipReason(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
-		return reason, nil
+	if why := xp.SkipReason(i.original); why != "" || !xp.IsPackageRevision(i.original) {
+		return why, nil
 	}
 
 	return a.revisionSkipReason(i.original)

@@ -19,8 +19,8 @@ const (
 )
 
 // manualReason returns the reason of a hold that a user lifts.
-func manualReason(h *Hold, reason string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + manualNext(h)
+func manualReason(h *Hold, why string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(why, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + manualNext(h)
 }
 
 func manualNext(h *Hold) string {

@@ -323,7 +323,7 @@ func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
 
 // Explain returns the patch that writes a reason (with the next step) and the fingerprint of what
 // was reported into the mark of u. It fails if u has no hold.
-func (k Key) Explain(u *unstructured.Unstructured, reason, reported string) (map[string]any, error) {
+func (k Key) Explain(u *unstructured.Unstructured, why, reported string) (map[string]any, error) {
 	h, err := k.HoldOf(u)
 	if err != nil {
 		return nil, err
@@ -332,13 +332,13 @@ func (k Key) Explain(u *unstructured.Unstructured, reason, reported string) (map
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 
-	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, reported, time.Time{})
+	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(why, reported, time.Time{})
 }
 
 // explain is Explain for an observed object. It sets an empty Polled to now, unless that is zero.
-func (f *observedObject) explain(reason, reported string, now time.Time) (map[string]any, error) {
+func (f *observedObject) explain(why, reported string, now time.Time) (map[string]any, error) {
 	h := *f.hold
-	h.Reason, h.LastReported = reason, reported
+	h.Reason, h.LastReported = why, reported
 	if h.Polled == "" && !now.IsZero() {
 		h.Polled = now.UTC().Format(time.RFC3339)
 	}

@@ -100,11 +100,11 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 	}
 	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
 	reported := plan.Fingerprint()
-	reason := n.Message
+	why := n.Message
 	switch {
 	case plan.Failed != "":
 		n.Event, n.Message, n.Warning = EventStopped, plan.Failed, true
-		reason = plan.Failed
+		why = plan.Failed
 	case slices.Contains(plan.Causes, CauseStuck):
 		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
@@ -112,9 +112,9 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 		return Notice{}, false
 	}
 	if h.Clone != "" {
-		reason = h.Reason // The Plan failed with this reason.
+		why = h.Reason // The Plan failed with this reason.
 	}
-	p, err := f.explain(reason, reported, now)
+	p, err := f.explain(why, reported, now)
 	n.Patch = p
 
 	return n, err == nil

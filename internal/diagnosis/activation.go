@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -43,12 +44,12 @@ func (d *diagnosis) checkActivations() {
 		}
 		const next = "if its provider has the capability safe-start, see that it is active in the cluster that is restored to, or "
 		if d.get(r) == nil {
-			d.add(report.NotActivated, report.Warning, r, "managed resources in the backup need it, and it is not in the backup, nor is a "+
+			d.add(reason.NotActivated, report.Warning, r, "managed resources in the backup need it, and it is not in the backup, nor is a "+
 				"ManagedResourceActivationPolicy that activates it", next+xp.HowToActivate(name))
 
 			continue
 		}
-		d.add(report.NotActivated, report.Warning, r, "no ManagedResourceActivationPolicy in the backup activates it, and a restore changes none that exists",
+		d.add(reason.NotActivated, report.Warning, r, "no ManagedResourceActivationPolicy in the backup activates it, and a restore changes none that exists",
 			next+xp.HowToActivate(name))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -20,7 +21,7 @@ func (d *diagnosis) checkSecrets() {
 		if d.get(r) != nil || d.IsUnread(r) {
 			continue
 		}
-		d.add(report.SecretMissing, report.Warning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
+		d.add(reason.SecretMissing, report.Warning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
 			"if it was not published yet, nothing is lost; else back up its namespace too: what the cloud told only once is nowhere else")
 	}
 }
@@ -41,13 +42,13 @@ func (d *diagnosis) checkInputs() {
 			}
 			reported[r] = true
 			if xp.IsReleaseSecret(r.Name) {
-				d.add(report.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
+				d.add(reason.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
 					"unless that is in another cluster: without it provider-helm installs the chart again over what is there, so a restore holds what needs it until it "+
 						"is there; back up its namespace too")
 
 				continue
 			}
-			d.add(report.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
+			d.add(reason.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
 				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use, so a restore holds "+
 					"what names it until it is there; back up its namespace too, or set provider-credentials to include")
 		}
@@ -63,7 +64,7 @@ func (d *diagnosis) checkServiceAccounts() {
 		}
 		u := o.full()
 		revision, _ := xp.Controller(u)
-		d.add(report.SettingsMisplaced, report.Warning, o.Ref, "it is that of the package revision "+revision.Name+", and somebody has put on it: "+
+		d.add(reason.SettingsMisplaced, report.Warning, o.Ref, "it is that of the package revision "+revision.Name+", and somebody has put on it: "+
 			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it; to have it with each, put labels and "+
 			"annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
 	}
@@ -75,7 +76,7 @@ func (d *diagnosis) checkHeld() {
 	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
 	for _, o := range d.sortedAll() {
 		if o.is(isNewer) {
-			d.add(report.Malformed, report.Grave, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
+			d.add(reason.Malformed, report.Grave, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
 
 			continue
 		}
@@ -86,11 +87,11 @@ func (d *diagnosis) checkHeld() {
 		h, err := adoption.HoldOf(u)
 		switch {
 		case errors.Is(err, adoption.ErrNewer):
-			d.add(report.Malformed, report.Grave, xp.RefTo(u), err.Error(), refuses)
+			d.add(reason.Malformed, report.Grave, xp.RefTo(u), err.Error(), refuses)
 		case err != nil:
-			d.add(report.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore takes it for somebody else's and replaces it")
+			d.add(reason.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore takes it for somebody else's and replaces it")
 		case h != nil:
-			d.add(report.HeldBack, report.Warning, xp.RefTo(u), "it was held by the Restore "+h.Restore+" when it was backed up: "+h.Reason,
+			d.add(reason.Held, report.Warning, xp.RefTo(u), "it was held by the Restore "+h.Restore+" when it was backed up: "+h.Reason,
 				"a restore holds it until it is adopted; in the source cluster, see what it waits for with: "+xp.ValidateCommand(xp.RefTo(u)).String())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -29,17 +30,17 @@ func (d *diagnosis) checkConditions() {
 		}
 		r := xp.RefTo(u)
 		if why, severity := d.whyStuck(u); why != "" {
-			d.add(report.Stuck, severity, r, why, d.nextStep(u))
+			d.add(reason.Stuck, severity, r, why, d.nextStep(u))
 
 			continue // Its conditions are from before the last change.
 		}
 		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
 		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsyncedHint(u, synced))
+			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsyncedHint(u, synced))
 		}
 		if hasReady && synced.Status == "True" && ready.Status != "True" {
-			d.add(report.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
+			d.add(reason.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
 				"wait, or see what it composes, or its provider's log")
 		}
 	}

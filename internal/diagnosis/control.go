@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -50,24 +51,24 @@ func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted f
 	switch {
 	case d.of == Cluster:
 	case noted()[r.ID()]:
-		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it did not exist, was being deleted or was somebody else's when the XR was backed up",
+		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it did not exist, was being deleted or was somebody else's when the XR was backed up",
 			"a restore does not wait for it, and then Crossplane makes it anew; if it manages something outside of the cluster, find that in the cloud before")
 
 		return
 	default:
-		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it is not in the backup",
+		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it is not in the backup",
 			"a restore holds the XR until it is in the cluster; look whether the filters of the backup left it out, and back up again")
 
 		return
 	}
 	if gk := r.GroupVersionKind().GroupKind(); d.unserved[gk] {
 		if name := d.inactive(gk); name != "" {
-			d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served, since its ManagedResourceDefinition "+name+" is not active",
+			d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served, since its ManagedResourceDefinition "+name+" is not active",
 				xp.HowToActivate(name)+". Then restore it; without the kind Crossplane can't reconcile the XR")
 
 			return
 		}
-		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served",
+		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served",
 			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+" before you restore it; without the kind Crossplane can't reconcile the XR")
 
 		return
@@ -76,7 +77,7 @@ func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted f
 	if d.Now.Sub(lastChange(xr)) < stuckAfter {
 		severity = report.Warning // Crossplane lists a resource before it creates it.
 	}
-	d.add(report.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
+	d.add(reason.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
 		"Crossplane makes it anew when it reconciles the XR; if it manages something outside of the cluster, restore it before that, or set its external-name")
 }
 
@@ -90,21 +91,21 @@ func (d *diagnosis) checkController(xr, u *object) {
 	switch {
 	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It is deleted, whichever object controls it.
 	case !ok && d.of == Backup:
-		d.add(report.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it when it was backed up",
+		d.add(reason.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it when it was backed up",
 			"a restore gives it the XR as its controller if its label names the XR's tree; see what a restore or a person has left there in the source cluster")
 	case !ok:
-		d.add(report.Uncontrolled, report.Grave, r, xr.String()+" lists it, and nothing controls it",
+		d.add(reason.Uncontrolled, report.Grave, r, xr.String()+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; see the conditions of the XR for why it does not")
 	case d.byUID[c.UID] != nil:
-		d.add(report.ControlledByAnother, report.Grave, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
+		d.add(reason.ControlledByAnother, report.Grave, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
 			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
-		d.add(report.ControlledByAnother, report.Grave, r,
+		d.add(reason.ControlledByAnother, report.Grave, r,
 			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
 			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
 	default:
-		d.add(report.DeadController, report.Grave, r,
+		d.add(reason.DeadController, report.Grave, r,
 			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
 			"the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's")
 	}
@@ -121,10 +122,10 @@ func (d *diagnosis) checkClaims() {
 		switch xr := d.Get(r); {
 		case xr == nil && d.IsUnread(r):
 		case xr == nil:
-			d.add(report.Dangling, report.Grave, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
+			d.add(reason.Dangling, report.Grave, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
 				"Crossplane makes another XR, and all that it composes, when it reconciles the claim: bring the XR back, or delete the claim")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(report.OneSided, report.Grave, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
+			d.add(reason.OneSided, report.Grave, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
 				"nothing follows such a link; correct the claim's spec.resourceRef, or delete the claim if it is forged")
 		}
 	}
@@ -136,10 +137,10 @@ func (d *diagnosis) checkClaims() {
 		}
 		switch claim := d.Get(r); {
 		case claim == nil:
-			d.add(report.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
+			d.add(reason.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
 				"bring the claim back, or delete the XR if nobody needs what it composes")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
+			d.add(reason.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
 		}
 	}
 }
@@ -176,7 +177,7 @@ func (d *diagnosis) checkOrphans() {
 		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
 		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
 		case d.of == Backup:
-			d.add(report.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller; if its XR "+
+			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller; if its XR "+
 				"should be in the backup, look at the backup's warnings, and back up again")
 		case o.is(isDeleting): // In a tree that is deleted the XR can be gone first.
 		default:
@@ -195,7 +196,7 @@ func whyOrphaned(u *unstructured.Unstructured, owner *object) string {
 
 func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
 	p := report.Problem{
-		Code: report.Orphaned, Severity: report.Grave, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
+		Code: reason.Orphaned, Severity: report.Grave, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
 		Next: "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without " +
 			"Delete), or else add it to the resourceRefs of the XR that it belongs to",
 	}

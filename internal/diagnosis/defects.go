@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -10,13 +11,13 @@ import (
 func Defects(of Subject, i adoption.Installation) []report.Problem {
 	problems := make([]report.Problem, 0, 1)
 	for _, d := range i.Defects() {
-		reason, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+d.Before+" or later"
+		why, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+d.Before+" or later"
 		if of == Backup {
-			reason, next = "it was backed up where Crossplane "+i.Version+" ran, which "+d.What, "restore into "+d.Before+" or later"
+			why, next = "it was backed up where Crossplane "+i.Version+" ran, which "+d.What, "restore into "+d.Before+" or later"
 		} else if d.Until != "" {
 			next += "; until then " + d.Until
 		}
-		problems = append(problems, report.Problem{Code: report.KnownDefect, Severity: report.Warning, Object: i.Ref(), Reason: reason, Next: next})
+		problems = append(problems, report.Problem{Code: reason.KnownDefect, Severity: report.Warning, Object: i.Ref(), Reason: why, Next: next})
 	}
 
 	return problems

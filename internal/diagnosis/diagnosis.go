@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -93,8 +94,8 @@ func (d *diagnosis) checkBoth() {
 	d.checkUnread()
 }
 
-func (d *diagnosis) add(code report.Code, severity report.Severity, r xp.Ref, reason, next string) {
-	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Reason: reason, Next: next})
+func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string) {
+	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Reason: why, Next: next})
 }
 
 func (d *diagnosis) sorted() []report.Problem {
@@ -116,11 +117,11 @@ func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
 		if d.broken[gk] != "" {
-			d.add(report.NotRead, report.Grave, r, "objects of this kind can't be read: "+why, "nothing is said of them; mend that, and ask again")
+			d.add(reason.NotRead, report.Grave, r, "objects of this kind can't be read: "+why, "nothing is said of them; mend that, and ask again")
 
 			continue
 		}
-		d.add(report.NotRead, report.Warning, r, "objects of this kind may not be read: "+why,
+		d.add(reason.NotRead, report.Warning, r, "objects of this kind may not be read: "+why,
 			"nothing is said of them; see docs/validate.md for the rights that are needed")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -62,7 +63,7 @@ func (d *diagnosis) addDuplicate(severity report.Severity, mr, other *unstructur
 		manages = "may manage"
 	}
 	d.found = append(d.found, report.Problem{
-		Code: report.Duplicated, Severity: severity, Object: xp.RefTo(mr), Others: []xp.Ref{xp.RefTo(other)},
+		Code: reason.Duplicated, Severity: severity, Object: xp.RefTo(mr), Others: []xp.Ref{xp.RefTo(other)},
 		Reason: fmt.Sprintf("it %s the same external resource as %s: both have the external-name %s", manages, xp.String(other),
 			mr.GetAnnotations()[xp.AnnotationExternalName]),
 		Next: `find out which of the two is to manage it, set managementPolicies: ["Observe"] on the other, and then delete that`,

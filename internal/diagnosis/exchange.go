@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"slices"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -18,15 +19,15 @@ func (d *diagnosis) checkExchanges() {
 		if !xp.HasAnnotation(u, xp.AnnotationExchange) || !xp.IsPaused(u) {
 			continue
 		}
-		reason, next := "an exchange has paused it and is not over", "run it again, or have it go on as it is: "+abandonCommand(o.Ref)
+		why, next := "an exchange has paused it and is not over", "run it again, or have it go on as it is: "+abandonCommand(o.Ref)
 		switch {
 		case d.of == Backup:
 			next = "a restore leaves it paused; back up again when the exchange is over"
 		case !xp.HasComposed(u):
-			reason = "an exchange has paused it and deleted what it had composed anew, and it waits for a restore to give it what it composed in the backup"
+			why = "an exchange has paused it and deleted what it had composed anew, and it waits for a restore to give it what it composed in the backup"
 			next = "restore from that backup, or have it compose anew: " + abandonCommand(o.Ref)
 		}
-		d.add(report.Exchanging, report.Grave, o.Ref, reason, next)
+		d.add(reason.Exchanging, report.Grave, o.Ref, why, next)
 	}
 }
 

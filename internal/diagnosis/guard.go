@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -31,7 +32,7 @@ func (g Guard) Check(restores map[string]report.Restore, held bool) report.Probl
 		where = "in " + strings.Join(g.Namespaces, ", ")
 	}
 	p := report.Problem{
-		Code: report.GuardUp, Severity: report.Warning, Object: g.Policy,
+		Code: reason.GuardUp, Severity: report.Warning, Object: g.Policy,
 		Reason: fmt.Sprintf("nobody but Velero and Crossplane can create claims and XRs %s: this guard is up since %s", where, g.Made.UTC().Format(time.RFC3339)),
 		Next:   "when what is restored is adopted: " + xp.Program + " guard off",
 	}

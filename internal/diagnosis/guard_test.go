@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -46,7 +47,7 @@ func TestGuard(t *testing.T) {
 			}
 			tc.guard.Policy, tc.guard.Made = xp.Ref{Kind: "ValidatingAdmissionPolicy", Name: "g"}, made
 			got := tc.guard.Check(restores, tc.held)
-			if got.Severity != tc.want || got.Code != report.GuardUp || got.Object != tc.guard.Policy {
+			if got.Severity != tc.want || got.Code != reason.GuardUp || got.Object != tc.guard.Policy {
 				t.Errorf("%s got %+v", tc.reason, got)
 			}
 			for _, must := range tc.says {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -25,9 +26,9 @@ func (d *diagnosis) checkHolds() {
 		r := xp.RefTo(u)
 		switch {
 		case errors.Is(err, adoption.ErrNewer):
-			d.add(report.Malformed, report.Grave, r, err.Error(), adoption.HowToRead+", and then run release")
+			d.add(reason.Malformed, report.Grave, r, err.Error(), adoption.HowToRead+", and then run release")
 		case err != nil:
-			d.add(report.Malformed, report.Grave, r, err.Error(), "correct or remove that annotation, and then run release")
+			d.add(reason.Malformed, report.Grave, r, err.Error(), "correct or remove that annotation, and then run release")
 		case h != nil:
 			d.addHeld(u, h)
 		}
@@ -46,24 +47,24 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 			why += fmt.Sprintf(" (and %d more)", n)
 		}
 	}
-	reason := fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, why)
+	held := fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, why)
 	phase, known := d.Restores[h.Restore]
 	switch {
 	case h.Quarantine:
-		d.add(report.Quarantined, report.Grave, xp.RefTo(u), "in quarantine since "+h.Since+", where the Restore "+h.Restore+" has put it: nothing reconciles it",
+		d.add(reason.Quarantined, report.Grave, xp.RefTo(u), "in quarantine since "+h.Since+", where the Restore "+h.Restore+" has put it: nothing reconciles it",
 			adoption.HowToRelease(u, h))
 	case h.ByHand:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, adoption.HowToRelease(u, h))
+		d.add(reason.Held, report.Grave, xp.RefTo(u), held, adoption.HowToRelease(u, h))
 	case h.Restore == "":
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+held, releaseHint(u, h))
 	case phase == PhaseUnread:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
+		d.add(reason.Held, report.Grave, xp.RefTo(u), held, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
 	case !known:
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), held+"; that Restore is gone", releaseHint(u, h))
 	case !IsUnderWay(phase):
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), held+"; that Restore has ended as "+phase, releaseHint(u, h))
 	default:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason,
+		d.add(reason.Held, report.Grave, xp.RefTo(u), held,
 			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
 	}
 }
@@ -108,5 +109,5 @@ func (d *diagnosis) checkLeftover(u *unstructured.Unstructured) {
 	if setting == xp.AnnotationPaused {
 		next = "if nobody wants it paused, run: " + xp.Kubectl("annotate", xp.RefTo(u), setting+"-").String()
 	}
-	d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "nothing holds it any more, and a hold has left its "+setting+" on it", next)
+	d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), "nothing holds it any more, and a hold has left its "+setting+" on it", next)
 }

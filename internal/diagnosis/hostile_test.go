@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -86,7 +87,7 @@ func TestForgedClaimsAndXRs(t *testing.T) {
 				t.Errorf("%s: %s trees: -want, +got:\n%s", name, tc.reason, diff)
 			}
 			for _, p := range slices.Concat(Inspect(o), Validate(o, ClusterState{Now: now})) {
-				if p.Code == report.Malformed && !slices.Contains(forged, p.Object.String()) {
+				if p.Code == reason.Malformed && !slices.Contains(forged, p.Object.String()) {
 					forged = append(forged, p.Object.String())
 				}
 			}

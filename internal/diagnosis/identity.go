@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -17,10 +18,10 @@ func (d *diagnosis) checkIdentities() {
 		}
 		mr := o.full()
 		identity := xp.IdentityOf(mr)
-		code := report.IdentityMissing
+		code := reason.IdentityMissing
 		switch identity {
 		case xp.CreatePending:
-			code = report.CreatePending
+			code = reason.CreatePending
 		case xp.Recoverable, xp.Unknown:
 			if !xp.MayCreate(mr) {
 				continue
@@ -40,14 +41,14 @@ func (d *diagnosis) checkIdentities() {
 // cluster such an MR is not Ready, which checkConditions reports.
 func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
 	if d.of == Backup && xp.IsNeverObserved(mr) {
-		d.add(report.NotObserved, report.Warning, xp.RefTo(mr),
+		d.add(reason.NotObserved, report.Warning, xp.RefTo(mr),
 			"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; "+
 				"a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise")
 	}
 }
 
 // addUnsure adds the problem of an MR without a certain identity, unless it is normal.
-func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, identity xp.Identity) {
+func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, identity xp.Identity) {
 	id, _ := xp.ProviderID(mr)
 	name, known := d.nameOf(mr, id)
 	if known && d.of == Backup && identity == xp.Recoverable {
@@ -56,7 +57,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 
 		return
 	}
-	reason, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
+	why, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
 		" to what its external resource is called in the cloud"
 	if id != "" {
 		next += "; its provider calls it " + id
@@ -64,8 +65,8 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 	if known {
 		next += ", so it is " + name.External + ", as " + name.By
 	}
-	if code == report.CreatePending {
-		reason = "its external resource was being created, so whether there is one only the cloud knows"
+	if code == reason.CreatePending {
+		why = "its external resource was being created, so whether there is one only the cloud knows"
 		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
 	}
 	switch {
@@ -76,7 +77,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 		next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
 	}
 	if severity := d.identitySeverity(mr, code); severity != "" {
-		d.add(code, severity, xp.RefTo(mr), reason, next)
+		d.add(code, severity, xp.RefTo(mr), why, next)
 	}
 }
 
@@ -122,7 +123,7 @@ func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
 // identitySeverity returns the severity of a missing identity; "" if it is normal. In a cluster the
 // external resource may be under creation. A provider records that before it calls the cloud; one
 // that creates asynchronously writes the external-name at the end, which can take very long.
-func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.Code) report.Severity {
+func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code reason.Code) report.Severity {
 	if d.of == Backup {
 		return report.Grave
 	}
@@ -132,7 +133,7 @@ func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.
 	switch {
 	case mr.GetDeletionTimestamp() != nil:
 		return ""
-	case isHeld(mr), restored, ready.Status == "True", code == report.CreatePending && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
+	case isHeld(mr), restored, ready.Status == "True", code == reason.CreatePending && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
 		return report.Grave
 	case d.Now.Sub(lastChange(mr)) < stuckAfterProvider:
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -49,7 +49,7 @@ func TestInspectKnowsKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			for _, p := range Inspect(objectsOf(tc.objects...)) {
-				if p.Code == report.IdentityMissing || p.Code == report.CreatePending {
+				if p.Code == reason.IdentityMissing || p.Code == reason.CreatePending {
 					said = append(said, string(p.Severity)+" "+string(p.Code)+": "+p.Reason)
 				}
 			}
@@ -74,7 +74,7 @@ func TestInspectNamesUnfound(t *testing.T) {
 	}
 	var said []string
 	for _, p := range Inspect(objectsOf(objects...)) {
-		if p.Code == report.NotObserved {
+		if p.Code == reason.NotObserved {
 			said = append(said, string(p.Severity)+" "+p.Object.Name)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -61,7 +61,7 @@ func TestValidateNamesWhatARestoreLost(t *testing.T) {
 			}
 			var got []string
 			for _, p := range Validate(o, ClusterState{Now: time.Now()}) {
-				if p.Code == report.Orphaned && p.Object == xp.RefTo(tc.lost) && len(p.Others) == 1 && p.Others[0] == xp.RefTo(x) {
+				if p.Code == reason.Orphaned && p.Object == xp.RefTo(tc.lost) && len(p.Others) == 1 && p.Others[0] == xp.RefTo(x) {
 					got = append(got, p.Reason)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -102,7 +103,7 @@ func (o *Objects) AddFrom(s Source) {
 func (o *Objects) addForged(self *object) {
 	o.forged = append(o.forged, self)
 	o.malformed = append(o.malformed, report.Problem{
-		Code: report.Malformed, Severity: report.Grave, Object: self.Ref,
+		Code: reason.Malformed, Severity: report.Grave, Object: self.Ref,
 		Reason: "it has what marks a claim and what marks an XR, and no object is both, so nothing that it refers to is followed",
 		Next: "find out who has written it; take off the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
 			", and the fields of what it is not, or delete it",
@@ -136,7 +137,7 @@ func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
 	if err != nil {
 		o.unreadRefs[xr.uid] = true
 		o.malformed = append(o.malformed, report.Problem{
-			Code: report.Malformed, Severity: report.Grave, Object: xr.Ref, Reason: err.Error(),
+			Code: reason.Malformed, Severity: report.Grave, Object: xr.Ref, Reason: err.Error(),
 			Next: "correct its resourceRefs: nothing is known of what it composes",
 		})
 	}
@@ -178,9 +179,9 @@ func (o *Objects) AddUnserved(gk schema.GroupKind) { o.unserved[gk] = true }
 func (o *Objects) Limit(namespace string) { o.namespace = namespace }
 
 // AddMalformed records an object that exists and cannot be read.
-func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, reason, next string) {
+func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, why, next string) {
 	o.unreadable[r.ID()] = true
-	o.malformed = append(o.malformed, report.Problem{Code: report.Malformed, Severity: severity, Object: r, Reason: reason, Next: next})
+	o.malformed = append(o.malformed, report.Problem{Code: reason.Malformed, Severity: severity, Object: r, Reason: why, Next: next})
 }
 
 // Get returns the object that r names; nil if there is none.

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -16,12 +17,12 @@ func (d *diagnosis) checkPlatform() {
 		c := xp.CompositeFrom(xr.full())
 		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
 		if revision.Name != "" && d.get(revision) == nil {
-			d.add(report.RevisionMissing, report.Grave, xr.Ref, "it runs on "+revision.String()+", which is not in the backup",
+			d.add(reason.RevisionMissing, report.Grave, xr.Ref, "it runs on "+revision.String()+", which is not in the backup",
 				"a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first")
 		}
 		gk := xr.GroupVersionKind().GroupKind()
 		if !slices.ContainsFunc(definitions, func(xrd *unstructured.Unstructured) bool { return xp.Defines(xrd, gk) }) {
-			d.add(report.DefinitionMissing, report.Grave, xr.Ref, "the XRD of its kind is not in the backup",
+			d.add(reason.DefinitionMissing, report.Grave, xr.Ref, "the XRD of its kind is not in the backup",
 				"the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first")
 		}
 	}
@@ -42,12 +43,12 @@ func (d *diagnosis) checkPipelineInputs() {
 		for _, name := range reads.Environments {
 			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
 			if d.get(environment) == nil && !d.IsUnread(environment) {
-				d.add(report.EnvironmentMissing, report.Warning, environment, "the pipeline of "+r.String()+" reads it, and it is not in the backup",
+				d.add(reason.EnvironmentMissing, report.Warning, environment, "the pipeline of "+r.String()+" reads it, and it is not in the backup",
 					"see that it is there before a restore, unless there was none: a function that finds less can leave out what was composed, and Crossplane deletes that")
 			}
 		}
 		if len(reads.Others) > 0 {
-			d.add(report.PipelineReads, report.Warning, r, reads.String(), "whether that is in the backup can't be told; see that it is, or is there before a restore: "+
+			d.add(reason.PipelineReads, report.Warning, r, reads.String(), "whether that is in the backup can't be told; see that it is, or is there before a restore: "+
 				"a function that finds less can leave out what was composed, and Crossplane deletes that")
 		}
 	}
@@ -57,7 +58,7 @@ func (d *diagnosis) checkPipelineInputs() {
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range fullObjects(sorted(d.definitions)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
-			d.add(report.XRDTerminating, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
+			d.add(reason.XRDTerminating, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
 	}
 }

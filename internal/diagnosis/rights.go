@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -69,7 +70,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 			for _, revision := range active {
 				runs = append(runs, xp.AccountRef(account.Namespace, xp.RunsAs(revision, r.Configs)))
 			}
-			p := report.Problem{Code: report.RightsMisplaced, Severity: report.Warning, Object: g.Binding}
+			p := report.Problem{Code: reason.RightsMisplaced, Severity: report.Warning, Object: g.Binding}
 			p.Reason = "it gives the " + g.Role + " to " + account.String() + ", which is named after one revision of the package " +
 				xp.Label(active[0], xp.LabelPackage)
 			switch isRunning := slices.Contains(runs, account); {

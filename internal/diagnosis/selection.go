@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -113,7 +114,7 @@ func (s *selector) keep(n *report.Node) {
 // be.
 func (s *selector) concerns(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The other codes are about one object.
-	case report.NotRead, report.XRDTerminating:
+	case reason.NotRead, reason.XRDTerminating:
 		return true
 	}
 
@@ -132,19 +133,19 @@ func (s *selector) missing() []report.Problem {
 			namespace, bare = "", name
 		}
 		problems = append(problems, report.Problem{
-			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
+			Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
 			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(bare),
 		})
 	}
 	if s.Restore != "" && !s.restored {
 		namespace, name, _ := strings.Cut(s.Restore, "/")
-		reason, next := "", "see what it did: "+xp.DescribeRestore(name).String()
+		why, next := "", "see what it did: "+xp.DescribeRestore(name).String()
 		if s.Gone {
-			reason, next = "there is no such Restore, and ", "see which there are: velero restore get"
+			why, next = "there is no such Restore, and ", "see which there are: velero restore get"
 		}
 		problems = append(problems, report.Problem{
-			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
-			Reason: fmt.Sprintf("%snothing carries its label %s=%s: it has created nothing of Crossplane's that is still there", reason, xp.LabelRestore, s.Label),
+			Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
+			Reason: fmt.Sprintf("%snothing carries its label %s=%s: it has created nothing of Crossplane's that is still there", why, xp.LabelRestore, s.Label),
 			Next:   next,
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -29,7 +30,7 @@ func (d *diagnosis) checkUsages() {
 			next = "a restore leaves it out; in the source cluster, " + next
 		}
 		d.found = append(d.found, report.Problem{
-			Code: report.UsageLeftBehind, Severity: report.Grave, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
+			Code: reason.UsageLeftBehind, Severity: report.Grave, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
 			Reason: left.Why + "; it protects " + xp.Protected(left.Usage), Next: next,
 		})
 	}

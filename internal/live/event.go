@@ -35,16 +35,16 @@ const (
 
 // Warn writes a warning Event about an object. The Event is in the object's namespace, or in the
 // namespace default for a cluster-scoped object.
-func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
-	return c.event(ctx, u, eventWarning, reason, message)
+func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, why, message string) error {
+	return c.event(ctx, u, eventWarning, why, message)
 }
 
 // Note writes an Event of type Normal, otherwise as Warn does.
-func (c *Cluster) Note(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
-	return c.event(ctx, u, eventNormal, reason, message)
+func (c *Cluster) Note(ctx context.Context, u *unstructured.Unstructured, why, message string) error {
+	return c.event(ctx, u, eventNormal, why, message)
 }
 
-func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind, reason, message string) error {
+func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind, why, message string) error {
 	namespace := u.GetNamespace()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -56,7 +56,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 		"involvedObject": map[string]any{
 			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
 		},
-		"type": kind, "reason": reason, "message": cut(message, maxMessage, "…"),
+		"type": kind, "reason": why, "message": cut(message, maxMessage, "…"),
 		"source":         map[string]any{"component": FieldManager},
 		"firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 	}}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -26,12 +27,12 @@ func reportWithText(s string) *report.Report {
 	condition := &report.Condition{Status: s, Reason: s, Message: s}
 	n := &report.Node{
 		Ref: r, Role: report.Role(s), State: report.State(s), ExternalName: s, Composition: s, Revision: s, Synced: condition, Ready: condition,
-		Hold: &report.Hold{Restore: s, Waiting: []string{s}, Since: before(1)}, Restore: &report.Outcome{Action: report.Action(s), Reason: s}, Problems: []report.Code{report.Code(s)},
+		Hold: &report.Hold{Restore: s, Waiting: []string{s}, Since: before(1)}, Restore: &report.Outcome{Action: report.Action(s), Reason: s}, Problems: []reason.Code{reason.Code(s)},
 	}
 	root := *n
 	root.Children = []*report.Node{n}
-	v := validation([]*report.Node{&root}, report.Problem{Code: report.Code(s), Severity: report.Severity(s), Object: r, Others: []xp.Ref{r}, Reason: s, Next: s},
-		problem(report.Stuck, xp.Ref{Kind: "K", Name: s + "x"}, s, s))
+	v := validation([]*report.Node{&root}, report.Problem{Code: reason.Code(s), Severity: report.Severity(s), Object: r, Others: []xp.Ref{r}, Reason: s, Next: s},
+		problem(reason.Stuck, xp.Ref{Kind: "K", Name: s + "x"}, s, s))
 	v.Source, v.Kind = s, report.KindInspection
 	v.Restores = []report.Restore{{Name: s, Phase: s, Backup: s, Started: before(1)}}
 	v.Order = []report.Step{{Resource: s, Why: s}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -17,10 +18,10 @@ func longList(long int) *report.Report {
 	var problems []report.Problem
 	for n := range long {
 		r := xp.Ref{APIVersion: "made.up/v1", Kind: fmt.Sprint("Kind", n), Name: "n"}
-		xr.Children = append(xr.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing, Problems: []report.Code{report.Dangling}})
-		problems = append(problems, problem(report.Dangling, r, "XOrder orders lists it, and its kind is not served", "install the provider of "+r.Kind))
+		xr.Children = append(xr.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing, Problems: []reason.Code{reason.Dangling}})
+		problems = append(problems, problem(reason.Dangling, r, "XOrder orders lists it, and its kind is not served", "install the provider of "+r.Kind))
 	}
-	other := problem(report.Stuck, xrRef("other"), "nothing has reconciled it", "see whether Crossplane runs")
+	other := problem(reason.Stuck, xrRef("other"), "nothing has reconciled it", "see whether Crossplane runs")
 
 	return validation([]*report.Node{tree, healthyNode(xrRef("other"), report.RoleComposite)}, append(problems, other)...)
 }
@@ -64,8 +65,8 @@ func TestLongListsAreFast(t *testing.T) {
 	for n := range long {
 		r := xrRef(fmt.Sprint("x", n))
 		tree := healthyNode(r, report.RoleComposite)
-		tree.Problems = []report.Code{report.NotReady}
-		trees, problems = append(trees, tree), append(problems, problem(report.NotReady, r, "it is not Ready", "wait"))
+		tree.Problems = []reason.Code{reason.NotReady}
+		trees, problems = append(trees, tree), append(problems, problem(reason.NotReady, r, "it is not Ready", "wait"))
 		problems[n].Severity = report.Warning
 	}
 	r := validation(trees, problems...)

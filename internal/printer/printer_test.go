@@ -17,6 +17,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"sigs.k8s.io/yaml"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -167,7 +168,7 @@ func FuzzPrint(f *testing.F) {
 			n = n.Children[0]
 		}
 		r.Source = message
-		r.Problems = append(r.Problems, report.Problem{Code: report.Code(message), Object: n.Ref, Reason: message, Next: name})
+		r.Problems = append(r.Problems, report.Problem{Code: reason.Code(message), Object: n.Ref, Reason: message, Next: name})
 		if format == JSON && utf8.ValidString(name) && utf8.ValidString(message) {
 			var back report.Report
 			text := printed(t, r, JSON, Options{})

@@ -3,6 +3,7 @@ package printer
 import (
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -37,7 +38,7 @@ func releaseReport() *report.Report {
 	lost.Reason = "who managed which of its fields is lost, since Velero was stopped before it wrote that back"
 	lost.Next = "restore again before release next time, which brings back who managed what"
 
-	return releaseOf([]report.Release{hold(xr, report.Released), lost, back, held, cron}, problem(report.LeakedHold, held.Object, held.Reason, held.Next))
+	return releaseOf([]report.Release{hold(xr, report.Released), lost, back, held, cron}, problem(reason.LeakedHold, held.Object, held.Reason, held.Next))
 }
 
 // dryRunReport is a report of a dry run with --force.

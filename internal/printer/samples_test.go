@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -94,7 +95,7 @@ func validation(trees []*report.Node, problems ...report.Problem) *report.Report
 	return r
 }
 
-func problem(code report.Code, object xp.Ref, reason, next string) report.Problem {
+func problem(code reason.Code, object xp.Ref, reason, next string) report.Problem {
 	return report.Problem{Code: code, Severity: report.Grave, Object: object, Reason: reason, Next: next}
 }
 
@@ -102,7 +103,7 @@ func heldReport() *report.Report {
 	tree := order("orders", buckets("orders", 2)...)
 	xr := tree.Children[0]
 	for _, n := range []*report.Node{tree, xr} {
-		n.State, n.Paused, n.Problems = report.Held, true, []report.Code{report.HeldBack}
+		n.State, n.Paused, n.Problems = report.Held, true, []reason.Code{reason.Held}
 		n.Hold = &report.Hold{Restore: "velero/nightly-20260314", Since: before(12 * time.Minute)}
 		n.Synced = &report.Condition{Status: "False", Reason: "ReconcilePaused", Message: "Reconciliation is paused via the pause annotation"}
 		n.Ready = nil
@@ -112,9 +113,9 @@ func heldReport() *report.Report {
 	b := xr.Children[1]
 	b.State, b.Synced, b.Ready, b.ExternalName = report.Held, nil, nil, ""
 	r := validation([]*report.Node{tree},
-		problem(report.HeldBack, tree.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for XOrder orders-x7k2p, which is not adopted",
+		problem(reason.Held, tree.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for XOrder orders-x7k2p, which is not adopted",
 			"the restore goes on by itself when that is there; see: velero restore describe --details nightly-20260314"),
-		problem(report.HeldBack, xr.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy, "+
+		problem(reason.Held, xr.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy, "+
 			"which its provider has not observed yet (and 1 more)",
 			"the restore goes on by itself when that is there; see: velero restore describe --details nightly-20260314"))
 	r.Restores = []report.Restore{{Name: "velero/nightly-20260314", Phase: "WaitingForPluginOperations", Backup: "nightly", Started: before(13 * time.Minute)}}
@@ -133,7 +134,7 @@ func restoredReport() *report.Report {
 	}
 	r.Restores[0].Phase, r.Restores[0].Completed = "PartiallyFailed", before(2*time.Minute)
 	for n := range r.Problems {
-		r.Problems[n].Code, r.Problems[n].Next = report.LeakedHold, "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"
+		r.Problems[n].Code, r.Problems[n].Next = reason.LeakedHold, "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"
 		r.Problems[n].Reason += "; that Restore has ended as PartiallyFailed"
 	}
 	again := validation(r.Trees, r.Problems...)
@@ -175,37 +176,37 @@ func againstReport() *report.Report {
 }
 
 // messages are reasons and next steps as long as real ones.
-var messages = map[report.Code][2]string{
-	report.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
-	report.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to"},
-	report.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's"},
-	report.CreatePending:     {"its external resource was being created, so whether there is one only the cloud knows", "look for it in the cloud, set crossplane.io/external-name if it is there, and remove crossplane.io/external-create-pending"},
-	report.IdentityMissing:   {"it has no external-name, so nothing says which external resource it manages", "set its annotation crossplane.io/external-name to what its external resource is called in the cloud; its provider calls it b-0123456789abcdef"},
-	report.NotObserved:       {"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise"},
-	report.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"},
-	report.RevisionMissing:   {"it runs on CompositionRevision orders-1a2b3c, which is not in the backup", "a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first"},
-	report.DefinitionMissing: {"the XRD of its kind is not in the backup", "the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first"},
-	report.NotSynced:         {"it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result", "mend that; its events tell more: kubectl describe"},
+var messages = map[reason.Code][2]string{
+	reason.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
+	reason.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to"},
+	reason.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's"},
+	reason.CreatePending:     {"its external resource was being created, so whether there is one only the cloud knows", "look for it in the cloud, set crossplane.io/external-name if it is there, and remove crossplane.io/external-create-pending"},
+	reason.IdentityMissing:   {"it has no external-name, so nothing says which external resource it manages", "set its annotation crossplane.io/external-name to what its external resource is called in the cloud; its provider calls it b-0123456789abcdef"},
+	reason.NotObserved:       {"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise"},
+	reason.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"},
+	reason.RevisionMissing:   {"it runs on CompositionRevision orders-1a2b3c, which is not in the backup", "a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first"},
+	reason.DefinitionMissing: {"the XRD of its kind is not in the backup", "the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first"},
+	reason.NotSynced:         {"it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result", "mend that; its events tell more: kubectl describe"},
 }
 
-func codeReport(code report.Code) *report.Report {
+func codeReport(code reason.Code) *report.Report {
 	tree := order("orders", buckets("orders", 5)...)
 	b := tree.Children[0].Children[2]
-	b.Problems = []report.Code{code}
+	b.Problems = []reason.Code{code}
 	texts, ok := messages[code]
 	if !ok {
 		texts = [2]string{"something is wrong with it that has the code " + string(code), "mend it, and validate again"}
 	}
 	p := problem(code, b.Ref, texts[0], texts[1])
 	switch code { //nolint:exhaustive // The other codes leave their tree as it is.
-	case report.Dangling:
+	case reason.Dangling:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleOther, State: report.Missing, Problems: b.Problems}
-	case report.ControlledByAnother:
+	case reason.ControlledByAnother:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleManaged, State: report.Foreign, Problems: b.Problems}
-	case report.NotSynced:
+	case reason.NotSynced:
 		p.Severity = report.Warning
 		b.Synced = &report.Condition{Status: "False", Reason: "ReconcileError", Message: "cannot compose resources: pipeline step returned a fatal result"}
-	case report.NotReady, report.NotRead:
+	case reason.NotReady, reason.NotRead:
 		p.Severity = report.Warning
 		b.Ready = &report.Condition{Status: "False", Reason: "Creating"}
 	}
@@ -232,8 +233,10 @@ func samples() map[string]*report.Report {
 	for _, name := range []string{"real-healthy", "real-backup", "real-held", "real-restored"} {
 		all[name] = realReport(name)
 	}
-	for _, code := range report.Codes() {
-		all["code-"+string(code)] = codeReport(code)
+	for _, r := range reason.All() {
+		if r.Group == reason.Report {
+			all["code-"+string(r.Code)] = codeReport(r.Code)
+		}
 	}
 
 	return all
@@ -275,7 +278,7 @@ func hostileReport() *report.Report {
 	b.Name = "b\x1b]0;title\x07\n└─ Bucket/forged  True  False  adopted\u202egnp.exe"
 	b.Ready = &report.Condition{Status: "False", Reason: "<script>alert(1)</script>", Message: "line one\r\nline two\t\u009b31mred ]]> \" \\"}
 
-	return validation([]*report.Node{tree}, problem(report.Stuck, b.Ref, "<img src=x onerror=alert(1)> \x1b[31m{{.}} ]]>", "run: \"rm -rf\"\n\x08\x00\xff\\"))
+	return validation([]*report.Node{tree}, problem(reason.Stuck, b.Ref, "<img src=x onerror=alert(1)> \x1b[31m{{.}} ]]>", "run: \"rm -rf\"\n\x08\x00\xff\\"))
 }
 
 func sameReport() *report.Report {
@@ -283,9 +286,9 @@ func sameReport() *report.Report {
 	problems := []report.Problem{}
 	for n := range 9 {
 		tree := order(fmt.Sprintf("tenant-%d", n))
-		tree.Children[0].Problems = []report.Code{report.DefinitionMissing}
+		tree.Children[0].Problems = []reason.Code{reason.DefinitionMissing}
 		trees = append(trees, tree)
-		problems = append(problems, problem(report.DefinitionMissing, tree.Children[0].Ref, messages[report.DefinitionMissing][0], messages[report.DefinitionMissing][1]))
+		problems = append(problems, problem(reason.DefinitionMissing, tree.Children[0].Ref, messages[reason.DefinitionMissing][0], messages[reason.DefinitionMissing][1]))
 	}
 
 	return validation(trees, problems...)

@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -105,7 +106,7 @@ func empty(r *report.Report) string {
 func advice(r *report.Report) string {
 	held := 0
 	for _, p := range r.Problems {
-		if p.Severity == report.Grave && p.Code == report.HeldBack {
+		if p.Severity == report.Grave && p.Code == reason.Held {
 			held++
 		}
 	}

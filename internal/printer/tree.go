@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -183,7 +184,7 @@ func (s *textReport) status(b group) string {
 	}
 	for _, code := range b.Problems {
 		// Other columns show these.
-		if code != report.HeldBack && code != report.NotSynced && code != report.NotReady {
+		if code != reason.Held && code != reason.NotSynced && code != reason.NotReady {
 			words = append(words, string(code))
 		}
 	}

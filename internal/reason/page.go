@@ -5,12 +5,23 @@ import (
 	"strings"
 )
 
-// Table returns all reasons as a table in Markdown, which is in docs/problems.md.
-func Table() string {
+// Table returns the reasons of a group as a table in Markdown, which is in the documentation.
+func Table(group Group) string {
 	var b strings.Builder
-	b.WriteString("| code | reported by | meaning | why it happens | what to do |\n|---|---|---|---|---|\n")
+	if group == Report {
+		b.WriteString("| code | reported by | meaning | why it happens | what to do |\n|---|---|---|---|---|\n")
+	} else {
+		b.WriteString("| code | meaning | why it happens | what to do |\n|---|---|---|---|\n")
+	}
 	for _, r := range All() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.Code, r.ReportedBy, cell(r.Meaning), cell(r.Cause), cell(r.Cure))
+		if r.Group != group {
+			continue
+		}
+		reportedBy := ""
+		if group == Report {
+			reportedBy = " " + r.ReportedBy + " |"
+		}
+		fmt.Fprintf(&b, "| `%s` |%s %s | %s | %s |\n", r.Code, reportedBy, cell(r.Meaning), cell(r.Cause), cell(r.Cure))
 	}
 
 	return b.String()

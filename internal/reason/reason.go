@@ -1,6 +1,7 @@
-// Package reason explains the stable codes that reports print: what each means, why it happens and
-// what to do. reasons.yaml is the only place that says so. It imports nothing of this project;
-// hooks and the documentation read it. Begin with All.
+// Package reason has the stable codes of everything that the plugin reports, waits for, refuses or
+// warns of: what each means, why it happens and what to do. reasons.yaml is the only place that
+// says so. It imports nothing of this project; each package that has a message for a user imports
+// it. Begin with Message.
 package reason
 
 import (
@@ -16,18 +17,45 @@ import (
 // Markdown.
 type Reason struct {
 	// Code is in CamelCase, like the reasons of conditions.
-	Code string `json:"code"`
-	// ReportedBy names the commands that report it, and as what if it is not a problem.
-	ReportedBy string `json:"reportedBy"`
+	Code Code `json:"code"`
+	// Group is where a user sees it.
+	Group Group `json:"group"`
+	// ReportedBy names the commands that report it, and as what if it is not a problem. It is ""
+	// outside the group Report.
+	ReportedBy string `json:"reportedBy,omitempty"`
 	Meaning    string `json:"meaning"`
 	Cause      string `json:"cause"`
 	Cure       string `json:"cure"`
 }
 
+// A Group is where a user sees a reason.
+type Group string
+
+// The groups, in the order of reasons.yaml. Each has a table in the documentation.
+const (
+	// Report are the problems of inspect and validate.
+	Report Group = "report"
+	// Hold are what a held object waits for, and why it stays held: in the description of an
+	// operation, in the mark and in Events.
+	Hold Group = "hold"
+	// Restore and Backup are warnings and errors of a restore or backup, in its log and in the
+	// descriptions of its operations.
+	Restore Group = "restore"
+	Backup  Group = "backup"
+	// Setting are settings that are not valid.
+	Setting Group = "setting"
+	// Release, Exchange, Guard and Command are what these commands, and all others, refuse or warn
+	// of.
+	Release  Group = "release"
+	Exchange Group = "exchange"
+	Guard    Group = "guard"
+	Command  Group = "command"
+)
+
 //go:embed reasons.yaml
 var file []byte
 
-// All returns all reasons, the gravest first. The caller must not change them.
+// All returns all reasons, in the order of reasons.yaml. The caller must not change them.
 var All = sync.OnceValue(func() []Reason { //nolint:gochecknoglobals // The embedded file is read once.
 	var all []Reason
 	if err := yaml.UnmarshalStrict(file, &all); err != nil {
@@ -45,12 +73,12 @@ const prefix = 4
 func Find(code string) (r Reason, similar []string, ok bool) {
 	given := strings.ToLower(code)
 	for _, r := range All() {
-		known := strings.ToLower(r.Code)
+		known := strings.ToLower(string(r.Code))
 		if known == given {
 			return r, nil, true
 		}
 		if strings.Contains(known, given) || strings.HasPrefix(known, given[:min(len(given), prefix)]) {
-			similar = append(similar, r.Code)
+			similar = append(similar, string(r.Code))
 		}
 	}
 

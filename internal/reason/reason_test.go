@@ -1,8 +1,15 @@
 package reason
 
 import (
+	"errors"
 	"flag"
+	"fmt"
+	"go/format"
+	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,39 +18,98 @@ import (
 
 var update = flag.Bool("update", false, "write docs/problems.md")
 
-const page = "../../docs/problems.md"
+// docs are the pages that have tables of reasons, and the groups of each.
+var docs = map[string][]Group{
+	"../../docs/problems.md": {Report},
+	"../../docs/messages.md": {Hold, Restore, Backup, Setting, Release, Exchange, Guard, Command},
+}
 
-// TestPage compares the table of the page with the reasons: go test ./internal/reason -update
-// writes it.
-func TestPage(t *testing.T) {
-	b, err := os.ReadFile(page)
+// TestPages compares the tables of the pages with reasons.yaml. With -update it writes them.
+func TestPages(t *testing.T) {
+	for page, groups := range docs {
+		b, err := os.ReadFile(page) //nolint:gosec // It is ours.
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := string(b)
+		for _, g := range groups {
+			begin, end := fmt.Sprintf("<!-- reasons of the group %s -->\n", g), fmt.Sprintf("<!-- end of the group %s -->\n", g)
+			before, rest, ok := strings.Cut(want, begin)
+			_, after, found := strings.Cut(rest, end)
+			if !ok || !found {
+				t.Fatalf("%s has no place for the group %s", page, g)
+			}
+			want = before + begin + "\n" + Table(g) + "\n" + end + after
+		}
+		compare(t, page, want)
+	}
+}
+
+// TestCodes compares the constants with reasons.yaml. With -update it writes them.
+func TestCodes(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("// Code generated from reasons.yaml by go test ./internal/reason -update; DO NOT EDIT.\n\npackage reason\n\n// The codes of reasons.yaml.\nconst (\n")
+	for _, r := range All() {
+		fmt.Fprintf(&b, "\t%s Code = %q\n", r.Code, r.Code)
+	}
+	b.WriteString(")\n")
+	source, err := format.Source([]byte(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(b), "| code |")
-	if !ok {
-		t.Fatalf("%s has no table", page)
-	}
-	end := strings.Index(rest, "\n\n")
-	if end < 0 {
-		end = len(strings.TrimRight(rest, "\n"))
-	}
-	want := before + strings.TrimRight(Table(), "\n") + rest[end:]
+	compare(t, "codes.go", string(source))
+}
+
+// compare fails the test if a file has another content, or with -update writes it.
+func compare(t *testing.T, file, want string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil { //nolint:gosec // It is ours.
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil { //nolint:gosec // It is ours.
 			t.Fatal(err)
 		}
 
 		return
 	}
+	b, err := os.ReadFile(file) //nolint:gosec // It is ours.
+	if err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(want, string(b)); diff != "" {
-		t.Errorf("The page is generated from reasons.yaml; run go test ./internal/reason -update: -want, +got:\n%s", diff)
+		t.Errorf("%s is generated from reasons.yaml; run go test ./internal/reason -update: -want, +got:\n%s", file, diff)
+	}
+}
+
+// TestCodesAreUsed checks that each code is in the sources of the plugin.
+func TestCodesAreUsed(t *testing.T) {
+	used := map[string]bool{}
+	for _, pattern := range []string{"../../*.go", "../../*/*.go", "../../internal/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no sources in %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(file) //nolint:gosec // It is ours.
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(`\breason\.([A-Z]\w+)`).FindAllStringSubmatch(string(b), -1) {
+				used[m[1]] = true
+			}
+		}
+	}
+	for _, r := range All() {
+		if !used[string(r.Code)] {
+			t.Errorf("nothing in the plugin has the code %s", r.Code)
+		}
 	}
 }
 
 func TestFind(t *testing.T) {
 	type want struct {
-		Code    string
+		Code    Code
 		Similar []string
 		OK      bool
 	}
@@ -52,8 +118,8 @@ func TestFind(t *testing.T) {
 		code   string
 		want   want
 	}{
-		"Known": {reason: "Find must accept a code in the form that reports print.", code: "GuardUp", want: want{Code: "GuardUp", OK: true}},
-		"Lower": {reason: "A user can type a code in lower case.", code: "guardup", want: want{Code: "GuardUp", OK: true}},
+		"Known": {reason: "Find must accept a code in the form that reports print.", code: "GuardUp", want: want{Code: GuardUp, OK: true}},
+		"Lower": {reason: "A user can type a code in lower case.", code: "guardup", want: want{Code: GuardUp, OK: true}},
 		"Part": {reason: "A part of a code must find all codes with it.", code: "Missing", want: want{Similar: []string{
 			"IdentityMissing", "RevisionMissing", "DefinitionMissing", "SecretMissing", "InputMissing", "EnvironmentMissing",
 		}}},
@@ -71,16 +137,47 @@ func TestFind(t *testing.T) {
 }
 
 func TestAllAreComplete(t *testing.T) {
-	seen := map[string]bool{}
+	groups := slices.Concat(slices.Collect(maps.Values(docs))...)
+	seen := map[Code]bool{}
 	for _, r := range All() {
 		if seen[r.Code] {
 			t.Errorf("the code %s appears twice", r.Code)
 		}
 		seen[r.Code] = true
-		for part, text := range map[string]string{"reportedBy": r.ReportedBy, "meaning": r.Meaning, "cause": r.Cause, "cure": r.Cure} {
+		if !slices.Contains(groups, r.Group) {
+			t.Errorf("%s has the group %q, which no page has", r.Code, r.Group)
+		}
+		if (r.ReportedBy != "") != (r.Group == Report) {
+			t.Errorf("%s must name who reports it if it is of the group %s, and only then", r.Code, Report)
+		}
+		for part, text := range map[string]string{"meaning": r.Meaning, "cause": r.Cause, "cure": r.Cure} {
 			if strings.TrimSpace(text) == "" || strings.Contains(text, "\n") {
 				t.Errorf("%s must have one line of %s", r.Code, part)
 			}
 		}
+	}
+}
+
+func TestErrorf(t *testing.T) {
+	inner := errors.New("inner")
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   Message
+	}{
+		"Plain":   {reason: "An error of a library has no code.", err: inner, want: Message{Text: "inner"}},
+		"Coded":   {reason: "The code must not be in the text twice.", err: GuardUp.Errorf("outer: %w", inner), want: Message{Code: GuardUp, Text: "outer: inner"}},
+		"Wrapped": {reason: "A caller can add to the text.", err: fmt.Errorf("more: %w", GuardUp.Errorf("outer")), want: Message{Code: GuardUp, Text: "more: outer"}},
+		"Twice":   {reason: "The outermost code is that of the whole.", err: Held.Errorf("a: %w", GuardUp.Errorf("b")), want: Message{Code: Held, Text: "a: b"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ErrorMessage(tc.err)); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if !errors.Is(GuardUp.Errorf("outer: %w", inner), inner) {
+		t.Error("an error with a code must wrap what its format wraps")
 	}
 }

@@ -1,6 +1,9 @@
 package report
 
-import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+import (
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
 
 // Assemble fills a Report: it sorts the problems, adds their codes to the nodes and computes the
 // summary.
@@ -13,11 +16,11 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	if r.Problems == nil {
 		r.Problems = []Problem{}
 	}
-	codes := map[xp.ID][]Code{}
+	codes := map[xp.ID][]reason.Code{}
 	for _, p := range problems {
 		id := p.Object.ID()
 		codes[id] = append(codes[id], p.Code)
-		if p.Code == Duplicated { // A user decides which of the two is the duplicate.
+		if p.Code == reason.Duplicated { // A user decides which of the two is the duplicate.
 			for _, other := range p.Others {
 				codes[other.ID()] = append(codes[other.ID()], p.Code)
 			}
@@ -34,7 +37,7 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	}
 }
 
-func (n *Node) mark(codes map[xp.ID][]Code) {
+func (n *Node) mark(codes map[xp.ID][]reason.Code) {
 	n.Problems = codes[n.ID()]
 	for _, child := range n.Children {
 		child.mark(codes)

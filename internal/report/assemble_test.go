@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -16,10 +17,10 @@ func TestAssemble(t *testing.T) {
 	xr := &Node{Ref: ref("XOrder", "x"), Role: RoleComposite, State: Adopted, Children: []*Node{mr, held, missing}}
 	trees := []*Node{{Ref: ref("Order", "o"), Role: RoleClaim, State: Adopted, Children: []*Node{xr}}}
 	problems := []Problem{
-		{Code: NotReady, Severity: Warning, Object: mr.Ref},
-		{Code: Dangling, Severity: Grave, Object: missing.Ref},
+		{Code: reason.NotReady, Severity: Warning, Object: mr.Ref},
+		{Code: reason.Dangling, Severity: Grave, Object: missing.Ref},
 		// A kind in two versions is one kind.
-		{Code: IdentityMissing, Severity: Grave, Object: xp.Ref{APIVersion: "example.org/v2", Kind: "Bucket", Name: "b"}},
+		{Code: reason.IdentityMissing, Severity: Grave, Object: xp.Ref{APIVersion: "example.org/v2", Kind: "Bucket", Name: "b"}},
 	}
 	var r Report
 	r.Assemble(trees, problems)
@@ -28,10 +29,10 @@ func TestAssemble(t *testing.T) {
 	if diff := cmp.Diff(want, r.Summary); diff != "" {
 		t.Errorf("the summary: %s", diff)
 	}
-	if diff := cmp.Diff([]Code{IdentityMissing, NotReady}, mr.Problems); diff != "" {
+	if diff := cmp.Diff([]reason.Code{reason.IdentityMissing, reason.NotReady}, mr.Problems); diff != "" {
 		t.Errorf("a node must have its codes in order, the gravest first: %s", diff)
 	}
-	if diff := cmp.Diff([]Code{Dangling}, missing.Problems); diff != "" {
+	if diff := cmp.Diff([]reason.Code{reason.Dangling}, missing.Problems); diff != "" {
 		t.Errorf("a missing node must have its code too: %s", diff)
 	}
 	if lax, strict := r.Failing(false), r.Failing(true); lax != 2 || strict != 3 {

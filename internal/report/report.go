@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -74,8 +75,8 @@ type Node struct {
 	// Restore is what a restore into the cluster would do, with --against.
 	Restore *Outcome `json:"restore,omitempty"`
 	// Problems are the codes of the problems about it.
-	Problems []Code  `json:"problems,omitempty"`
-	Children []*Node `json:"children,omitempty"`
+	Problems []reason.Code `json:"problems,omitempty"`
+	Children []*Node       `json:"children,omitempty"`
 }
 
 // A Role is what a resource is to Crossplane.

@@ -1,0 +1,42 @@
+// Code generated from reasons.yaml by go test ./internal/reason -update; DO NOT EDIT.
+
+package reason
+
+// The codes of reasons.yaml.
+const (
+	NotFound            Code = "NotFound"
+	Duplicated          Code = "Duplicated"
+	Orphaned            Code = "Orphaned"
+	DeadController      Code = "DeadController"
+	Uncontrolled        Code = "Uncontrolled"
+	ControlledByAnother Code = "ControlledByAnother"
+	Dangling            Code = "Dangling"
+	OneSided            Code = "OneSided"
+	CreatePending       Code = "CreatePending"
+	IdentityMissing     Code = "IdentityMissing"
+	NotObserved         Code = "NotObserved"
+	LeakedHold          Code = "LeakedHold"
+	Held                Code = "Held"
+	Quarantined         Code = "Quarantined"
+	GuardUp             Code = "GuardUp"
+	Exchanging          Code = "Exchanging"
+	Malformed           Code = "Malformed"
+	NotRestored         Code = "NotRestored"
+	XRDTerminating      Code = "XRDTerminating"
+	RevisionMissing     Code = "RevisionMissing"
+	DefinitionMissing   Code = "DefinitionMissing"
+	SecretMissing       Code = "SecretMissing"
+	InputMissing        Code = "InputMissing"
+	EnvironmentMissing  Code = "EnvironmentMissing"
+	PipelineReads       Code = "PipelineReads"
+	NotActivated        Code = "NotActivated"
+	SettingsMisplaced   Code = "SettingsMisplaced"
+	RightsMisplaced     Code = "RightsMisplaced"
+	KnownDefect         Code = "KnownDefect"
+	FormatUnknown       Code = "FormatUnknown"
+	Stuck               Code = "Stuck"
+	UsageLeftBehind     Code = "UsageLeftBehind"
+	NotSynced           Code = "NotSynced"
+	NotReady            Code = "NotReady"
+	NotRead             Code = "NotRead"
+)

@@ -1,0 +1,74 @@
+package reason
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Code names a reason of reasons.yaml. Programs may rely on it: it never changes.
+type Code string
+
+// A Message is a sentence for a person, with the code of its reason. The zero Message is none.
+type Message struct {
+	// Code is "" if Text ends with other messages, which have their codes.
+	Code Code
+	Text string
+}
+
+// Messagef returns a Message with the code. The format is as in fmt.Sprintf.
+func (c Code) Messagef(format string, args ...any) Message {
+	return Message{Code: c, Text: fmt.Sprintf(format, args...)}
+}
+
+// String returns the text, with the code behind it in brackets.
+func (m Message) String() string {
+	if m.Code == "" {
+		return m.Text
+	}
+
+	return m.Text + " [" + string(m.Code) + "]"
+}
+
+// IsZero reports whether there is no message.
+func (m Message) IsZero() bool { return m.Text == "" }
+
+// Strings returns the messages as strings; nil for none.
+func Strings(messages []Message) []string {
+	var s []string
+	for _, m := range messages {
+		s = append(s, m.String())
+	}
+
+	return s
+}
+
+// Join returns the messages in one text.
+func Join(messages []Message) string { return strings.Join(Strings(messages), "; ") }
+
+// coded is an error with a code, which Of finds.
+type coded struct {
+	error
+
+	code Code
+}
+
+func (e coded) Unwrap() error { return e.error }
+
+// Errorf returns an error with the code. The format is as in fmt.Errorf. The text of the error does
+// not have the code: whoever prints it adds that, see ErrorMessage.
+func (c Code) Errorf(format string, args ...any) error {
+	return coded{error: fmt.Errorf(format, args...), code: c}
+}
+
+// Of returns the code of an error, the outermost of those that it wraps; "" if it has none.
+func Of(err error) Code {
+	if c, ok := errors.AsType[coded](err); ok {
+		return c.code
+	}
+
+	return ""
+}
+
+// ErrorMessage returns the Message of an error.
+func ErrorMessage(err error) Message { return Message{Code: Of(err), Text: err.Error()} }
