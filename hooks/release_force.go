@@ -75,7 +75,7 @@ func (r *releaseRun) roots(last plans) []*held {
 	for _, blocked := range []bool{true, false} {
 		for _, h := range r.due {
 			p, ok := last[h.Object.ID()]
-			if ok && !h.schedule && !p.Done && !r.forced[h.Object.ID()] && (p.Blocked || p.Failed != "") == blocked {
+			if ok && !h.schedule && !p.Done && !r.forced[h.Object.ID()] && (p.Blocked || !p.Failed.IsZero()) == blocked {
 				left = append(left, h)
 			}
 		}

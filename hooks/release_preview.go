@@ -34,7 +34,7 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 			h.Result, h.Reason = report.WouldWait, forged.Error()
 		case !planned:
 			h.Result, h.Reason = report.WouldWait, "not enough of what it composes could be read to tell"
-		case plan.Failed != "" || plan.Blocked:
+		case !plan.Failed.IsZero() || plan.Blocked:
 			h.Result, h.Reason = report.WouldWait, whyHeld(plan, hold)
 		case below != "":
 			h.Result, h.Reason = report.WouldWait, "waiting for "+below

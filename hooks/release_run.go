@@ -212,8 +212,8 @@ func (r *releaseRun) logWaiting(now plans) {
 	known := []string{strconv.Itoa(r.steps)}
 	for _, h := range r.due {
 		p := now[h.Object.ID()]
-		known = append(known, fmt.Sprint(p.Done, p.Failed, p.Adopted, p.Causes))
-		what := fmt.Sprint(p.Failed, p.Causes)
+		known = append(known, fmt.Sprint(p.Done, p.Adopted, p.Fingerprint()))
+		what := p.Fingerprint()
 		if p.Done || len(p.Waiting) == 0 || r.reported[h.Object.ID()] == what || xp.IsClaim(h.object) {
 			continue
 		}
@@ -231,8 +231,8 @@ func (r *releaseRun) isOver(now plans) bool {
 	over, blocked := true, false
 	for _, h := range r.due {
 		if p := now[h.Object.ID()]; !h.schedule && !p.Done {
-			over = over && p.Failed != ""
-			blocked = blocked || p.Blocked || p.Failed != ""
+			over = over && !p.Failed.IsZero()
+			blocked = blocked || p.Blocked || !p.Failed.IsZero()
 		}
 	}
 	still := time.Since(r.changed)
@@ -298,8 +298,8 @@ func nextAfterFix(h *held) string {
 
 func whyHeld(p adoption.Plan, hold *adoption.Hold) string {
 	switch {
-	case p.Failed != "":
-		return p.Failed
+	case !p.Failed.IsZero():
+		return p.Failed.String()
 	case len(p.Waiting) > 0:
 		return "waiting for " + adoption.FirstReasons(p.Waiting)
 	default:

@@ -119,7 +119,9 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 	case h.Identity != "":
 		id, _ := xp.ProviderID(i.original)
 
-		return "restored from a backup; " + adoption.WhyHeld(h.Identity, id)
+		why := adoption.WhyHeld(h.Identity, id)
+
+		return why.Code.Messagef("restored from a backup; %s", why.Text).String()
 	case h.Observes:
 		return adoption.ReasonObserve
 	case len(h.Inputs) > 0:
@@ -207,7 +209,7 @@ func (i *item) warnOfIdentity() {
 	if unsafe := i.unsafeIdentity(i.withoutHold()); unsafe != "" {
 		id, _ := xp.ProviderID(i.original)
 		i.warn(logrus.Fields{fieldIdentity: unsafe}, xp.String(i.original)+" is not held, as the setting "+setting.NameHold+" says, and should be: "+
-			adoption.WhyHeld(unsafe, id))
+			adoption.WhyHeld(unsafe, id).String())
 
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -90,9 +92,9 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 		return progress, nil
 	}
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
-	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed, describe(plan)
+	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed.String(), describe(plan)
 	// A restore does not wait for the end of a quarantine, nor for a user to release what is ready.
-	if plan.Failed != "" || plan.Ready || plan.Quarantine != "" && !plan.Moving && plan.Patch == nil {
+	if !plan.Failed.IsZero() || plan.Ready || !plan.Quarantine.IsZero() && !plan.Moving && plan.Patch == nil {
 		progress.Completed = true
 	}
 	if !progress.Completed {
@@ -150,8 +152,8 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 
 // describe returns the state of an XR in one line, with the first few reasons. The log has all.
 func describe(p adoption.Plan) string {
-	if p.Quarantine != "" && len(p.Waiting) == 0 {
-		return p.Quarantine
+	if !p.Quarantine.IsZero() && len(p.Waiting) == 0 {
+		return p.Quarantine.String()
 	}
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"
@@ -173,7 +175,7 @@ func remarks(p adoption.Plan) string {
 		return ""
 	}
 
-	return "; " + strings.Join(p.Remarks, "; ")
+	return "; " + reason.Join(p.Remarks)
 }
 
 // Cancel is called when the operation times out. The hold stays: a release now is what it prevents.

@@ -3,6 +3,8 @@ package restoreitem
 import (
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
@@ -65,7 +67,7 @@ func TestProgressObservesUnproven(t *testing.T) {
 	if _, err := a.Progress("XOrder.v1alpha1.example.org//y", restoreOf(nil)); err != nil {
 		t.Fatal(err)
 	}
-	w.plans = planFor(adoption.Plan{Failed: "it has lost something", Lost: true})
+	w.plans = planFor(adoption.Plan{Failed: reason.Message{Text: "it has lost something"}, Lost: true})
 	if p := progress(); p.Err != "it has lost something" || !p.Completed || len(w.asked) != 2 {
 		t.Errorf("the poll must report the lost hold; got %+v, asked %v", p, w.asked)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -78,7 +80,7 @@ func TestProgress(t *testing.T) {
 	}{
 		"Waiting": {
 			reason: "The description names the objects that the XR waits for.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NCompleted, p.NTotal, p.Description = 1, 2, "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
 			})},
@@ -92,32 +94,32 @@ func TestProgress(t *testing.T) {
 		"Failed": {
 			reason:  "Waiting cannot solve this, so the operation fails with the reason.",
 			id:      operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Failed: "it was not restored"})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Failed: reason.Message{Text: "it was not restored"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.Err, p.Description = true, "it was not restored", "0 of 0 composed resources adopted"
 			})},
 		},
 		"Quarantine": {
-			reason: "The restore must not wait for a user to end the quarantine.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "in quarantine"})},
+			reason: "The restore must not wait for a user to end the quarantine.", id: operation, adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: reason.Message{Text: "in quarantine"}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Completed, p.NTotal, p.Description = true, 2, "in quarantine" })},
 		},
 		"QuarantineOfAPart": {
 			reason: "A composed resource in quarantine must not delay the restore either.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: reason.Message{Text: "b is in quarantine"}, Waiting: []reason.Message{{Text: "b is in quarantine"}}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 2, "1 of 2 composed resources adopted; waiting for b is in quarantine"
 			})},
 		},
 		"QuarantineMoving": {
 			reason: "The restore waits for the parts that can be adopted without a user.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine", "c"}, Moving: true})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 2, Quarantine: reason.Message{Text: "b is in quarantine"}, Waiting: []reason.Message{{Text: "b is in quarantine"}, {Text: "c"}}, Moving: true})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NTotal, p.Description = 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"
 			})},
 		},
 		"Ready": {
 			reason: "A user releases it, so the restore does not wait.", id: operation,
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []string{"XOrder x: it is ready"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []reason.Message{{Text: "XOrder x: it is ready"}}})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"
 			})},
@@ -180,21 +182,21 @@ func TestDescribe(t *testing.T) {
 		"Nothing": {reason: "While Crossplane adopts, a count is enough.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
 		"Remarks": {
 			reason: "The description keeps the remarks after the end.",
-			plan:   adoption.Plan{Done: true, Remarks: []string{"XOrder x can't be reconciled"}},
+			plan:   adoption.Plan{Done: true, Remarks: []reason.Message{{Text: "XOrder x can't be reconciled"}}},
 			want:   "0 of 0 composed resources adopted; XOrder x can't be reconciled",
 		},
 		"Done": {
 			reason: "A complete plan no longer waits for anything.",
-			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []string{"a"}}, want: "2 of 2 composed resources adopted",
+			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []reason.Message{{Text: "a"}}}, want: "2 of 2 composed resources adopted",
 		},
 		"DoneWithNothing": {reason: "An MR or a claim composes no resources, so a count is useless.", plan: adoption.Plan{Done: true}, want: "not held"},
 		"Few": {
 			reason: "The description lists a few reasons in full.",
-			plan:   adoption.Plan{Waiting: []string{"a", "b", "c"}}, want: "waiting for a; b; c",
+			plan:   adoption.Plan{Waiting: []reason.Message{{Text: "a"}, {Text: "b"}, {Text: "c"}}}, want: "waiting for a; b; c",
 		},
 		"Many": {
 			reason: "The description counts reasons that do not fit.",
-			plan:   adoption.Plan{Waiting: []string{"a", "b", "c", "d", "e"}}, want: "waiting for a; b; c; and 2 more",
+			plan:   adoption.Plan{Waiting: []reason.Message{{Text: "a"}, {Text: "b"}, {Text: "c"}, {Text: "d"}, {Text: "e"}}}, want: "waiting for a; b; c; and 2 more",
 		},
 	}
 	for name, tc := range cases {
@@ -220,7 +222,7 @@ func TestCancel(t *testing.T) {
 	}{
 		"Waiting": {
 			reason:  "Cancel gives the reason of the last poll and takes no step.",
-			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
+			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}})},
 			want:    want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
 		},
 		"API": {

@@ -266,7 +266,7 @@ func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	created := xptest.With(out.object, xptest.In("copy"))
 	w := adoption.NewSnapshot(adoption.Unverified)
 	w.Add(created)
-	if p := adoption.Next(w, xp.RefTo(created)); p.Done || !strings.Contains(p.Failed, "stays held") || out.OperationID == "" {
+	if p := adoption.Next(w, xp.RefTo(created)); p.Done || !strings.Contains(p.Failed.String(), "stays held") || out.OperationID == "" {
 		t.Errorf("the operation must report that it stays held; got %+v", p)
 	}
 }

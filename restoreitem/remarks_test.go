@@ -3,14 +3,16 @@ package restoreitem
 import (
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 )
 
 // Remarks come last, whether or not the plan waits.
 func TestDescribeRemarks(t *testing.T) {
 	for want, plan := range map[string]adoption.Plan{
-		"1 of 1 composed resources adopted; a; b":             {Done: true, Adopted: 1, Total: 1, Remarks: []string{"a", "b"}},
-		"0 of 1 composed resources adopted; waiting for w; a": {Total: 1, Waiting: []string{"w"}, Remarks: []string{"a"}},
+		"1 of 1 composed resources adopted; a; b":             {Done: true, Adopted: 1, Total: 1, Remarks: []reason.Message{{Text: "a"}, {Text: "b"}}},
+		"0 of 1 composed resources adopted; waiting for w; a": {Total: 1, Waiting: []reason.Message{{Text: "w"}}, Remarks: []reason.Message{{Text: "a"}}},
 		"1 of 1 composed resources adopted":                   {Done: true, Adopted: 1, Total: 1},
 	} {
 		if got := describe(plan); got != want {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,7 +17,7 @@ import (
 var errOdd = errors.New("there are two")
 
 func TestProgressTimesOut(t *testing.T) {
-	waiting := adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}, RestoredAt: at(0)()}
+	waiting := adoption.Plan{Adopted: 1, Total: 2, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}, RestoredAt: at(0)()}
 	with := func(change func(p *adoption.Plan)) adoption.Plan {
 		p := waiting
 		change(&p)
@@ -64,7 +66,7 @@ func TestProgressTimesOut(t *testing.T) {
 			reason: "The timeout does not apply to a user's release.", plan: with(func(p *adoption.Plan) { p.Ready = true }), timeout: "20s", want: want{Completed: true, Description: described},
 		},
 		"Quarantine": {
-			reason: "The timeout does not apply to a quarantine.", plan: with(func(p *adoption.Plan) { p.Quarantine = "away" }), timeout: "20s", want: want{Completed: true, Description: described},
+			reason: "The timeout does not apply to a quarantine.", plan: with(func(p *adoption.Plan) { p.Quarantine = reason.Message{Text: "away"} }), timeout: "20s", want: want{Completed: true, Description: described},
 		},
 		"GiveUpFails": {
 			reason: "The plugin gives up only if it can record the reason.", plan: waiting, timeout: "20s", giveUp: errAPI,

@@ -1,8 +1,9 @@
 package adoption
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,8 +14,6 @@ import (
 // inactiveAfter is how long the provider of an MR may be silent before a request is spent to find
 // out whether the MR's kind is active.
 const inactiveAfter = 30 * time.Second
-
-const causeInactive = "its kind is not active"
 
 // Definitions sets the function that finds out which kinds of MRs are not active. The Snapshot
 // calls it only if an MR of the kind waits. The function returns the name of the
@@ -32,16 +31,16 @@ func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
 }
 
 // whyNotReconciled returns why the provider of an MR does not reconcile it, if the reason is that
-// the MR's kind is not active; else "". From Crossplane v2.4 on a provider does not run if none of
+// the MR's kind is not active; else zero. From Crossplane v2.4 on a provider does not run if none of
 // its kinds is active. Before that it runs and ignores this kind.
-func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) string {
+func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) reason.Message {
 	if !IsProviders(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
-		return ""
+		return reason.Message{}
 	}
 	name := s.inactiveFor(u.GroupVersionKind().GroupKind())
 	if name == "" {
-		return ""
+		return reason.Message{}
 	}
 
-	return fmt.Sprintf("its provider says nothing of it, since its ManagedResourceDefinition %s is not active; %s", name, xp.HowToActivate(name))
+	return reason.KindNotActive.Messagef("its provider does not reconcile it, because its ManagedResourceDefinition %s is not active; %s", name, xp.HowToActivate(name))
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,7 +39,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 	observed := func(o ...xptest.Option) *unstructured.Unstructured {
 		return heldFor(bucket(), Hold{Observes: true}, append(o, policies(`["Observe"]`))...)
 	}
-	const unseen = "Bucket b: its provider has not observed it yet"
+	const unseen = "Bucket b: its provider has not observed it yet [AwaitingProvider]"
 	cases := map[string]struct {
 		reason   string
 		snapshot *Snapshot
@@ -48,24 +50,24 @@ func TestNextWaitsForActivation(t *testing.T) {
 	}{
 		"NotServed": {
 			reason: "A restore left the MR out and must restore it again.", snapshot: on(false),
-			want: "Bucket b: its kind is not served, since its " + cure + ". Then restore it again",
+			want: "Bucket b: its kind is not served, because its " + cure + ". Then restore again [KindNotActive]",
 		},
 		"NotServedOtherwise": {
 			reason: "The MR was not left out, so its provider is missing.", snapshot: on(false), active: true,
-			want: "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org",
+			want: "Bucket b: its kind is not served. Install the provider or XRD of Bucket.cloud.example.org [KindNotServed]",
 		},
 		"NotObserved": {
-			reason: "The CRD comes from the backup, and no provider runs for it.", snapshot: on(true, bucket()), want: "Bucket b: its provider says nothing of it, since its " + cure,
+			reason: "The CRD comes from the backup, and no provider runs for it.", snapshot: on(true, bucket()), want: "Bucket b: its provider does not reconcile it, because its " + cure + " [KindNotActive]",
 		},
 		"NotObservedOtherwise": {reason: "The kind is active, so its provider is only late.", snapshot: on(true, bucket()), active: true, want: unseen, moving: true},
 		"JustCreated":          {reason: "A provider needs a moment for a new MR.", snapshot: on(true, bucket(created(time.Second))), want: unseen, moving: true},
 		"Alone": {
 			reason: "An MR without an XR waits in the same way.", snapshot: snapshot(observed(xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(bucket()),
-			want: "Bucket b: its provider says nothing of it, since its " + cure,
+			want: "Bucket b: its provider does not reconcile it, because its " + cure + " [KindNotActive]",
 		},
 		"ObservedFirst": {
 			reason: "An observed MR of an XR waits in the same way.", snapshot: on(true, observed()),
-			want: "Bucket b: its provider says nothing of it, since its " + cure,
+			want: "Bucket b: its provider does not reconcile it, because its " + cure + " [KindNotActive]",
 		},
 	}
 	for name, tc := range cases {
@@ -81,7 +83,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 				tc.ref = xp.RefTo(x)
 			}
 			plan := Next(tc.snapshot, tc.ref)
-			if got := strings.Join(plan.Waiting, "\n"); got != tc.want || plan.Moving != tc.moving || plan.Failed != "" {
+			if got := strings.Join(reason.Strings(plan.Waiting), "\n"); got != tc.want || plan.Moving != tc.moving || !plan.Failed.IsZero() {
 				t.Errorf("%s\ngot %q, moving %v, failed %q\nwant %q, moving %v", tc.reason, got, plan.Moving, plan.Failed, tc.want, tc.moving)
 			}
 		})

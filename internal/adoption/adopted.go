@@ -17,9 +17,9 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	case err != nil:
 		return err.Error(), "correct or remove that annotation"
 	case h != nil && h.Quarantine:
-		return fmt.Sprintf("it is in quarantine since %s, where the Restore %s has put it", h.Since, h.Restore), HowToRelease(u, h)
+		return fmt.Sprintf("in quarantine since %s, by the Restore %s", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:
-		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
+		why, next = fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
 			next = manualNext(h)
@@ -33,9 +33,9 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		return "Crossplane has not reconciled it as it is", "see whether Crossplane runs, and its XRD is Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
+		return "Crossplane has not reconciled it yet", "check that Crossplane runs, and that its XRD is Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
 	case c.Status != "True":
-		return "Crossplane can't reconcile it: " + c.Message, "mend that; its events tell more: kubectl describe"
+		return "Crossplane can't reconcile it: " + c.Message, "correct that; see also its Events: kubectl describe"
 	default:
 		return "", ""
 	}

@@ -1,9 +1,9 @@
 package adoption
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -12,19 +12,19 @@ import (
 // needs, MRs with observe-first are observed, and Secrets get their controllers. Then a user
 // releases it, and not the restore.
 const (
-	waitReady      = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
-	waitComposedXR = "%s: this composed XR stays held until a person lets it go; run: %s"
+	waitReady      = "%s: it waits for nothing but a user who releases it; run: %s"
+	waitComposedXR = "%s: this composed XR stays held until a user releases it; run: %s"
 	// reasonConsent is the reason of a hold that a user has agreed to release.
-	reasonConsent = "a person has let it go, to have it adopted. If nothing works on that any more, run: "
+	reasonConsent = "a user has released it, and it is held until it is adopted. If that was interrupted, run: "
 )
 
 // manualReason returns the reason of a hold that a user lifts.
 func manualReason(h *Hold, why string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(why, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + manualNext(h)
+	return reason.AwaitingUser.Messagef("%s; a user releases it, as the setting release of the Restore asks: %s", why, manualNext(h)).String()
 }
 
 func manualNext(h *Hold) string {
-	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
+	return "when it waits for nothing else, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
 // AwaitsConsent reports whether the hold is lifted only after a user agrees, and returns the name
@@ -34,7 +34,7 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	case h.Quarantine:
 		return "end its quarantine", true
 	case h.ByHand:
-		return "let it go on, as a person has said", true
+		return "release it, as a user has agreed", true
 	default:
 		return "", false
 	}
@@ -45,7 +45,7 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 func (h *Hold) awaitConsentOf(of Hold) {
 	switch {
 	case h.Quarantine:
-		h.Reason = reasonQuarantine + quarantineNext(h)
+		h.Reason = reason.Quarantined.Messagef("%s%s", reasonQuarantine, quarantineNext(h)).String()
 	case of.ByHand:
 		h.ByHand, h.Reason = true, manualReason(h, h.Reason)
 	}
@@ -54,7 +54,7 @@ func (h *Hold) awaitConsentOf(of Hold) {
 // isReadyForRelease reports whether an XR waits for nothing any more, not even for a user. It plans
 // the changes to the XR's connection secret that must come first.
 func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
-	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
+	return len(t.plan.Waiting) == 0 && t.plan.Failed.IsZero() && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
 		!t.awaitUser(xp.RefTo(u), t.hold)
 }
 
@@ -68,13 +68,13 @@ func (t *tree) awaitUser(r xp.Ref, h *Hold) bool {
 }
 
 func (t *tree) waitForUser(format string, r xp.Ref, h *Hold) {
-	t.wait(false, format, r, xp.ReleaseOf(h.Restore))
+	t.waitFor(r, false, reason.AwaitingUser.Messagef(format, r, xp.ReleaseOf(h.Restore)))
 	t.userWaits++
 }
 
 // waitsForUserOnly returns the Plan with Ready set to whether it waits only for a user.
 func (t *tree) waitsForUserOnly(p Plan) Plan {
-	p.Ready = t.userWaits > 0 && t.userWaits == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
+	p.Ready = t.userWaits > 0 && t.userWaits == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed.IsZero()
 
 	return p
 }

@@ -1,9 +1,9 @@
 package adoption
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -17,7 +17,7 @@ func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
 
 		return s.planUnheldClaim(claim, t.plan)
 	}
-	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
+	const stays = "%s stays held, so that Crossplane composes no second XR for it: its XR %s "
 	r, ok := claim.CompositeRef()
 	if !ok {
 		u := claim.Unstructured
@@ -32,17 +32,17 @@ func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
 		return Plan{Failed: deletedClaim(claim.Unstructured, r)}
 	}
 	if u == nil {
-		return Plan{Failed: fmt.Sprintf(stays+"was not restored; restore again from a backup that has the XR, without "+
+		return Plan{Failed: reason.ClaimWithoutXR.Messagef(stays+"was not restored. Restore again from a backup that has the XR, without "+
 			"--include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
 	}
 	if !xp.Bound(claim, xp.CompositeFrom(u)) {
-		return Plan{Failed: fmt.Sprintf(stays+"is not bound to it; correct the claimRef of %s or the resourceRef of the claim, then restore again",
+		return Plan{Failed: reason.ClaimWithoutXR.Messagef(stays+"is not bound to it. Correct the claimRef of %s or the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name, r)}
 	}
 
 	if xp.IsClaim(u) {
 		// An object that is its own XR would be planned for without end.
-		return Plan{Failed: fmt.Sprintf(stays+"has what makes a claim too, and nothing can be both; correct the resourceRef of the claim, then restore again",
+		return Plan{Failed: reason.ClaimAndXR.Messagef(stays+"looks like a claim too. Correct the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name)}
 	}
 	xr, p, ok := s.heldPlan(u)
@@ -70,7 +70,8 @@ func (t *tree) releaseClaim() bool {
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
 		if claim, found := t.claimOfThisRestore(); found && t.hold != nil {
 			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
-				t.wait(true, "%s: somebody has taken off its hold and which XR it has, and Crossplane is about to make another", r)
+				t.waitFor(r, true, reason.ClaimReplaced.Messagef("%s: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. Give it its "+
+					"resourceRef back at once", r))
 
 				return false
 			}
@@ -80,7 +81,7 @@ func (t *tree) releaseClaim() bool {
 	}
 	h, err := t.snapshot.holdOf(claim)
 	if err != nil {
-		t.wait(false, "%s", err)
+		t.wait(false, reason.MarkUnreadable.Messagef("%s", err))
 
 		return false
 	}
@@ -121,9 +122,9 @@ func (t *tree) unclaimed(p Plan) Plan {
 		return p
 	}
 	p.Done, p.Lost = false, true
-	p.Failed = fmt.Sprintf("%s is adopted, and nobody has it: %s had another XR before it came back: %s; so what both compose may be there twice. Nothing of "+
-		"that is deleted by itself. To have this one, with the file of the backup (velero backup download), run this and restore again; it lists what that "+
-		"deletes, and asks: %s", xp.String(t.xr.Unstructured), r, other, xp.ExchangeCommand(r))
+	p.Failed = reason.ComposedTwice.Messagef("%s is adopted, but its claim %s already had another XR, %s, so what both compose may exist twice. Nothing of that is "+
+		"deleted. To keep this one, download the backup (velero backup download), run this, which lists what it deletes and asks, and restore again: %s",
+		xp.String(t.xr.Unstructured), r, other, xp.ExchangeCommand(r))
 
 	return p
 }
@@ -153,7 +154,7 @@ func (t *tree) holdClaimAgain() {
 	}
 	if c, ok := t.snapshot.holdMissing(claim, t.hold.Restore); ok {
 		t.plan.Also = append(t.plan.Also, c)
-		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
+		t.waitFor(r, true, reason.HoldRemoved.Messagef("%s: another writer has removed its hold, which is put on again", r))
 	}
 }
 
@@ -164,7 +165,7 @@ func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 
 		return
 	}
-	if t.plan.Failed = t.claimDeleted(); t.plan.Failed != "" {
+	if t.plan.Failed = t.claimDeleted(); !t.plan.Failed.IsZero() {
 		return
 	}
 	if xp.IsPaused(claim) {

@@ -13,7 +13,7 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 	xr := held(plain, unpaused(), xptest.Reconciled())
 	ready := held(claim, xptest.SeenPaused())
 	wait := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
-	const unseen = "Crossplane to notice that OrderClaim team-a/o is paused; is Crossplane running, and its XRD Established?"
+	const unseen = "OrderClaim team-a/o: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"
 	stranger := xptest.Claim("o", xptest.OfXR(xptest.XR("theirs")))
 	runPlans(t, map[string]planCase{
 		"Release": {
@@ -22,7 +22,7 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 		},
 		"NotBeforeTheXR": {
 			reason:   "A claim is not released before its XR has been reconciled.",
-			snapshot: snapshot(xptest.With(xr, xptest.SeenPaused()), ready), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile XOrder x"),
+			snapshot: snapshot(xptest.With(xr, xptest.SeenPaused()), ready), ref: xp.RefTo(xr), want: wait("XOrder x: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
 		},
 		"NotSeen": {
 			reason:   "Crossplane must have seen the claim's pause.",
@@ -35,16 +35,16 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 		},
 		"PauseTakenOffNotReconciled": {
 			reason: "Crossplane is about to reconcile the claim.", snapshot: snapshot(xr, xptest.With(ready, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(xr),
-			want: wait("Crossplane to reconcile OrderClaim team-a/o"),
+			want: wait("OrderClaim team-a/o: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
 		},
 		"NotReconciled": {
 			reason:   "Crossplane must have reconciled the claim before its XR loses its mark.",
-			snapshot: snapshot(xr, xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile OrderClaim team-a/o"),
+			snapshot: snapshot(xr, xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(xr), want: wait("OrderClaim team-a/o: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
 		},
 		"Failing": {
 			reason:   "The report quotes Crossplane's own message.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Synced("False", "ReconcileError", "no XRD"))), ref: xp.RefTo(xr),
-			want: wait("OrderClaim team-a/o: Crossplane can't reconcile it: no XRD"),
+			want: wait("OrderClaim team-a/o: Crossplane can't reconcile it: no XRD [CrossplaneFailing]"),
 		},
 		"Reconciled": {
 			reason:   "The XR is released after its claim.",
@@ -67,14 +67,14 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 
 				return w
 			}(), ref: xp.RefTo(xr),
-			want: outcome{Waiting: []string{"OrderClaim team-a/o: it can't be read, so nobody knows whether it is there: down; have the API server answer for its " +
-				"kind, and run this with the right to list and patch OrderClaim.example.org"}},
+			want: outcome{Waiting: []string{"OrderClaim team-a/o: it can't be read: down. Check that the API server serves its kind, and that the user who runs this may list and " +
+				"patch OrderClaim.example.org [NotRead]"}},
 		},
 		"Unreadable": {
 			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{
-				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value",
+				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value [MarkUnreadable]",
 			}},
 		},
 		"XRReleased": {
@@ -107,14 +107,14 @@ func TestNextForAClaim(t *testing.T) {
 		"Gone": {
 			reason:   "A claim that did not come back can't be adopted.",
 			snapshot: snapshot(), ref: xp.RefTo(claim),
-			want: outcome{Failed: "OrderClaim team-a/o does not exist: it was not restored, or was deleted since; see the errors of the restore"},
+			want: outcome{Failed: "OrderClaim team-a/o: it was not restored, or was deleted since. See the errors of the restore [NotInCluster]"},
 		},
 		"NotHeld": {reason: "A claim without a hold needs nothing.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Done: true}},
 		"XRMissing": {
 			reason:   "Crossplane would build a second tree for the claim.",
 			snapshot: snapshot(held(claim)), ref: xp.RefTo(claim),
-			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane doesn't build a second tree for it: its XR x was not restored; " +
-				"restore again from a backup that has the XR, without --include-cluster-resources=false"},
+			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane composes no second XR for it: its XR x was not restored. " +
+				"Restore again from a backup that has the XR, without --include-cluster-resources=false [ClaimWithoutXR]"},
 		},
 		"XRCameLater": {
 			reason:   "Once the XR is back, the claim follows the XR's plan.",
@@ -123,8 +123,8 @@ func TestNextForAClaim(t *testing.T) {
 		"XROfAnotherClaim": {
 			reason:   "The plan of another claim's XR would end while this claim is held.",
 			snapshot: snapshot(held(claim, xptest.SeenPaused()), xptest.XR("x", xptest.ClaimedBy(xptest.Claim("p")))), ref: xp.RefTo(claim),
-			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane doesn't build a second tree for it: its XR x is not bound to it; " +
-				"correct the claimRef of XOrder x or the resourceRef of the claim, then restore again"},
+			want: outcome{Failed: "OrderClaim team-a/o stays held, so that Crossplane composes no second XR for it: its XR x is not bound to it. " +
+				"Correct the claimRef of XOrder x or the resourceRef of the claim, then restore again [ClaimWithoutXR]"},
 		},
 		"NoXRYet": {
 			reason:   "A claim that had no XR in the backup has no tree that could be built twice.",
@@ -136,7 +136,7 @@ func TestNextForAClaim(t *testing.T) {
 			snapshot: snapshot(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr), ref: xp.RefTo(claim),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: " +
 				"invalid character '?' looking for beginning of value; " +
-				"remove the annotation, then run release, or restore again"},
+				"remove the annotation, then run release, or restore again [MarkUnreadable]"},
 		},
 	})
 }

@@ -55,7 +55,7 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 			reason:   "An MR with another reason for its hold is released, not treated as a copy.",
 			snapshot: snapshot(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
 			want: outcome{
-				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it is being given its own settings back"},
+				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it gets its own settings back [Releasing]"},
 			},
 		},
 	})

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -26,7 +28,7 @@ func (t *tree) checkComposed(observed bool) {
 		case u == nil:
 			t.checkMissing(r)
 		case u.GetDeletionTimestamp() != nil:
-			t.wait(false, "%s: it is being deleted; see what its finalizers wait for, then restore it again", r)
+			t.waitFor(r, false, reason.BeingDeleted.Messagef("%s: it is being deleted. See what its finalizers wait for, then restore it again", r))
 		default:
 			if !t.planComposedManaged(r, u) {
 				t.checkControlled(r, u, observed)
@@ -42,23 +44,25 @@ func (t *tree) checkMissing(r xp.Ref) {
 	}
 	if t.snapshot.unserved[gk] {
 		if name := t.snapshot.inactiveFor(gk); name != "" {
-			t.wait(false, "%s: its kind is not served, since its ManagedResourceDefinition %s is not active; %s. Then restore it again", r, name, xp.HowToActivate(name))
+			t.waitFor(r, false, reason.KindNotActive.Messagef("%s: its kind is not served, because its ManagedResourceDefinition %s is not active; %s. Then restore "+
+				"again", r, name, xp.HowToActivate(name)))
 
 			return
 		}
-		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
+		t.waitFor(r, false, reason.KindNotServed.Messagef("%s: its kind is not served. Install the provider or XRD of %s", r, gk))
 
 		return
 	}
-	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
+	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it, or remove it from the resourceRefs of %s, and Crossplane composes "+
+		"another", r, xp.String(t.xr.Unstructured)))
 }
 
 // awaitKnown waits for r and returns true, if r could not be read and so may exist.
 func (t *tree) awaitKnown(r xp.Ref) bool {
 	why, unknown := t.snapshot.isUnknown(r)
 	if unknown {
-		t.wait(false, "%s: it can't be read, so nobody knows whether it is there: %s; have the API server answer for its kind, and run this with the right to list "+
-			"and patch %s", r, why, r.GroupVersionKind().GroupKind())
+		t.waitFor(r, false, reason.NotRead.Messagef("%s: it can't be read: %s. Check that the API server serves its kind, and that the user who runs this may list and "+
+			"patch %s", r, why, r.GroupVersionKind().GroupKind()))
 	}
 
 	return unknown
@@ -68,17 +72,18 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 	c, ok := xp.Controller(u)
 	switch {
 	case ok && c.UID != t.xr.GetUID():
-		t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
+		t.waitFor(r, false, reason.ControlledByAnother.Messagef("%s: its controller is %s %s (UID %s), not this XR. Remove it from the resourceRefs of one of them",
+			r, c.Kind, c.Name, c.UID))
 	case !ok && !xp.IsPaused(t.xr.Unstructured):
-		t.wait(true, "%s: Crossplane has not taken control of it", r)
+		t.waitFor(r, true, reason.AwaitingControl.Messagef("%s: Crossplane has not made the XR its controller", r))
 	case !ok && t.hold.ownPause() && !t.isComposedHere(r, u):
-		t.wait(false, "%s: nothing controls it, and nothing says that this XR composed it and a restore brought it back; have Crossplane take it over: remove "+
-			"crossplane.io/paused from %s when nothing else is waited for", r, xp.String(t.xr.Unstructured))
+		t.waitFor(r, false, reason.ControllerUnknown.Messagef("%s: it has no controller, and nothing shows that this XR composed it. If it did, remove "+
+			"crossplane.io/paused from %s once it waits for nothing else", r, xp.String(t.xr.Unstructured)))
 	case !ok && t.hold.ownPause():
 		// It came back before its XR, which the user wants to stay paused: Crossplane will not take
 		// control of it.
 		t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
-		t.wait(true, "%s: it came back without its XR, which is paused, and is being made its own again", r)
+		t.waitFor(r, true, reason.Relinking.Messagef("%s: it was restored without its paused XR, which becomes its controller again", r))
 	case observed && !t.checkObserved(r, u):
 	case ok:
 		t.plan.Adopted++
@@ -97,7 +102,7 @@ func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 // checkObserved reports whether a composed resource was reconciled since it was restored.
 func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	if h, err := t.snapshot.holdOf(u); err == nil && h != nil && h.Clone != "" {
-		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)
+		t.plan.Failed = reason.Message{Text: fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)}
 
 		return false
 	}
@@ -118,17 +123,17 @@ func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	case HoldsNothing(u, err), err == nil && h == nil:
 		return true
 	case errors.Is(err, ErrForged):
-		t.wait(false, "%s: %s; %s", r, err, howToClear(u))
+		t.waitFor(r, false, reason.MarkForged.Messagef("%s: %s; %s", r, err, howToClear(u)))
 	case errors.Is(err, ErrNewer):
-		t.wait(false, "%s: %s; %s", r, err, HowToRead)
+		t.waitFor(r, false, reason.MarkNewer.Messagef("%s: %s; %s", r, err, HowToRead))
 	case err != nil:
-		t.wait(true, waitAdopted, r)
+		t.waitFor(r, true, reason.AwaitingComposedXR.Messagef(waitAdopted, r))
 	case h.Quarantine:
 		t.awaitQuarantineEnd(r, h)
 	case h.ByHand:
 		t.waitForUser(waitComposedXR, r, h)
 	default:
-		t.wait(true, waitAdopted, r)
+		t.waitFor(r, true, reason.AwaitingComposedXR.Messagef(waitAdopted, r))
 	}
 
 	return false
@@ -141,13 +146,14 @@ const waitAdopted = "%s: this composed XR is not adopted yet"
 func (t *tree) checkRefs() {
 	listed, err := t.listed()
 	if err != nil {
-		t.wait(false, "%s", err)
+		t.wait(false, reason.Malformed.Messagef("%s", err))
 
 		return
 	}
 	for _, r := range t.hold.Refs {
 		if !listed[r.ID()] && t.snapshot.Has(r) {
-			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
+			t.waitFor(r, false, reason.NoLongerListed.Messagef("%s: the XR does not list it any more. Put it back into its resourceRefs, or delete it with "+
+				"deletionPolicy Orphan", r))
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,12 +17,12 @@ import (
 )
 
 // changedFollowing returns a warning if another writer has changed the Composition or the revision
-// of a held XR or claim since the backup; else "". Crossplane changes neither while the object is
+// of a held XR or claim since the backup; else zero. Crossplane changes neither while the object is
 // paused. The change takes effect when the hold is lifted, as it would without a restore, and can
 // then delete composed resources.
-func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
+func changedFollowing(u *unstructured.Unstructured, h *Hold) reason.Message {
 	if !xp.IsPaused(u) || h.Again {
-		return ""
+		return reason.Message{}
 	}
 	i := xp.Instance{Unstructured: u}
 	var changes []string
@@ -30,18 +32,18 @@ func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
 		if c.before != "" && c.now != c.before {
 			now := cmp.Or(c.now, "none")
 			if nameOf(c.now) != c.now {
-				now = "what can't be the name of one"
+				now = "a text that can't be its name"
 			}
 			changes = append(changes, fmt.Sprintf("its %s from %s to %s", c.field, c.before, now))
 		}
 	}
 	if len(changes) == 0 {
-		return ""
+		return reason.Message{}
 	}
 
-	return fmt.Sprintf("%s follows something else than in the backup: somebody has changed %s while it was held; %s. When it is adopted Crossplane deletes what "+
-		"that composes no longer, with its external resources. If it is not to, change it back", xp.String(u), strings.Join(changes, " and "),
-		writtenBy(u, "who is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"))
+	return reason.CompositionChanged.Messagef("%s: another writer has changed %s while it was held; %s. After its adoption Crossplane deletes what it does not compose "+
+		"any more, with the external resources. To avoid that, change it back", xp.String(u), strings.Join(changes, " and "),
+		lastWriterOf(u))
 }
 
 // policyOf returns the composition update policy that u gets when its hold is lifted; nil for none.
@@ -130,12 +132,12 @@ func nameOf(s string) string {
 
 // remarkFollowing adds the warnings of changedFollowing for a paused XR and its claim as Remarks.
 func (t *tree) remarkFollowing(u *unstructured.Unstructured) {
-	why := []string{changedFollowing(u, t.hold)}
+	why := []reason.Message{changedFollowing(u, t.hold)}
 	if claim, h := t.heldClaim(); claim != nil {
 		why = append(why, changedFollowing(claim, h))
 	}
 	for _, warning := range why {
-		if warning != "" {
+		if !warning.IsZero() {
 			t.plan.Remarks = append(t.plan.Remarks, warning)
 		}
 	}

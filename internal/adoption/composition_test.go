@@ -45,25 +45,25 @@ func TestNextOfAChangedComposition(t *testing.T) {
 		},
 		"NoName": {
 			reason: "The warning leaves out a value that can't be a name.", snapshot: snapshot(follows(x, "a\nb", same.Revision()), xptest.Revision(same.Revision(), x)),
-			want: "its compositionRef from orders to what can't be the name of one",
+			want: "its compositionRef from orders to a text that can't be its name while",
 		},
 		"Removed": {
 			reason: "Crossplane then selects a Composition.", snapshot: snapshot(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none",
 		},
 		"Claim": {
 			reason: "Crossplane copies the reference of the claim to the XR.", snapshot: snapshot(adopted, follows(claim, "other", same.Revision())),
-			want: "OrderClaim team-a/o follows something else",
+			want: "OrderClaim team-a/o: another writer has changed its compositionRef",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Next(tc.snapshot, xp.RefTo(x))
-			if plan.Patch == nil || !strings.Contains(plan.Warning, tc.want) || (plan.Warning == "") != (tc.want == "") {
+			if plan.Patch == nil || !strings.Contains(plan.Warning.String(), tc.want) || (plan.Warning.IsZero()) != (tc.want == "") {
 				t.Errorf("%s\nwant %q, got %+v", tc.reason, tc.want, plan)
 			}
 		})
 	}
 	waits := snapshot(held(xptest.XR("x", xptest.ClaimedBy(claim))), follows(claim, "other", same.Revision()), xptest.Revision(same.Revision(), x))
-	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0], "OrderClaim team-a/o follows") {
+	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0].String(), "OrderClaim team-a/o: another writer") {
 		t.Errorf("A waiting plan must carry the remark too; got %+v", plan)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -189,15 +191,15 @@ func TestHoldOfNewer(t *testing.T) {
 		}
 		p := Next(snapshot(u), xp.RefTo(u))
 		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
-			"format 2; this one reads up to 1; " + HowToRead + ", and run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
-		if p.Patch != nil || p.Failed != want {
+			"format 2; this one reads up to 1; " + HowToRead + ", and run: " + xp.ReleaseCommand(xp.RefTo(u)).String() + " [MarkNewer]"
+		if p.Patch != nil || p.Failed.String() != want {
 			t.Errorf("%s: got %+v", name, p)
 		}
 	}
 	child := xptest.XR("child", xptest.Annotated(AnnotationHold, `{"format":2}`), xptest.Annotated(xp.AnnotationPaused, "true"))
 	x := xptest.XR("x", xptest.Refs(child))
 	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
-	if said := strings.Join(p.Waiting, "; "); !strings.Contains(said, HowToRead) || p.Done {
+	if said := strings.Join(reason.Strings(p.Waiting), "; "); !strings.Contains(said, HowToRead) || p.Done {
 		t.Errorf("the parent XR must wait and name the newer mark; got %+v", p)
 	}
 }

@@ -20,9 +20,9 @@ type Defect struct {
 // stopsWatching is a bug of the watch garbage collector in versions that are no longer supported.
 var stopsWatching = Defect{ //nolint:gochecknoglobals // It is a constant.
 	Before: "1.20.0",
-	What: "stops watching a kind of which there was no object for a minute, such as that of an XRD that came back early (crossplane #5400, #5151), and takes it " +
-		"up again only when it starts",
-	Until: "restart it if what is restored stays without a word",
+	What: "stops watching a kind that had no objects for a minute, such as that of an XRD that was restored early (crossplane #5400, #5151), until it is " +
+		"restarted",
+	Until: "restart it if nothing reconciles what is restored",
 }
 
 // defects are all known bugs; a new one is added here. A bug belongs here if it can make a restore
@@ -31,14 +31,13 @@ var defects = []Defect{ //nolint:gochecknoglobals // It is a constant list.
 	stopsWatching,
 	{
 		From: "2.0.0", Before: "2.0.3",
-		What: "does not look at a namespaced XR when something that it composes has changed (crossplane #6780), so that one which was restored may never say that " +
-			"it is Ready",
+		What:  "does not reconcile a namespaced XR when a resource that it composes changes (crossplane #6780), so a restored one may never become Ready",
 		Until: `start it with "--enable-realtime-compositions=false"`,
 	},
 	{
 		From: "2.4.0", Before: "2.4.2",
-		What: "has a new revision of a package fail to take over the ServiceAccount of the one before, if both have the same name for it (crossplane #7838): when " +
-			"Crossplane or such a package was upgraded, its provider or function has no Pod",
+		What: "does not give the ServiceAccount of a package's former revision to a new one with the same name for it (crossplane #7838): after an upgrade of " +
+			"Crossplane or of such a package, its provider or function has no Pod",
 	},
 }
 

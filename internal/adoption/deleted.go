@@ -1,9 +1,9 @@
 package adoption
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -15,28 +15,27 @@ import (
 // with that message.
 const (
 	// keepExternalNext is how to keep the external resources when their XR is deleted.
-	keepExternalNext = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, " +
-		"on v1 deletionPolicy: " +
-		"Orphan), then let it go, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it was held\""
+	keepExternalNext = "; to keep the external resources, first set the managementPolicies of each composed MR to all but Delete (on v1 deletionPolicy: " +
+		"Orphan), then remove that annotation, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it was held\""
 	// restoreAgainNext is the next step when there is nothing left to choose.
-	restoreAgainNext = "; if it is to be there, restore it again when it is gone"
+	restoreAgainNext = "; if you need it, restore it again when it is gone"
 )
 
 // deleted returns what happens to a held XR that is being deleted, and the next step.
-func (t *tree) deleted(u *unstructured.Unstructured) string {
+func (t *tree) deleted(u *unstructured.Unstructured) reason.Message {
 	if !xp.IsPaused(u) {
-		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes" + restoreAgainNext
+		return reason.BeingDeleted.Messagef("%s is being deleted, and so is what it composes%s", xp.String(u), restoreAgainNext)
 	}
-	why := fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
-		xp.String(u), xp.AnnotationPaused) + keepExternalNext
+	why := reason.DeletedWhileHeld.Messagef("%s is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its "+
+		"annotation %s%s", xp.String(u), xp.AnnotationPaused, keepExternalNext)
 	// With foreground propagation the garbage collector deletes the XR's dependents first, even if
 	// the XR is paused.
 	too, absent := t.composedDeleted()
 	if len(too) > 0 {
-		why += "; these are deleted with it already, and their external resources as soon as their providers get to it: " + someOf(too)
+		why.Text += "; these are being deleted too, with their external resources: " + someOf(too)
 	}
 	if len(absent) > 0 {
-		why += "; these are not there, deleted before it with their external resources or never restored: " + someOf(absent)
+		why.Text += "; these were deleted before it, with their external resources, or never restored: " + someOf(absent)
 	}
 
 	return why
@@ -57,33 +56,33 @@ func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	return too, absent
 }
 
-// claimDeleted is deleted for the XR's claim; "" if the claim is not held or not being deleted.
-func (t *tree) claimDeleted() string {
+// claimDeleted is deleted for the XR's claim; zero if the claim is not held or not being deleted.
+func (t *tree) claimDeleted() reason.Message {
 	claim, _ := t.heldClaim()
 	if claim == nil || claim.GetDeletionTimestamp() == nil {
-		return ""
+		return reason.Message{}
 	}
 
 	return deletedClaim(claim, xp.RefTo(t.xr.Unstructured))
 }
 
-func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) string {
+func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) reason.Message {
 	if !xp.IsPaused(claim) {
-		return fmt.Sprintf("%s is being deleted, and nothing keeps Crossplane from deleting %s", xp.String(claim), xr) + restoreAgainNext
+		return reason.BeingDeleted.Messagef("%s is being deleted, and so is %s%s", xp.String(claim), xr, restoreAgainNext)
 	}
 
-	return fmt.Sprintf("%[1]s is being deleted, and its hold keeps Crossplane from deleting %[2]s with it; to let both go, with all that is composed, remove the "+
-		"annotation %[3]s of both; to keep %[2]s, remove the finalizers of %[1]s, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it "+
-		"was held\"", xp.String(claim), xr, xp.AnnotationPaused)
+	return reason.DeletedWhileHeld.Messagef("%[1]s is being deleted, and its hold stops Crossplane from deleting %[2]s too; to delete both, with all that they "+
+		"compose, remove the annotation %[3]s of both; to keep %[2]s, remove the finalizers of %[1]s, and restore it again when it is gone: docs/gitops.md, \"It was "+
+		"deleted while it was held\"", xp.String(claim), xr, xp.AnnotationPaused)
 }
 
 // deletedManaged returns what happens to a held MR that is being deleted, and the next step.
-func deletedManaged(u *unstructured.Unstructured) string {
+func deletedManaged(u *unstructured.Unstructured) reason.Message {
 	if !xp.IsPaused(u) {
-		return xp.String(u) + " is being deleted" + restoreAgainNext
+		return reason.BeingDeleted.Messagef("%s is being deleted%s", xp.String(u), restoreAgainNext)
 	}
 
-	return fmt.Sprintf("%s is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation %s; "+
-		"to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone",
+	return reason.DeletedWhileHeld.Messagef("%s is being deleted, and its hold stops its provider from that; to delete it with its external resource, remove its "+
+		"annotation %s; to keep that, first remove Delete from its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone",
 		xp.String(u), xp.AnnotationPaused)
 }

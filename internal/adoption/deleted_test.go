@@ -23,28 +23,29 @@ func TestNextOfDeleted(t *testing.T) {
 		return heldFor(unnamed(o...), Hold{Identity: xp.Unknown}, xptest.Deleting(), xptest.Annotated(xp.AnnotationExternalName, "b"))
 	}
 	const (
-		ofXR = "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation " +
+		code = " [DeletedWhileHeld]"
+		ofXR = "XOrder x is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its annotation " +
 			"crossplane.io/paused" + keepExternalNext
-		ofClaim = "OrderClaim team-a/o is being deleted, and its hold keeps Crossplane from deleting XOrder x with it; to let both go, with all that is composed, " +
+		ofClaim = "OrderClaim team-a/o is being deleted, and its hold stops Crossplane from deleting XOrder x too; to delete both, with all that they compose, " +
 			"remove the annotation crossplane.io/paused of both; to keep XOrder x, remove the finalizers of OrderClaim team-a/o, and restore it again when it is " +
-			`gone: docs/gitops.md, "It was deleted while it was held"`
-		ofMR = "Bucket b is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation " +
-			"crossplane.io/paused; to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is " +
-			"gone"
+			`gone: docs/gitops.md, "It was deleted while it was held"` + code
+		ofMR = "Bucket b is being deleted, and its hold stops its provider from that; to delete it with its external resource, remove its annotation " +
+			"crossplane.io/paused; to keep that, first remove Delete from its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is " +
+			"gone" + code
 	)
 	runPlans(t, map[string]planCase{
 		"XR": {
 			reason: "Crossplane would resume the deletion and delete all composed resources.", ref: xp.RefTo(x),
-			snapshot: snapshot(paused, bucket, revision), want: outcome{Failed: ofXR},
+			snapshot: snapshot(paused, bucket, revision), want: outcome{Failed: ofXR + code},
 		},
 		"Foreground": {
 			reason: "Foreground deletion removes composed resources first, and the message names the lost ones.", ref: xp.RefTo(x),
 			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision),
-			want:     outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
+			want:     outcome{Failed: ofXR + "; these are being deleted too, with their external resources: Bucket b" + code},
 		},
 		"ForegroundOver": {
 			reason: "Composed resources that are gone before the first check can't be kept either.", ref: xp.RefTo(x), snapshot: snapshot(paused, revision),
-			want: outcome{Failed: ofXR + "; these are not there, deleted before it with their external resources or never restored: Bucket b"},
+			want: outcome{Failed: ofXR + "; these were deleted before it, with their external resources, or never restored: Bucket b" + code},
 		},
 		"Claim": {
 			reason: "Crossplane deletes the XR when the claim is released.", ref: xp.RefTo(x),
@@ -60,7 +61,7 @@ func TestNextOfDeleted(t *testing.T) {
 		},
 		"ClaimLetGo": {
 			reason: "The user has released the claim.", ref: xp.RefTo(x), snapshot: snapshot(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
-			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and nothing keeps Crossplane from deleting XOrder x" + restoreAgainNext},
+			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and so is XOrder x" + restoreAgainNext + " [BeingDeleted]"},
 		},
 		"ClaimOfAnother": {
 			reason: "Any XR can name any claim.", ref: xp.RefTo(x),
@@ -72,7 +73,7 @@ func TestNextOfDeleted(t *testing.T) {
 		},
 		"ObservingMR": {
 			reason: "The release would restore the MR's own policies.", ref: xp.RefTo(mr()), snapshot: snapshot(xptest.With(mr(), unpaused())),
-			want: outcome{Failed: "Bucket b is being deleted" + restoreAgainNext},
+			want: outcome{Failed: "Bucket b is being deleted" + restoreAgainNext + " [BeingDeleted]"},
 		},
 	})
 }

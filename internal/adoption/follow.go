@@ -3,6 +3,8 @@ package adoption
 import (
 	"maps"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -16,7 +18,7 @@ func (t *tree) checkRevision() (follows string) {
 	if !t.hold.Pinned || t.xr.Revision() == "" || t.snapshot.Has(revisionRef(t.xr)) {
 		return ""
 	}
-	why := ", and set its revision there"
+	next := ", and set its revision there"
 	if t.hold.UpdatePolicy == nil || *t.hold.UpdatePolicy != xp.UpdateManual {
 		newest := t.snapshot.newestRevision(t.xr)
 		unnamed := t.unnamed(newest)
@@ -25,15 +27,14 @@ func (t *tree) checkRevision() (follows string) {
 
 			return newest.GetName()
 		}
-		why = ", and it goes on"
+		next = ", and it continues"
 		if newest.Object != nil {
-			why += ". CompositionRevision " + newest.GetName() + " does not name " + someOf(unnamed) + ", which it composes"
+			next += ". CompositionRevision " + newest.GetName() + " does not name " + someOf(unnamed) + ", which it composes"
 		}
 	}
-	t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s. "+
-		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its `+
-		"Composition %s%s",
-		t.xr.Revision(), xp.String(t.xr.Unstructured), t.xr.Composition(), why)
+	t.wait(false, reason.CompositionRevisionMissing.Messagef("CompositionRevision %s: it is not in the cluster. Restore it, or set another compositionRevisionRef on "+
+		`%s. If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its `+
+		"Composition %s%s", t.xr.Revision(), xp.String(t.xr.Unstructured), t.xr.Composition(), next))
 
 	return ""
 }

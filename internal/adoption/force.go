@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -189,13 +191,13 @@ func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 }
 
 func (f *forceAssessor) composition(xr xp.Composite) {
-	if elsewhere := changedFollowing(f.u, f.hold); elsewhere != "" {
+	if elsewhere := changedFollowing(f.u, f.hold); !elsewhere.IsZero() {
 		f.risk("%s", elsewhere)
 	}
 	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
 		return
 	}
-	f.covered = append(f.covered, "CompositionRevision "+xr.Revision()+": it is neither")
+	f.covered = append(f.covered, "CompositionRevision "+xr.Revision()+": it is not in the cluster")
 	newest := f.snapshot.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
@@ -242,8 +244,8 @@ func (f *forceAssessor) ownerless() {
 	}
 	f.covered = append(f.covered, xp.String(f.u)+": ")
 	f.risk("%s", why)
-	for _, why := range []string{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
-		if why != "" {
+	for _, why := range []reason.Message{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
+		if !why.IsZero() {
 			f.risk("this is not waited for any more: %s: %s", xp.String(f.u), why)
 		}
 	}
@@ -271,7 +273,7 @@ func (f *forceAssessor) claim() {
 // uncovered adds what the object still waits for and no other risk covers.
 func (f *forceAssessor) uncovered() {
 	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
-		if !slices.ContainsFunc(f.covered, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
+		if !slices.ContainsFunc(f.covered, func(name string) bool { return strings.HasPrefix(waiting.Text, name) }) {
 			f.risk("this is not waited for any more: %s", waiting)
 		}
 	}

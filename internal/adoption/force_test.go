@@ -62,7 +62,7 @@ func TestForce(t *testing.T) {
 		"FollowsAnother": {
 			reason: "Another writer changed the Composition during the hold.", of: x,
 			snapshot: snapshot(xptest.With(xr(), xptest.Field("other", "spec", "compositionRef", "name")), bucket, pinned),
-			want:     []string{"XOrder x follows something else than in the backup", "its Composition other has no revision here"},
+			want:     []string{"XOrder x: another writer has changed its compositionRef from orders to other", "its Composition other has no revision here"},
 		},
 		"HeldBelow": {
 			reason: "The MR keeps its own hold.", snapshot: snapshot(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
@@ -70,7 +70,7 @@ func TestForce(t *testing.T) {
 		},
 		"NotObserved": {
 			reason: "The risks name everything else that the XR waited for.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
-			want: []string{"this is not waited for any more: Bucket b: its provider has not observed it yet"},
+			want: []string{"this is not waited for any more: Bucket b: its provider has not observed it yet [AwaitingProvider]"},
 		},
 		"NewComposition": {
 			reason: "A newer revision takes effect at once, and a revision without a Composition has no effect.", snapshot: snapshot(xr(), bucket, pinned, newer, loose), of: x,
@@ -99,7 +99,7 @@ func TestForce(t *testing.T) {
 		},
 		"Observes": {
 			reason: "The provider has not yet observed the external resource.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
-			want: []string{"its provider has not found its external resource yet", "this is not waited for any more: Bucket b: its provider has not noticed"},
+			want: []string{"its provider has not found its external resource yet", "this is not waited for any more: Bucket b: its provider has not reported yet that it is paused [AwaitingPauseReport]"},
 		},
 		"ClaimWithoutXR": {
 			reason: "Crossplane creates another XR.", snapshot: snapshot(held(claim)), of: claim, want: []string{"XOrder x is missing: Crossplane makes another XR"},

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,13 +113,11 @@ type Hold struct {
 // ReasonSecret is the reason of the hold of an MR that publishes connection details. Its provider
 // would publish before the Secret of the backup is restored. That Secret can have what the cloud
 // returns only once, and Velero leaves an existing Secret as it is.
-const ReasonSecret = "restored from a backup; its provider is kept from publishing connection details until the Secret of the backup is back. " +
-	lifted
+const ReasonSecret = "restored from a backup; its provider publishes no connection details until the Secret of the backup is restored [" +
+	string(reason.AwaitingRestore) + "]"
 
-const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " + lifted
-
-// lifted is the end of a reason: what lifts the hold, unless a user does.
-const lifted = "The restore's operation lifts the hold"
+const reasonRestored = "restored from a backup; Crossplane does not reconcile it until everything that it composes is restored [" +
+	string(reason.AwaitingRestore) + "]"
 
 // IsMarked reports whether u is an MR with a mark, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {

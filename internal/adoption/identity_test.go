@@ -17,9 +17,9 @@ const (
 	stepOwn      = "give its own settings back"
 	stepObserve  = "let its provider observe it"
 	stepObserved = "its provider has observed it; give its own settings back"
-	unseen       = "Bucket b: its provider has not noticed that it is paused; is the provider running?"
-	unobserved   = "Bucket b: its provider has not observed it yet"
-	given        = "Bucket b: it is being given its own settings back"
+	unseen       = "Bucket b: its provider has not reported yet that it is paused [AwaitingPauseReport]"
+	unobserved   = "Bucket b: its provider has not observed it yet [AwaitingProvider]"
+	given        = "Bucket b: it gets its own settings back [Releasing]"
 )
 
 // heldFor returns u with a hold, then changed by the options.
@@ -51,7 +51,7 @@ func TestNextForUnsafe(t *testing.T) {
 	status := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)
 	seen := xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"False","reason":"ReconcilePaused"}]}}`)
 	wait := func(i xp.Identity, id string) outcome {
-		return outcome{Waiting: []string{"Bucket b: " + WhyHeld(i, id)}}
+		return outcome{Waiting: []string{WhyHeld(i, id).About("Bucket b").String()}}
 	}
 	letGo := outcome{Step: stepOwn, Target: "Bucket b", Moving: true}
 	ref := xp.RefTo(xptest.MR("b"))
@@ -112,7 +112,7 @@ func TestWhyHeld(t *testing.T) {
 		xp.Recoverable:   {`"vpc-1"`, xp.AnnotationExternalName},
 		xp.Unknown:       {"Look for it in the cloud", xp.AnnotationExternalName, "release NAME --force"},
 	} {
-		got := WhyHeld(i, "vpc-1")
+		got := WhyHeld(i, "vpc-1").String()
 		for _, part := range want {
 			if !strings.Contains(got, part) {
 				t.Errorf("%s: got %q, want it to contain %q", i, got, part)
@@ -130,7 +130,7 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
 	on := heldFor(mr, Hold{Identity: xp.Unknown})
 	named := xptest.Annotated(xp.AnnotationExternalName, "vpc-1")
-	waiting := outcome{Total: 1, Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}}
+	waiting := outcome{Total: 1, Waiting: []string{WhyHeld(xp.Unknown, "").About("Bucket b").String()}}
 	letGo := outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}}
 	runPlans(t, map[string]planCase{
 		"Held":     {reason: "Crossplane could create other resources from the state of this one.", snapshot: snapshot(xr, on, revision), ref: xp.RefTo(x), want: waiting},
@@ -143,7 +143,7 @@ func TestNextForXRWithUnsafe(t *testing.T) {
 		"OfAnother": {
 			reason: "A plan never lifts the hold of another controller's MR.", ref: xp.RefTo(x),
 			snapshot: snapshot(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
-			want:     outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
+			want:     outcome{Total: 1, Waiting: []string{"Bucket b: its controller is XOrder other (UID uid of XOrder other), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"}},
 		},
 		"Uncontrolled": {
 			reason: "An MR without a controller has its own operation.", ref: xp.RefTo(x),
@@ -161,8 +161,8 @@ func TestNextObservesFirst(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x)
 	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	ref := xp.RefTo(mr)
-	const gone = "Bucket b: it only observes until its provider has found its external resource, and its provider can't: external resource does not exist; mend that. If the " +
-		`external resource is gone and is to be made anew, set its spec.managementPolicies to `
+	const gone = "Bucket b: it only observes, and its provider can't find its external resource: external resource does not exist. Correct that; if the " +
+		`external resource is gone and the provider may create another, set its spec.managementPolicies to `
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
 	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	runPlans(t, map[string]planCase{
@@ -180,7 +180,7 @@ func TestNextObservesFirst(t *testing.T) {
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Settling": {
-			reason: "The cloud may answer differently a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled),
+			reason: "The cloud may answer differently a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled + " [ObservesFirst]"),
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), false))),
 		},
 		"Lost": {
@@ -188,11 +188,11 @@ func TestNextObservesFirst(t *testing.T) {
 			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), false))),
 		},
 		"StillLost": {
-			reason: "The mark records this only once.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+			reason: "The mark records this only once.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"] [ObservesFirst]`}},
 			snapshot: snapshot(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
 		},
 		"Back": {
-			reason: "The plan does not poll a cloud that changes its answer.", ref: ref, want: moving("Bucket b: " + waitSettled),
+			reason: "The plan does not poll a cloud that changes its answer.", ref: ref, want: moving("Bucket b: " + waitSettled + " [ObservesFirst]"),
 			snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), true))),
 		},
 		"BackForAWhile": {
@@ -205,10 +205,10 @@ func TestNextObservesFirst(t *testing.T) {
 		},
 		"Missing": {
 			reason: "The provider would create the external resource again, so the user must decide.", snapshot: snapshot(xptest.With(off, broken)), ref: ref,
-			want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+			want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"] [ObservesFirst]`}},
 		},
 		"MissingDefault": {
-			reason: "Without its own policies an MR has all of them.", ref: ref, want: outcome{Waiting: []string{gone + `["*"]`}},
+			reason: "Without its own policies an MR has all of them.", ref: ref, want: outcome{Waiting: []string{gone + `["*"] [ObservesFirst]`}},
 			snapshot: snapshot(heldFor(xptest.MR("b"), Hold{Observes: true}, unpaused(), broken)),
 		},
 		"Decided": {
@@ -218,8 +218,8 @@ func TestNextObservesFirst(t *testing.T) {
 		"NoPolicies": {
 			reason: "The API server drops managementPolicies from such a kind, so its provider would do more than observe.", ref: ref,
 			snapshot: snapshot(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Waiting: []string{
-				"Bucket b: it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would create " +
-					"what it does not find, and change what it finds. Look for its external resource, then let it go: velero-plugin-for-crossplane release --force b",
+				"Bucket b: its kind has no managementPolicies, so it can't observe first, as the setting observe-first asks: its provider would create or change its " +
+					"external resource. Look for that, then release this: velero-plugin-for-crossplane release --force b [NoManagementPolicies]",
 			}},
 		},
 		"NoPoliciesUnpaused": {
@@ -235,7 +235,7 @@ func TestNextObservesFirst(t *testing.T) {
 			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Unsafe": {
-			reason: "The MR needs an external-name first.", ref: ref, want: outcome{Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}},
+			reason: "The MR needs an external-name first.", ref: ref, want: outcome{Waiting: []string{WhyHeld(xp.Unknown, "").About("Bucket b").String()}},
 			snapshot: snapshot(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused())),
 		},
 		"UnsafeNamed": {
@@ -252,7 +252,7 @@ func TestNextObservesFirst(t *testing.T) {
 		},
 		"XRSettles": {
 			reason: "The XR's plan lets the provider observe the MR again.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled}},
+			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled + " [ObservesFirst]"}},
 		},
 		"XRLetsGo": {
 			reason: "The XR's plan releases the MR.", snapshot: snapshot(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
@@ -260,7 +260,7 @@ func TestNextObservesFirst(t *testing.T) {
 		},
 		"XRWaitsForGood": {
 			reason: "The message names the next step for the user.", snapshot: snapshot(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+			want: outcome{Total: 1, Waiting: []string{gone + `["Observe","Create","Update","Delete"] [ObservesFirst]`}},
 		},
 	})
 }

@@ -3,6 +3,8 @@ package adoption
 import (
 	"fmt"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -26,41 +28,41 @@ func (i Input) Ref() xp.Ref {
 // ReasonInput returns the reason of the hold of an MR whose provider reads a missing Secret.
 // Without it a provider that generates passwords makes another one, and changes that of a live
 // database (upjet's PasswordGenerator); others fail.
-func ReasonInput(in Input) string { return "restored from a backup; " + in.missing() }
-
-const causeInput = "a Secret that its provider reads is missing"
+func ReasonInput(in Input) string {
+	return reason.InputSecretMissing.Messagef("restored from a backup; %s", in.missing()).String()
+}
 
 // waitInput is why an MR is held if its Secrets were not looked for.
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
-// missingInput returns why u, which is held, waits for a Secret of its provider; "" if it doesn't.
-func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
+// missingInput returns why u, which is held, waits for a Secret of its provider; zero if it does not.
+func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Message {
 	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
-		return ""
+		return reason.Message{}
 	}
 	for _, in := range h.Inputs {
 		if s.Has(in.Ref()) {
 			continue
 		}
 		if why, unknown := s.isUnknown(in.Ref()); unknown {
-			return fmt.Sprintf("whether %s is there, which its provider needs, can't be read: %s. If not, %s; %s, and run this with the right to list Secrets", in.Ref(),
-				why, in.without(), in.next())
+			return reason.InputSecretMissing.Messagef("its provider reads %s, and Secrets can't be read: %s; %s; %s, and run this with the right to list Secrets",
+				in.Ref(), why, in.without(), in.next())
 		}
 
-		return in.missing()
+		return reason.InputSecretMissing.Messagef("%s", in.missing())
 	}
 
-	return ""
+	return reason.Message{}
 }
 
 // missing returns the consequence of the missing Secret, and the next step.
 func (i Input) missing() string {
-	is := "which its provider reads, is missing"
+	is := "which its provider reads"
 	if i.isRelease() {
-		is = "in which Helm keeps its release, is missing"
+		is = "in which Helm keeps its release"
 	}
 
-	return fmt.Sprintf("%s, %s: %s; %s", i.Ref(), is, i.without(), i.next())
+	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
 func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
@@ -71,20 +73,20 @@ func (i Input) without() string {
 		return "without it " + xp.InstalledAgain
 	}
 
-	return "without it the provider fails, or makes another password than the one that is in use"
+	return "without it the provider fails, or generates another password than the one in use"
 }
 
 // next returns how to get the Secret back.
 func (i Input) next() string {
 	switch {
 	case i.By != "":
-		return "it is in the backup, and the restore has left it out; bring it back: " + i.By
+		return "the restore has left it out; restore it: " + i.By
 	case i.Stored:
-		return "it is in the backup, and was not restored; restore again"
+		return "it was not restored; restore again"
 	case i.isRelease():
-		return "it is not in the backup; bring it back from another one, or, if the chart may be installed again, let this go with release --force"
+		return "it is not in the backup; restore it from another one, or, if the chart may be installed again, release this with --force"
 	default:
-		return "it is not in the backup; make it, with what the external resource has"
+		return "it is not in the backup; create it, with what the external resource has"
 	}
 }
 

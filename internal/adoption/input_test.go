@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	inputMissing = "Secret infra/password, which its provider reads, is missing: without it the provider fails, or makes another password than the one that is in " +
+	inputMissing = "Secret infra/password, which its provider reads, is missing: without it the provider fails, or generates another password than the one in " +
 		"use; "
-	inputNowhere = inputMissing + "it is not in the backup; make it, with what the external resource has"
+	inputNowhere = inputMissing + "it is not in the backup; create it, with what the external resource has" + inputCode
+	inputCode    = " [InputSecretMissing]"
 )
 
 // releaseInput is a Secret in which Helm keeps a release.
 var releaseInput = Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"}
 
 const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm keeps its release, is missing: without it provider-helm installs the chart again over " +
-	"what is there, with new passwords where the chart makes some; it is not in the backup; bring it back from another one, or, if the chart may be installed again, " +
-	"let this go with release --force"
+	"what is there, with new passwords where the chart makes some; it is not in the backup; restore it from another one, or, if the chart may be installed again, " +
+	"release this with --force" + inputCode
 
 // reading returns u held until the Secrets that its provider reads exist, then changed by the
 // options.
@@ -52,11 +53,11 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 		"Missing": {reason: "The Secret does not exist.", snapshot: snapshot(reading(mr, input)), ref: xp.RefTo(mr), want: waits(inputNowhere)},
 		"Failed": {
 			reason: "The restore failed to restore the Secret.", snapshot: snapshot(reading(mr, stored)), ref: xp.RefTo(mr),
-			want: waits(inputMissing + "it is in the backup, and was not restored; restore again"),
+			want: waits(inputMissing + "it was not restored; restore again" + inputCode),
 		},
 		"LeftOut": {
 			reason: "The filters of the restore leave the Secret out.", snapshot: snapshot(reading(mr, left)), ref: xp.RefTo(mr),
-			want: waits(inputMissing + "it is in the backup, and the restore has left it out; bring it back: " + bringSecret),
+			want: waits(inputMissing + "the restore has left it out; restore it: " + bringSecret + inputCode),
 		},
 		"There": {reason: "The Secret exists, whatever restored it.", snapshot: snapshot(reading(mr, left), password), ref: xp.RefTo(mr), want: letGo("Bucket db")},
 		"Elsewhere": {
@@ -65,9 +66,8 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "Missing rights to read Secrets must not release the MR.", snapshot: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
-			want: waits("whether Secret infra/password is there, which its provider needs, can't be read: forbidden. If not, without it the provider fails, or makes " +
-				"another password than the one that is in use; it is not in the backup; make it, with what the external resource has, and run this with the right to " +
-				"list Secrets"),
+			want: waits("its provider reads Secret infra/password, and Secrets can't be read: forbidden; without it the provider fails, or generates another password " +
+				"than the one in use; it is not in the backup; create it, with what the external resource has, and run this with the right to list Secrets" + inputCode),
 		},
 		"NotLookedFor": {
 			reason: "Without a lookup the state of the Secret is unknown.", snapshot: func() *Snapshot {
@@ -83,7 +83,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 				w.WithoutSecrets()
 
 				return w
-			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: " + waitInput}},
+			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: " + waitInput + inputCode}},
 		},
 		"Composed": {
 			reason: "The XR waits too, and its message gives the reason.", snapshot: snapshot(paused, reading(composed, input), revision), ref: xp.RefTo(x),

@@ -1,11 +1,11 @@
 package adoption
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -20,14 +20,14 @@ type Leftover struct {
 	Why string
 }
 
-// String returns what the Leftover is, and the next step.
-func (l Leftover) String() string {
-	return fmt.Sprintf("%s is left behind: %s. It protects %s; %s", xp.String(l.Usage), l.Why, xp.Protected(l.Usage), l.Next())
+// Message returns what the Leftover is, and the next step.
+func (l Leftover) Message() reason.Message {
+	return reason.UsageLeftBehind.Messagef("%s: %s. It protects %s; %s", xp.String(l.Usage), l.Why, xp.Protected(l.Usage), l.Next())
 }
 
 // Next returns the next step.
 func (l Leftover) Next() string {
-	return "if that is not in use any more, clear it with: " + xp.ClearUsage(l.Usage)
+	return "if that is not in use any more, delete the Usage with: " + xp.ClearUsage(l.Usage)
 }
 
 // Leftovers returns the Usages that XRs left behind. Crossplane before v1.18.2 does that when a

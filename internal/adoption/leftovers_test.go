@@ -24,9 +24,9 @@ func TestLeftovers(t *testing.T) {
 	mine := usage(xptest.ControlledBy(x))
 	lost := usage(xptest.Labelled(xp.LabelComposite, "x"))
 	child := xptest.ModernXR("c", xptest.ControlledBy(x))
-	const left = "Usage team-a/u is left behind: "
-	const next = ". It protects Bucket team-a/b; if that is not in use any more, clear it with: kubectl label Usage.v1beta1.protection.crossplane.io u -n team-a " +
-		"crossplane.io/composite- && kubectl delete Usage.v1beta1.protection.crossplane.io u -n team-a"
+	const left = "Usage team-a/u: "
+	const next = ". It protects Bucket team-a/b; if that is not in use any more, delete the Usage with: kubectl label Usage.v1beta1.protection.crossplane.io u -n team-a " +
+		"crossplane.io/composite- && kubectl delete Usage.v1beta1.protection.crossplane.io u -n team-a [UsageLeftBehind]"
 	type found map[string][]string
 	cases := map[string]struct {
 		reason string
@@ -71,7 +71,7 @@ func TestLeftovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := found{}
 			for _, l := range Leftovers([]*unstructured.Unstructured{tc.usage}, tc.xrs) {
-				got[l.XR.GetName()] = append(got[l.XR.GetName()], l.String())
+				got[l.XR.GetName()] = append(got[l.XR.GetName()], l.Message().String())
 			}
 			if tc.want == nil {
 				tc.want = found{}

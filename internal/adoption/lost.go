@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -13,7 +15,7 @@ import (
 )
 
 // lostNext is the next step if something was composed again.
-const lostNext = "nothing of that is deleted by itself. Have them stop, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
+const lostNext = "nothing of that is deleted. Stop that writer, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
 
 // planUnheld returns the Plan for a restored XR that is not held; p is the Plan if this plugin
 // lifted its hold. That the XR controls all that it lists is no proof of adoption: Crossplane may
@@ -34,8 +36,7 @@ func (t *tree) planUnheld(p Plan) Plan {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
 	case len(lost) > 0 && known:
-		return lostPlan(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more "+
-			"what was "+
+		return lostPlan(u, reason.ComposedAgain, "%s was reconciled without its hold before it was adopted: %s. Crossplane has composed: %s; in place of what was "+
 			"restored: %s; %s", someOf(replacements), someOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // No operation asks for it: it ended, or the XR was never held. So it is worth no list.
@@ -69,16 +70,15 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 		return Plan{}, false
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs "+
-		"what was restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it "+
-		"exists, and run: %s",
+	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ComposedAgain.Messagef("%s stays held: its hold had been removed, and in its resourceRefs Crossplane "+
+		"replaced what was restored: %s; by: %s. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
 		xp.String(t.xr.Unstructured), someOf(back), someOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
 // lostPlan returns the Plan for an object that lost something after its hold was removed. The
 // format begins with verbs for the object and for who probably removed the hold.
-func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
-	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), removedBy(u)}, args...)...)}
+func lostPlan(u *unstructured.Unstructured, code reason.Code, format string, args ...any) Plan {
+	return Plan{Lost: true, Change: unpin(u), Failed: code.Messagef(format, append([]any{xp.String(u), lastWriterOf(u)}, args...)...)}
 }
 
 // replaced returns the restored composed resources that an XR no longer lists (lost), and what it
@@ -177,8 +177,8 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		return Plan{}, false // It is bound to an XR that existed before or was restored.
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has made "+
-		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), removedBy(claim), r, lostNext)}, true
+	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ClaimReplaced.Messagef("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane "+
+		"has created another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext)}, true
 }
 
 // claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
@@ -215,15 +215,14 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	case xr == nil:
 	case isReplacement(s, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
 
-		return lostPlan(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; "+
-			"that of the backup was not restored, and nobody has what "+
-			"it composed; %s", r, lostNext)
+		return lostPlan(u, reason.ClaimReplaced, "%s was reconciled without its hold: %s. Crossplane has created another XR for it: %s; that of the backup was not "+
+			"restored, and what it composed has no XR; %s", r, lostNext)
 	default:
 		// Crossplane copies the claim's settings to its held XR, and composes nothing. The XR's
 		// Plan handles both.
 		if isHoldPause(u) {
 			t := tree{snapshot: s}
-			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
+			t.waitFor(xp.RefTo(u), true, reason.HoldRemoved.Messagef("%s: another writer has removed its hold and not its pause; it is released with %s", xp.RefTo(u), r))
 
 			return t.plan
 		}
@@ -269,9 +268,8 @@ func createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 
-	return lostPlan(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that "+
-		"it had "+
-		"in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
+	return lostPlan(u, reason.CreatedAgain, "%s: its provider has created an external resource, although its hold was not released: %s. That was at %s. Look for the "+
+		"former one in the cloud: if it exists, set the annotation %s to its name and delete the other, or delete the MR with its managementPolicies without "+
 		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
 
@@ -311,7 +309,7 @@ func Losses(s *Snapshot, plans map[xp.ID]Plan) []Notice {
 	for id, p := range plans {
 		if u := s.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
 			target := xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
-			notices = append(notices, Notice{Target: target, Event: EventStopped, Message: p.Failed, Warning: true})
+			notices = append(notices, Notice{Target: target, Event: EventStopped, Message: p.Failed.String(), Warning: true})
 		}
 	}
 	slices.SortFunc(notices, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })

@@ -3,6 +3,8 @@ package adoption
 import (
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,7 +88,7 @@ func lostTree(o ...xptest.Option) (xr, back, replacement *unstructured.Unstructu
 
 const (
 	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
-		"has made anew: Bucket b-new; and the XR does not reference any more what was restored: Bucket b; " + lostNext
+		"has composed: Bucket b-new; in place of what was restored: Bucket b; " + lostNext + " [ComposedAgain]"
 	stepAgain  = StepAgain
 	stepFree   = "nothing holds it any more; give its own settings back"
 	stepPolicy = "nothing holds it any more; give its composition update policy back"
@@ -167,7 +169,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		"NotReconciledNotAsked": {
 			reason: "A copy with its own external resources has no hold and no operation.", ref: xp.RefTo(xr),
 			snapshot: investigated(withRestored(snapshot(), xptest.With(calm, xptest.Without("status")), back)),
-			want:     outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"Crossplane to reconcile XOrder x, which is adopted, with its own settings"}},
+			want:     outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"XOrder x: it is adopted, and Crossplane has not reconciled it with its own settings yet [AwaitingCrossplane]"}},
 		},
 		"PausedByItsPerson": {
 			reason: "The XR was released, and its user has paused it since.", ref: xp.RefTo(xr), want: done,
@@ -211,7 +213,7 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 		"ClaimOfHeld": {
 			reason: "A held XR needs its claim held, whichever Restore created the claim.", ref: xp.RefTo(x),
 			want: outcome{
-				Also: []string{"OrderClaim team-a/o"}, Moving: true, Waiting: []string{"OrderClaim team-a/o: its hold had been taken off, and is put on again"},
+				Also: []string{"OrderClaim team-a/o"}, Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold, which is put on again [HoldRemoved]"},
 			},
 			snapshot: investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, x)), held(xptest.With(x, ofAnother), xptest.SeenPaused()), xptest.With(claim, ofAnother))),
 		},
@@ -270,7 +272,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	heldXR := held(x, xptest.SeenPaused())
 	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofRestore(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
 	revision := xptest.Revision(xptest.RevisionName, x)
-	again := "OrderClaim team-a/o: its hold had been taken off, and is put on again"
+	again := "OrderClaim team-a/o: another writer has removed its hold, which is put on again [HoldRemoved]"
 	runPlans(t, map[string]planCase{
 		"XRHeld": {
 			reason: "Crossplane copies the fields of the claim to the XR.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(revision), heldXR, claim), x),
@@ -289,7 +291,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 			reason: "The claim has lost its reference, and Crossplane has created another XR.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(revision, xptest.XR("y", xptest.ClaimedBy(c), created(laterAt))), heldXR, toY), x),
 			want: outcome{Failed: "XOrder x has no claim any more: OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, " +
-				"2026-01-02T11:05:00Z). Crossplane has made another XR for it: XOrder y; " + lostNext},
+				"2026-01-02T11:05:00Z). Crossplane has created another XR for it: XOrder y; " + lostNext + " [ClaimReplaced]"},
 		},
 		"Another": {
 			reason: "The claim had another XR in the backup.", ref: xp.RefTo(x),
@@ -298,7 +300,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		"Unbound": {
 			reason: "Crossplane is about to create another XR.", ref: xp.RefTo(x),
 			snapshot: investigated(withRestored(snapshot(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
-			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: somebody has taken off its hold and which XR it has, and Crossplane is about to make another"}},
+			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. Give it its resourceRef back at once [ClaimReplaced]"}},
 		},
 		"Pinned": {
 			reason: "The claim must not stay pinned.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
@@ -316,7 +318,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		"PausedAndAsked": {
 			reason: "The claim waits for its XR, and both continue together.", ref: xp.RefTo(claim),
 			snapshot: investigated(withRestored(snapshot(revision), heldXR, ourPause(claim)), claim),
-			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: its hold was taken off, and its pause was not; XOrder x goes on with both"}},
+			want:     outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold and not its pause; it is released with XOrder x [HoldRemoved]"}},
 		},
 		"PausedByThePerson": {
 			reason: "The user's own pause was in the backup.", ref: xp.RefTo(claim), want: outcome{Done: true},
@@ -330,7 +332,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 			reason: "Crossplane has created another XR.", ref: xp.RefTo(claim),
 			snapshot: investigated(withRestored(snapshot(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
 			want: outcome{Failed: "OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
-				"has made another XR for it: XOrder x; that of the backup was not restored, and nobody has what it composed; " + lostNext},
+				"has created another XR for it: XOrder x; that of the backup was not restored, and what it composed has no XR; " + lostNext + " [ClaimReplaced]"},
 		},
 		"Alive": {
 			reason: "The XR is older than the restore.", ref: xp.RefTo(claim), want: outcome{Done: true},
@@ -344,9 +346,9 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 	path := []string{"spec", "managementPolicies"}
 	observing := xptest.With(mr, policies(`["Observe"]`), managed(FieldManager, "Update", cameAt, path))
 	const step = "nothing holds it any more; take the managementPolicies of its hold off"
-	failed := "Bucket b has had an external resource created by its provider, though its hold was not lifted: the last to write it was \"argocd-controller\" (Update, " +
-		laterAt + "). That was at " + laterAt + ". Look for the one that it had in the cloud: if it is there, set the annotation crossplane.io/external-name to what it is " +
-		"called, and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again"
+	failed := "Bucket b: its provider has created an external resource, although its hold was not released: the last to write it was \"argocd-controller\" (Update, " +
+		laterAt + "). That was at " + laterAt + ". Look for the former one in the cloud: if it exists, set the annotation crossplane.io/external-name to its name " +
+		"and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again [CreatedAgain]"
 	runPlans(t, map[string]planCase{
 		"Created": {
 			reason: "The provider has created another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
@@ -378,7 +380,7 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 func TestLosses(t *testing.T) {
 	xr, back, replacement := lostTree()
 	w := investigated(withRestored(snapshot(replacement), xr, back), xr)
-	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: "for another reason"}}
+	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: reason.Message{Text: "for another reason"}}}
 	got := Losses(w, plans)
 	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Warning || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
 		t.Errorf("an XR without a mark must get a warning about its loss; got %+v", got)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -14,18 +16,14 @@ import (
 const (
 	waitPublished = "it was held until its connection secret was back"
 	waitPublish   = "it is held until its connection secret is back"
-	waitReleased  = "it is being given its own settings back"
+	waitReleased  = "it gets its own settings back"
 )
-
-const causeNoPolicies = "its kind has no managementPolicies"
 
 // A managedStep is the next step of the hold of an MR, and why the MR is held until then.
 type managedStep struct {
 	Change
 
-	why string
-	// cause is why without a provider's message; "" if why has none.
-	cause  string
+	why    reason.Message
 	moving bool
 	// nextAt is when the step continues though nothing has changed; zero if it does not.
 	nextAt time.Time
@@ -47,13 +45,13 @@ func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	}
 	e := managedStepOf(s, u, h)
 	if e.failed {
-		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
+		return Plan{Failed: staysHeld(u, e.why)}
 	}
 	if e.ready {
 		return s.planManual(u, h, Plan{})
 	}
 	if e.Patch == nil {
-		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, NextAt: e.nextAt}
+		plan := Plan{Waiting: []reason.Message{e.why.About(xp.String(u))}, Moving: e.moving, Blocked: !e.moving, NextAt: e.nextAt}
 		if e.pending {
 			plan.Pending = []PendingReconcile{s.pendingReconcile(u, s.lastSeen(u), plan.Waiting[0])}
 		}
@@ -92,7 +90,7 @@ func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool 
 		t.plan.Also = append(t.plan.Also, e.Change)
 	}
 	if e.failed {
-		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, e.why)
+		t.plan.Failed = staysHeld(t.xr.Unstructured, e.why.About(r.String()))
 
 		return true
 	}
@@ -106,11 +104,10 @@ func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool 
 
 func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedStep) {
 	if e.pending {
-		t.awaitReconcile(u, "%s: %s", r, e.why)
+		t.awaitReconcile(u, e.why.About(r.String()))
 	} else {
-		t.wait(e.moving, "%s: %s", r, e.why)
+		t.waitFor(r, e.moving, e.why.About(r.String()))
 	}
-	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
 	if t.plan.NextAt.IsZero() || !e.nextAt.IsZero() && e.nextAt.Before(t.plan.NextAt) {
 		t.plan.NextAt = e.nextAt
 	}
@@ -122,11 +119,11 @@ func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedSte
 // released.
 func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
-		return managedStep{Change: s.key.lift(u, h, stepFreed), why: waitReleased, moving: true}
+		return managedStep{Change: s.key.lift(u, h, stepFreed), why: reason.Releasing.Messagef(waitReleased), moving: true}
 	}
 	by, ok := pauseIgnoredBy(u, h)
 	if ok && (by.created || h.Identity != "" || h.Observes) {
-		return managedStep{why: by.why, cause: causePauseIgnored, failed: by.created}
+		return managedStep{why: by.why, failed: by.created}
 	}
 	e := heldManagedStep(s, u, h)
 	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark is removed now or later.
@@ -138,29 +135,26 @@ func managedStepOf(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 
 // heldManagedStep is managedStepOf for an MR that its provider has not reconciled meanwhile.
 func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
-	if e := s.ownerlessStep(u, h); e.why != "" {
+	if e := s.ownerlessStep(u, h); !e.why.IsZero() {
 		return e
 	}
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
-		return managedStep{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
+		return managedStep{why: WhyHeld(h.Identity, id)}
 	}
 	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
 		// A provider takes control of a Secret without a controller only if it publishes other
 		// data.
-		return managedStep{Change: takeControl(u, secret), why: "its connection secret came back without it, and is being made its own again", moving: true}
+		return managedStep{Change: takeControl(u, secret), why: reason.Relinking.Messagef("it becomes the controller of its connection secret again"), moving: true}
 	}
 	if c, ok := s.takeStored(u, h); ok {
-		return managedStep{Change: c, why: "its connection secret came back with the UID that it had before, and is being made its own again", moving: true}
+		return managedStep{Change: c, why: reason.Relinking.Messagef("its connection secret gets its UID in this cluster"), moving: true}
 	}
-	if why := cmp.Or(s.missingSecret(u, h), s.missingStored(u, h)); why != "" {
-		return managedStep{why: why, cause: causeSecret}
+	if why := cmp.Or(s.missingSecret(u, h), s.missingStored(u, h), s.missingInput(u, h)); !why.IsZero() {
+		return managedStep{why: why}
 	}
-	if why := s.missingInput(u, h); why != "" {
-		return managedStep{why: why, cause: causeInput}
-	}
-	if e := s.whilePaused(u, h); e.why != "" {
+	if e := s.whilePaused(u, h); !e.why.IsZero() {
 		return s.notReconciled(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
@@ -180,8 +174,8 @@ func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 	if !e.moving || e.Patch != nil {
 		return e
 	}
-	if why := s.whyNotReconciled(u); why != "" {
-		return managedStep{why: why, cause: causeInactive}
+	if why := s.whyNotReconciled(u); !why.IsZero() {
+		return managedStep{why: why}
 	}
 
 	return e
@@ -189,19 +183,19 @@ func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 
 // lastStep returns the step that releases an MR, and the reason to wait until then. It mentions the
 // connection secret only if that was the reason of the hold.
-func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
+func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step string, why reason.Message) {
 	const back = "give its own settings back"
 	r, publishes := xp.SecretRef(u)
 	only := h.Secret && publishes && h.Identity == "" && !h.Observes && len(h.Status) == 0
 	switch {
 	case s.secretless && len(h.Inputs) > 0 && h.Identity == "" && !h.Observes:
-		return back, waitInput
+		return back, reason.InputSecretMissing.Messagef(waitInput)
 	case only && s.Has(r):
-		return "its connection secret is back; give its own settings back", waitPublished
+		return "its connection secret is back; give its own settings back", reason.Releasing.Messagef(waitPublished)
 	case only && s.secretless:
-		return back, waitPublish
+		return back, reason.ConnectionSecretMissing.Messagef(waitPublish)
 	default:
-		return back, waitReleased
+		return back, reason.Releasing.Messagef(waitReleased)
 	}
 }
 
@@ -212,19 +206,18 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 		return managedStep{}
 	}
 	if h.Observes && !h.ownPause() && !xp.HasPolicies(u) {
-		return managedStep{
-			why: fmt.Sprintf("it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would "+
-				"create what it does not find, and change what it finds. Look for its external resource, then let it go: %s", releaseByForce(u)),
-			cause: causeNoPolicies,
-		}
+		return managedStep{why: reason.NoManagementPolicies.Messagef("its kind has no managementPolicies, so it can't observe first, as the setting observe-first "+
+			"asks: its provider would create or change its external resource. Look for that, then release this: %s", releaseByForce(u))}
 	}
 	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
-		return managedStep{why: whyStatus(u, missing)}
+		return managedStep{why: reason.StatusMissing.Messagef("%s", whyStatus(u, missing))}
 	}
 	// The provider's report counts only after it has seen the pause: a status can be from the
 	// backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
-		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, pending: true}
+		e := managedStep{
+			why: reason.AwaitingPauseReport.Messagef("its provider has not reported yet that it is paused"), moving: true, pending: true,
+		}
 		// The provider may have seen the pause before Velero restored the status. It does not
 		// reconcile because of a change of the status or of a creation annotation
 		// (crossplane-runtime, resource.DesiredStateChanged). That is so for hundreds of some
@@ -252,33 +245,38 @@ func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 
 // WhyHeld returns why an MR with the given identity is held, and the next step. id is the
 // provider's ID of the external resource; "" if not known.
-func WhyHeld(i xp.Identity, id string) string {
+func WhyHeld(i xp.Identity, id string) reason.Message {
 	switch i { //nolint:exhaustive // The others are not held.
 	case xp.CreatePending:
-		return "it was being created when it was backed up, so there may be an external resource that nothing names. Look for it in the cloud: if it is there, set " +
-			"the annotation " + xp.AnnotationExternalName + " to what it is called there and remove " + xp.AnnotationCreatePending + "; if not, only remove that, to " +
-			"have it created"
+		return reason.CreatePending.Messagef("its external resource was being created at the backup, so there may be one that no MR names. Look for it in the cloud: "+
+			"if it exists, set the annotation %s to its name there and remove %s; if not, only remove that, and its provider creates it",
+			xp.AnnotationExternalName, xp.AnnotationCreatePending)
 	case xp.Recoverable:
-		return fmt.Sprintf("it has no external-name, so reconciling it could create a second external resource. Its provider called the external resource %q; set "+
-			"the annotation %s to that if it is the external-name that the kind has", id, xp.AnnotationExternalName)
+		return reason.IdentityMissing.Messagef("it has no external-name, so reconciling it could create a second external resource. Its provider called the external "+
+			"resource %q: set the annotation %s to that if it is the external-name of the kind", id, xp.AnnotationExternalName)
 	default:
-		return "it has no external-name, so reconciling it could create a second external resource. Look for it in the cloud: if it is there, set the annotation " +
-			xp.AnnotationExternalName + ` to what it is called there; if not, have it created with "velero-plugin-for-crossplane release NAME --force"`
+		return reason.IdentityMissing.Messagef("it has no external-name, so reconciling it could create a second external resource. Look for it in the cloud: if it "+
+			`exists, set the annotation %s to its name there; if not, create it with "%s release NAME --force"`, xp.AnnotationExternalName, xp.Program)
 	}
 }
 
-// ReasonObserve is the reason of the hold of an MR with observe-first.
-const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. " + lifted
+// staysHeld returns the message that u can't be released, because of why.
+func staysHeld(u *unstructured.Unstructured, why reason.Message) reason.Message {
+	return reason.Message{Code: why.Code, Text: xp.String(u) + " stays held: " + why.Text}
+}
 
-// ReasonEarly is the reason of the hold of an MR that is restored before others. Its provider could
-// create resources that it does not find yet and that are restored later.
-const ReasonEarly = "restored from a backup; its provider is kept from reconciling it until everything is restored. " + lifted
-
-// ReasonMarked is the reason of the hold of an MR that an earlier restore held at its backup.
-const ReasonMarked = "restored from a backup that was taken while it was held. " + lifted
-
-// ReasonStatus is the reason of the hold of an MR whose status is restored.
-const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. " + lifted
+// The reasons of holds of MRs.
+const (
+	// ReasonObserve is the reason of the hold of an MR with observe-first.
+	ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource [" + string(reason.ObservesFirst) + "]"
+	// ReasonEarly is the reason of the hold of an MR that is restored before others. Its provider
+	// could create resources that it does not find yet and that are restored later.
+	ReasonEarly = "restored from a backup; its provider does not reconcile it until everything is restored [" + string(reason.AwaitingRestore) + "]"
+	// ReasonMarked is the reason of the hold of an MR that an earlier restore held at its backup.
+	ReasonMarked = "restored from a backup that was taken while it was held [" + string(reason.AwaitingRestore) + "]"
+	// ReasonStatus is the reason of the hold of an MR whose status is restored.
+	ReasonStatus = "restored from a backup; its provider does not reconcile it until its status is restored [" + string(reason.AwaitingRestore) + "]"
+)
 
 // saveOriginals saves the policies and status settings of u, which is about to be created, in the
 // hold, and changes u. earlier is the hold of the backup; nil for none.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -74,7 +76,7 @@ func TestKeyHoldOf(t *testing.T) {
 			if diff := cmp.Diff([]bool{tc.held, tc.forged}, []bool{h != nil, errors.Is(err, ErrForged)}); diff != "" {
 				t.Errorf("%s\nerror %v; held, forged: -want, +got:\n%s", tc.reason, err, diff)
 			}
-			if p := Next(withKey(tc.object), xp.RefTo(tc.object)); tc.forged && (!strings.Contains(p.Failed, ErrForged.Error()) || p.Patch != nil || len(p.Also) > 0) {
+			if p := Next(withKey(tc.object), xp.RefTo(tc.object)); tc.forged && (!strings.Contains(p.Failed.String(), ErrForged.Error()) || p.Patch != nil || len(p.Also) > 0) {
 				t.Errorf("%s\nThe Plan must name the cause and change nothing: %+v", tc.reason, p)
 			}
 		})
@@ -119,7 +121,7 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 		t.Errorf("Stopped must not sign a forged mark: %v", n.Patch)
 	}
 	w := withKey(forged)
-	if notices := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(notices) > 0 {
+	if notices := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []reason.Message{{Text: "x"}}}}, nil)...); len(notices) > 0 {
 		t.Errorf("a notice must not sign a forged mark: %v", notices)
 	}
 	if n, ok := w.LaterNotice(xp.RefTo(forged)); ok {
@@ -198,7 +200,7 @@ func TestNextOfItsOwnXR(t *testing.T) {
 		w := withRestored(snapshot(), objects...)
 		for _, r := range append(w.Subjects(), refs(objects...)...) {
 			p := Next(w, r)
-			if p.Patch != nil || len(p.Also) > 0 || p.Failed == "" || !strings.Contains(p.Failed, r.Name) {
+			if p.Patch != nil || len(p.Also) > 0 || p.Failed.IsZero() || !strings.Contains(p.Failed.String(), r.Name) {
 				t.Errorf("%s: the Plan for %s must change nothing and name it: %+v", name, r, p)
 			}
 		}
@@ -211,10 +213,10 @@ func TestPanicsAreContained(t *testing.T) {
 	w := snapshot(x)
 	w.SkipComposed(func() bool { panic("a defect") })
 	p := Next(w, xp.RefTo(x))
-	if !strings.Contains(p.Failed, "XOrder x") || !strings.Contains(p.Failed, "a defect") {
+	if !strings.Contains(p.Failed.String(), "XOrder x") || !strings.Contains(p.Failed.String(), "a defect") {
 		t.Errorf("got %+v", p)
 	}
-	if p := Next(w, xp.RefTo(xptest.XR("y"))); !strings.Contains(p.Failed, "does not exist") {
+	if p := Next(w, xp.RefTo(xptest.XR("y"))); !strings.Contains(p.Failed.String(), "XOrder y: it was not restored") {
 		t.Errorf("the plan of the next object must not fail the same way: %+v", p)
 	}
 }

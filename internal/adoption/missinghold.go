@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-const reasonAgain = "its hold had been taken off before Crossplane reconciled it, and is on again: %s. " + lifted
-
-const warnAgain = "its hold had been taken off, and was put on again before Crossplane reconciled it: %s; have them stop (docs/gitops.md)"
+const warnAgain = "another writer had removed its hold, which was put on again before Crossplane reconciled it: %s; stop that writer (docs/gitops.md)"
 
 // StepAgain is the step that puts a hold on again.
-const StepAgain = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
+const StepAgain = "put its hold on again, which another writer had removed before Crossplane reconciled it"
 
 // StepLost is the step that removes the rest of a hold from an object that was composed again.
-const StepLost = "its hold had been taken off, and it was composed anew; give its own settings back"
+const StepLost = "give its own settings back: another writer had removed its hold, and Crossplane has composed others"
 
 // holdMissing plans to put the hold on again on an object that lost it and was not reconciled
 // since, so nothing is lost yet. The former mark is not known, so the Refs are the current
@@ -42,7 +42,7 @@ func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 
 	return Change{
 		Target: u, Patch: p, Step: StepAgain,
-		Warning: fmt.Sprintf(warnAgain, removedBy(u)),
+		Warning: reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)),
 	}, true
 }
 
@@ -64,10 +64,10 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 		delete(annotations, xp.AnnotationPaused)
 		own.SetAnnotations(annotations)
 	}
-	of := Hold{Reason: fmt.Sprintf(reasonAgain, removedBy(u))}
+	of := Hold{Reason: reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)).String()}
 	if kept := s.stripped(u); kept != nil {
 		of = *kept
-		of.Reason = cmp.Or(kept.Reason, fmt.Sprintf(reasonAgain, removedBy(u)))
+		of.Reason = cmp.Or(kept.Reason, reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)).String())
 	}
 	of.Restore, of.Since = restore, s.now.UTC().Format(time.RFC3339)
 	h, err := Put(own, of)
@@ -94,7 +94,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.snapshot.isSuspect(u) || !t.snapshot.isRequested(u) {
 		return Plan{}, false
 	}
-	who := removedBy(u)
+	who := lastWriterOf(u)
 	if isReconciledHere(u) {
 		lost, replacements, known := t.snapshot.replaced(t.xr, false)
 		if len(lost) == 0 || !known {
@@ -103,8 +103,8 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 
 		gone := Change{Target: u, Patch: releasePatch(u, t.hold.withPauseOf(u)), Step: StepLost}
 
-		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been "+
-			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
+		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: reason.ComposedAgain.Messagef("%s was reconciled before it was adopted, because another "+
+			"writer had removed its annotation %s: %s. Crossplane has composed: %s; in place of what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
 			someOf(replacements), someOf(lost), lostNext)}, true
 	}
 	h := *t.hold
@@ -116,7 +116,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 	t.change(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
-	t.plan.Warning, t.plan.Moving = fmt.Sprintf(warnAgain, who), true
+	t.plan.Warning, t.plan.Moving = reason.HoldRemoved.Messagef(warnAgain, who), true
 
 	return t.plan, true
 }
@@ -261,15 +261,11 @@ func LeftoverSetting(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// removedBy returns who probably removed the hold of u.
-func removedBy(u *unstructured.Unstructured) string {
-	return writtenBy(u, "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)")
-}
-
-func writtenBy(u *unstructured.Unstructured, unknown string) string {
+// lastWriterOf returns who probably removed the hold of u, or changed it while it was held.
+func lastWriterOf(u *unstructured.Unstructured) string {
 	manager, operation, when, ok := lastWriter(u)
 	if !ok {
-		return unknown
+		return "its managedFields do not name that writer (kubectl get --show-managed-fields)"
 	}
 
 	return fmt.Sprintf("the last to write it was %q (%s, %s)", manager, operation, when)

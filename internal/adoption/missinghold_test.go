@@ -42,7 +42,7 @@ func TestHoldAgain(t *testing.T) {
 			w.SetTime(noon)
 			u := xptest.With(tc.xr, xptest.Refs(back))
 			plan := Next(investigated(withRestored(w, u, back), u), xp.RefTo(u))
-			if plan.Patch == nil || !strings.Contains(plan.Warning, "argocd-controller") {
+			if plan.Patch == nil || !strings.Contains(plan.Warning.String(), "argocd-controller") {
 				t.Fatalf("%s\ngot %+v", tc.reason, plan)
 			}
 			after := xptest.Merge(u, plan.Patch)
@@ -76,9 +76,9 @@ func TestNextWithoutPause(t *testing.T) {
 		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
 	}
 	revision := xptest.Revision(xptest.RevisionName, xr)
-	failed := "XOrder x was reconciled before it was adopted, since its annotation crossplane.io/paused had been taken off: the last to write it was " +
-		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has made anew: Bucket b-new; and the XR does not reference any more what was restored: ` +
-		"Bucket b; " + lostNext
+	failed := "XOrder x was reconciled before it was adopted, because another writer had removed its annotation crossplane.io/paused: the last to write it was " +
+		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has composed: Bucket b-new; in place of what was restored: ` +
+		"Bucket b; " + lostNext + " [ComposedAgain]"
 	runPlans(t, map[string]planCase{
 		"InTime": {
 			reason: "Crossplane has not reconciled the XR yet.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(revision), unpaused(back), back), xr),
@@ -154,8 +154,8 @@ func TestNextOfHeldAgain(t *testing.T) {
 		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
 	}
 	revision := xptest.Revision(xptest.RevisionName, xr)
-	failed := "XOrder x stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was restored: Bucket b; by what it was to make anew: " +
-		"Bucket b-new. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String()
+	failed := "XOrder x stays held: its hold had been removed, and in its resourceRefs Crossplane replaced what was restored: Bucket b; by: " +
+		"Bucket b-new. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String() + " [ComposedAgain]"
 	synced := xptest.With(back, xptest.Reconciled())
 	runPlans(t, map[string]planCase{
 		"NotMade": {
@@ -189,8 +189,8 @@ func TestLastWriter(t *testing.T) {
 		of     []xptest.Option
 		want   string
 	}{
-		"NoWriter": {reason: "An unknown writer gets no name.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
-		"Earlier":  {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"NoWriter": {reason: "An unknown writer gets no name.", want: "its managedFields do not name that writer (kubectl get --show-managed-fields)"},
+		"Earlier":  {reason: "A write before the backup does not count.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "its managedFields do not name that writer (kubectl get --show-managed-fields)"},
 		"Last": {
 			reason: "Only the last writer that is not a controller counts.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
 			of: []xptest.Option{
@@ -200,11 +200,11 @@ func TestLastWriter(t *testing.T) {
 		},
 		"Damaged": {
 			reason: "Any user can write damaged managedFields.", of: []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
-			want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)",
+			want: "its managedFields do not name that writer (kubectl get --show-managed-fields)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, removedBy(xptest.XR("x", append([]xptest.Option{ofRestore()}, tc.of...)...))); diff != "" {
+			if diff := cmp.Diff(tc.want, lastWriterOf(xptest.XR("x", append([]xptest.Option{ofRestore()}, tc.of...)...))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -275,7 +275,7 @@ func (m *model) step() bool {
 	stepped := false
 	for _, r := range subjects {
 		plan := Next(w, r)
-		if plan.Failed != "" {
+		if !plan.Failed.IsZero() {
 			m.failf("%s failed: %s", r, plan.Failed)
 		}
 		for _, change := range append(plan.Also, plan.Change) {

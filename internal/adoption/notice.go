@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -36,9 +38,6 @@ type Notice struct {
 	// for yet. Configuration is as in Change.
 	Patch, Configuration map[string]any
 }
-
-// CauseStuck is the cause of an object that waits for a reconcile which will probably not happen.
-const CauseStuck = "stuck"
 
 // heldNoticeStep is Hold.LastReported if only the start of the hold was reported.
 const heldNoticeStep = "arrived"
@@ -92,7 +91,7 @@ func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice 
 // notice returns the notice for a held object; ok is false if there is nothing new to report.
 func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice, ok bool) {
 	h := f.hold
-	if plan.Failed == "" && len(plan.Waiting) == 0 || recent && h.LastReported != "" {
+	if plan.Failed.IsZero() && len(plan.Waiting) == 0 || recent && h.LastReported != "" {
 		return Notice{}, false
 	}
 	if recent {
@@ -100,17 +99,16 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 	}
 	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
 	reported := plan.Fingerprint()
-	why := n.Message
 	switch {
-	case plan.Failed != "":
-		n.Event, n.Message, n.Warning = EventStopped, plan.Failed, true
-		why = plan.Failed
-	case slices.Contains(plan.Causes, CauseStuck):
+	case !plan.Failed.IsZero():
+		n.Event, n.Message, n.Warning = EventStopped, plan.Failed.String(), true
+	case plan.Stuck:
 		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
 	if h.LastReported == reported || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
 		return Notice{}, false
 	}
+	why := n.Message
 	if h.Clone != "" {
 		why = h.Reason // The Plan failed with this reason.
 	}
@@ -196,9 +194,9 @@ func (s *Snapshot) isBound(f *observedObject) bool {
 }
 
 // FirstReasons returns the first three of the waiting messages, and the number of the others.
-func FirstReasons(waiting []string) string {
+func FirstReasons(waiting []reason.Message) string {
 	const few = 3
-	s := strings.Join(waiting[:min(few, len(waiting))], "; ")
+	s := reason.Join(waiting[:min(few, len(waiting))])
 	if more := len(waiting) - few; more > 0 {
 		s += fmt.Sprintf("; and %d more", more)
 	}
@@ -206,18 +204,28 @@ func FirstReasons(waiting []string) string {
 	return s
 }
 
-// Fingerprint returns a short text, the same for all Plans with the same Causes or the same Failed.
+// Fingerprint returns a short text, the same for all Plans that wait for the same reasons and kinds,
+// or have failed with the same message. Names and controllers' messages do not count.
 func (p Plan) Fingerprint() string {
-	if p.Failed != "" {
-		return digest([]string{p.Failed})
+	if !p.Failed.IsZero() {
+		return digest([]string{p.Failed.String()})
+	}
+	causes := make([]string, 0, len(p.Waiting)+len(p.On)+1)
+	for _, why := range p.Waiting {
+		causes = append(causes, string(why.Code))
+	}
+	for _, gvk := range p.On {
+		causes = append(causes, gvk.String())
+	}
+	if p.Stuck {
+		causes = append(causes, EventStuck)
 	}
 
-	return digest(p.Causes)
+	return digest(causes)
 }
 
 // digest returns a hash of the causes. Their order and repetition do not matter.
 func digest(causes []string) string {
-	causes = slices.Clone(causes)
 	slices.Sort(causes)
 	h := fnv.New64a()
 	for _, c := range slices.Compact(causes) {

@@ -1,9 +1,10 @@
 package adoption
 
 import (
-	"fmt"
 	"strings"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,7 +16,11 @@ import (
 // and a provider then creates a second one.
 const settleTime = 5 * time.Second
 
-const waitSettled = "its provider has found its external resource, and looks once more"
+// Why an MR waits that only observes.
+const (
+	waitObserved = "its provider has not observed it yet"
+	waitSettled  = "its provider has found its external resource, and looks for it once more"
+)
 
 const (
 	stepFound        = "its provider has found it; have it look once more"
@@ -28,24 +33,24 @@ func observingStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 	if xp.IsPaused(u) {
 		return managedStep{
 			Change: Change{Target: u, Patch: s.key.observePatch(u, h), Step: "let its provider observe it"},
-			why:    "its provider has not observed it yet", moving: true,
+			why:    reason.AwaitingProvider.Messagef(waitObserved), moving: true,
 		}
 	}
 	c, ok := reconciled(u)
 	switch {
 	case !ok:
-		return managedStep{why: "its provider has not observed it yet", moving: true}
+		return managedStep{why: reason.AwaitingProvider.Messagef(waitObserved), moving: true}
 	case c.Status != "True":
 		return s.unfoundStep(u, h, c)
 	}
-	if e := s.untilSettled(u, h); e.why != "" {
+	if e := s.untilSettled(u, h); !e.why.IsZero() {
 		return e
 	}
 	if h.ByHand {
 		return managedStep{ready: true}
 	}
 
-	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitReleased, moving: true}
+	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings back"), why: reason.Releasing.Messagef(waitReleased), moving: true}
 }
 
 // unfoundStep returns the step of an MR whose provider does not find its external resource. It
@@ -55,11 +60,8 @@ func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 	if len(h.Policies) > 0 {
 		own = `["` + strings.Join(h.Policies, `","`) + `"]`
 	}
-	e := managedStep{
-		why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
-			"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own),
-		cause: "its provider can't observe it",
-	}
+	e := managedStep{why: reason.ObservesFirst.Messagef("it only observes, and its provider can't find its external resource: %s. Correct that; if the external "+
+		"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, own)}
 	if h.Settling != "" && !h.Lost {
 		e.Change = s.lookAgain(u, h, true, stepUnfound)
 	}
@@ -75,9 +77,9 @@ func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedSt
 	settled := parseTime(h.Settling).Add(settleTime)
 	switch {
 	case h.Settling != "" && s.now.Before(settled):
-		return managedStep{why: waitSettled, moving: true, nextAt: settled}
+		return managedStep{why: reason.ObservesFirst.Messagef(waitSettled), moving: true, nextAt: settled}
 	case h.Settling == "" || h.Lost:
-		return managedStep{Change: s.lookAgain(u, h, false, stepFound), why: waitSettled, moving: true}
+		return managedStep{Change: s.lookAgain(u, h, false, stepFound), why: reason.ObservesFirst.Messagef(waitSettled), moving: true}
 	default:
 		return managedStep{}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -12,10 +14,8 @@ import (
 // ReasonOwnerless is the reason of the hold of an MR that a live, unpaused XR lists. Crossplane may
 // be about to drop it: it deletes what a Composition no longer wants before it writes the
 // resourceRefs.
-const ReasonOwnerless = "restored from a backup, without its XR as its controller; its provider is kept from creating anything until Crossplane has made " +
-	"the XR that again, which shows that it is still wanted. " + lifted
-
-const causeOwnerless = "its XR is not its controller"
+const ReasonOwnerless = "restored from a backup without its XR as its controller; its provider creates nothing until Crossplane makes the XR its controller, " +
+	"which shows that the XR still composes it [" + string(reason.AwaitingControl) + "]"
 
 // ownerlessStep returns the step of an MR whose hold has an Owner; the zero value if Crossplane has
 // made that its controller.
@@ -27,31 +27,27 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 		return managedStep{}
 	}
 	if why, unknown := s.isUnknown(*h.Owner); unknown {
-		return managedStep{why: fmt.Sprintf("whether %s still composes it can't be read: %s", h.Owner, why), cause: causeOwnerless}
+		return managedStep{why: reason.NotRead.Messagef("%s, which composed it, can't be read: %s", h.Owner, why)}
 	}
 	xr := s.Get(*h.Owner)
 	if xr == nil || xr.GetDeletionTimestamp() != nil {
-		return managedStep{why: fmt.Sprintf("%s, which composed it, has gone since; %s", h.Owner, unwantedNext), cause: causeOwnerless, failed: true}
+		return managedStep{why: reason.NoLongerComposed.Messagef("%s, which composed it, is gone; %s", h.Owner, unwantedNext), failed: true}
 	}
 	refs, err := xp.CompositeFrom(xr).ResourceRefs()
 	if err != nil || !slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() }) {
-		return managedStep{
-			why: fmt.Sprintf("%s does not list it any more: Crossplane deleted it, as its Composition or a person wants, when it came back; %s", h.Owner,
-				unwantedNext),
-			cause: causeOwnerless, failed: true,
-		}
+		return managedStep{why: reason.NoLongerComposed.Messagef("%s does not list it any more, so Crossplane deleted it before the restore; %s", h.Owner, unwantedNext), failed: true}
 	}
 
 	return managedStep{
-		why:   fmt.Sprintf("%s lists it, and Crossplane has not made that its controller again; is Crossplane running, and can it reconcile the XR?", h.Owner),
-		cause: causeOwnerless, moving: true,
+		why:    reason.AwaitingControl.Messagef("%s lists it, and Crossplane has not made that its controller. Check that Crossplane runs and can reconcile the XR", h.Owner),
+		moving: true,
 	}
 }
 
 // riskOfOwnerless returns the risk of releasing an MR that its XR does not control; "" if it does.
 func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
 	switch e := s.ownerlessStep(u, h); {
-	case e.why == "":
+	case e.why.IsZero():
 		return ""
 	case e.failed:
 		return fmt.Sprintf("%s does not compose it any more: if its external resource was deleted with that, its provider makes another, and nobody "+
@@ -70,11 +66,10 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 		return false
 	}
 	t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
-	t.wait(true, "%s: it came back without its XR, which is held since, and is being made its own again", r)
+	t.waitFor(r, true, reason.Relinking.Messagef("%s: it was restored without its XR, which becomes its controller again", r))
 
 	return true
 }
 
-const unwantedNext = "its external resource was probably deleted with it, and nothing makes that anew while it is held. Delete it, after setting its " +
-	"deletionPolicy to Orphan, or its managementPolicies to all but Delete, if the external resource is there and is to stay; or put it back into " +
-	"the resourceRefs of its XR"
+const unwantedNext = "its external resource was probably deleted with it, and nothing creates another while it is held. Delete it (if the external resource is to " +
+	"stay, first set its deletionPolicy to Orphan, or its managementPolicies to all but Delete), or put it back into the resourceRefs of its XR"

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -25,31 +27,31 @@ func TestNextOfOwnerless(t *testing.T) {
 	}{
 		"Listed": {
 			reason: "Crossplane may be about to drop the MR from its list.", snapshot: withRestored(snapshot(xr), ownerless), ref: xp.RefTo(mr),
-			want: "Bucket b: XOrder x lists it, and Crossplane has not made that its controller again",
+			want: "Bucket b: XOrder x lists it, and Crossplane has not made that its controller. Check that Crossplane runs",
 		},
 		"Taken":   {reason: "The XR controls the MR, so the Composition still wants it.", snapshot: withRestored(snapshot(xr), taken), ref: xp.RefTo(mr), step: "give its own settings back"},
 		"Dropped": {reason: "The MR was being deleted in the backup.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Refs())), ownerless), ref: xp.RefTo(mr), want: "Bucket b stays held: XOrder x does not list it any more", failed: true},
-		"Gone":    {reason: "The XR of the MR was deleted too.", snapshot: withRestored(snapshot(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, has gone since", failed: true},
+		"Gone":    {reason: "The XR of the MR was deleted too.", snapshot: withRestored(snapshot(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, is gone", failed: true},
 		"Going": {
-			reason: "The XR of the MR is being deleted too.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "has gone since", failed: true,
+			reason: "The XR of the MR is being deleted too.", snapshot: withRestored(snapshot(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, is gone", failed: true,
 		},
 		"HeldSince": {
 			reason: "An XR whose hold was put on again does not wait for Crossplane.", ref: xp.RefTo(xr),
 			snapshot: withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), held(xr, xptest.SeenPaused()), ownerless),
-			want:     "Bucket b: it came back without its XR, which is held since, and is being made its own again", step: "make XOrder x its controller again",
+			want:     "Bucket b: it was restored without its XR, which becomes its controller again [Relinking]", step: "make XOrder x its controller again",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := Next(tc.snapshot, tc.ref)
-			said, step := strings.Join(p.Waiting, "; "), p.Step
+			said, step := strings.Join(reason.Strings(p.Waiting), "; "), p.Step
 			if tc.failed {
-				said = p.Failed
+				said = p.Failed.String()
 			}
 			if len(p.Also) > 0 {
 				step = p.Also[0].Step
 			}
-			if !strings.Contains(said, tc.want) || (p.Failed != "") != tc.failed || !strings.Contains(step, tc.step) || tc.step == "" && step != "" || p.Done {
+			if !strings.Contains(said, tc.want) || (!p.Failed.IsZero()) != tc.failed || !strings.Contains(step, tc.step) || tc.step == "" && step != "" || p.Done {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
 			}
 		})
@@ -79,7 +81,7 @@ func TestForceOfOwnerless(t *testing.T) {
 		"Unreadable": {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unreadable, want: []string{uncontrolled}},
 		"Publishing": {
 			reason: "The risks also name everything else that is missing.", snapshot: snapshot(xr, publishing),
-			want: []string{uncontrolled, "this is not waited for any more: Bucket b: its connection Secret store/details is in the backup and was not restored"},
+			want: []string{uncontrolled, "this is not waited for any more: Bucket b: its connection Secret store/details was not restored"},
 		},
 		"Taken": {reason: "The XR controls the MR, so the Composition still wants it.", snapshot: snapshot(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -28,8 +30,8 @@ type Change struct {
 	// Defaults are the fields of the patch without a manager that return to the API server's
 	// default.
 	Defaults [][]string
-	// Warning is the text of an Event when the change is made; "" for none.
-	Warning string
+	// Warning is the text of an Event when the change is made; zero for none.
+	Warning reason.Message
 }
 
 // Lifts reports whether the change removes a mark.
@@ -62,8 +64,8 @@ type Plan struct {
 	Also []Change
 	// Done means that the XR is adopted, and neither it nor its claim is held.
 	Done bool
-	// Failed is why the XR can't be adopted, and the next step; "" if it can.
-	Failed string
+	// Failed is why the XR can't be adopted, and the next step; zero if it can.
+	Failed reason.Message
 	// Lost means that it failed because another writer removed its hold, and it has lost something
 	// by that.
 	Lost bool
@@ -74,18 +76,17 @@ type Plan struct {
 	// restore.
 	Adopted, Total int
 	// Waiting are what the XR waits for, each with the object's name.
-	Waiting []string
-	// Causes are Waiting without names and controllers' messages. The same Causes need no new
-	// report.
-	Causes []string
+	Waiting []reason.Message
+	// Stuck means that a reconcile which it waits for will probably not happen.
+	Stuck bool
 	// On are the kinds of the objects that it waits for.
 	On []schema.GroupVersionKind
 	// Pending are the objects that wait for a reconcile, which may never happen without a request.
 	Pending []PendingReconcile
 	// Remarks are warnings that nothing waits for, each with the next step.
-	Remarks []string
-	// Quarantine is why and how a user must end a quarantine; "" if there is none.
-	Quarantine string
+	Remarks []reason.Message
+	// Quarantine is why and how a user must end a quarantine; zero if there is none.
+	Quarantine reason.Message
 	// Ready means that it waits only for a user to release it.
 	Ready bool
 	// NextAt is when to plan again though nothing has changed; zero if never.
@@ -108,8 +109,7 @@ func Next(s *Snapshot, r xp.Ref) (p Plan) {
 	defer func() {
 		done()
 		if cause := recover(); cause != nil {
-			p = Plan{Failed: fmt.Sprintf("cannot tell what comes next for %s, because of a defect of this plugin (%v): it stays as it is; report this, with "+
-				"the object", r, cause)}
+			p = Plan{Failed: reason.PluginDefect.Messagef("%s: this plugin has failed to plan for it (%v), so it stays as it is. Report this, with the object", r, cause)}
 		}
 	}()
 
@@ -122,11 +122,11 @@ func next(s *Snapshot, r xp.Ref) Plan {
 		return t.plan
 	}
 	if u == nil {
-		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
+		return Plan{Failed: reason.NotInCluster.Messagef("%s: it was not restored, or was deleted since. See the errors of the restore", r)}
 	}
 	if xp.IsClaim(u) && xp.IsComposite(u) {
-		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has "+
-			"written it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
+		return Plan{Failed: reason.ClaimAndXR.Messagef("%s: it looks like a claim and like an XR, so it stays as it is. Find out who writes it, and remove its "+
+			"finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
 	}
 	h, p, ok := s.heldPlan(u)
 	switch {
@@ -154,13 +154,13 @@ func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 	h, err := s.holdOf(u)
 	switch {
 	case errors.Is(err, ErrForged):
-		return nil, Plan{Failed: err.Error() + "; " + howToClear(u)}, false
+		return nil, Plan{Failed: reason.MarkForged.Messagef("%s; %s", err, howToClear(u))}, false
 	case errors.Is(err, ErrNewer):
-		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s; %s, and run: %s", xp.String(u), err, HowToRead, xp.ReleaseCommand(xp.RefTo(u)))}, false
+		return nil, Plan{Failed: reason.MarkNewer.Messagef("%s stays held: %s; %s, and run: %s", xp.String(u), err, HowToRead, xp.ReleaseCommand(xp.RefTo(u)))}, false
 	case err != nil:
-		return nil, Plan{Failed: err.Error() + "; remove the annotation, then run release, or restore again"}, false
+		return nil, Plan{Failed: reason.MarkUnreadable.Messagef("%s; remove the annotation, then run release, or restore again", err)}, false
 	case h != nil && h.Clone != "":
-		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}, false
+		return nil, Plan{Failed: reason.Message{Text: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}}, false
 	case h != nil && h.Quarantine:
 		return nil, s.quarantinePlan(u, h), false
 	default:
@@ -170,7 +170,7 @@ func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 
 // howToClear returns the next step for a mark that is not genuine.
 func howToClear(u *unstructured.Unstructured) string {
-	return "nothing is done on its word. If this plugin has put it on in another cluster, or before its key was lost, run: " +
+	return "it is ignored. If this plugin wrote it in another cluster, or before its key was lost, run: " +
 		xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()).String() + "; if not, remove the annotation"
 }
 
@@ -212,19 +212,19 @@ type tree struct {
 	userWaits int
 }
 
-func (t *tree) wait(moving bool, format string, args ...any) {
-	cause := format
-	if len(args) > 0 {
-		if r, ok := args[0].(xp.Ref); ok {
-			cause = r.Kind + " " + format
-			if gvk := t.snapshot.served(r); !slices.Contains(t.plan.On, gvk) {
-				t.plan.On = append(t.plan.On, gvk)
-			}
-		}
-	}
-	t.plan.Causes = append(t.plan.Causes, cause)
-	t.plan.Waiting = append(t.plan.Waiting, fmt.Sprintf(format, args...))
+// wait adds a reason why the XR waits. moving means that a controller will end it, usually in
+// moments.
+func (t *tree) wait(moving bool, why reason.Message) {
+	t.plan.Waiting = append(t.plan.Waiting, why)
 	t.plan.Moving, t.plan.Blocked = t.plan.Moving || moving, t.plan.Blocked || !moving
+}
+
+// waitFor is wait for the object that r names.
+func (t *tree) waitFor(r xp.Ref, moving bool, why reason.Message) {
+	t.wait(moving, why)
+	if gvk := t.snapshot.served(r); !slices.Contains(t.plan.On, gvk) {
+		t.plan.On = append(t.plan.On, gvk)
+	}
 }
 
 func (t *tree) change(u *unstructured.Unstructured, patch map[string]any, step string) {
@@ -236,7 +236,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if u.GetDeletionTimestamp() != nil {
 		return Plan{Failed: t.deleted(u)}
 	}
-	if why := t.claimDeleted(); why != "" {
+	if why := t.claimDeleted(); !why.IsZero() {
 		return Plan{Failed: why}
 	}
 	if t.snapshot.skipsComposed(t.snapshot.observedOf(u)) {

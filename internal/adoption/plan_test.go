@@ -3,6 +3,8 @@ package adoption
 import (
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,7 +27,7 @@ type outcome struct {
 }
 
 func outcomeOf(p Plan) outcome {
-	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed, Adopted: p.Adopted, Total: p.Total, Waiting: p.Waiting, Remarks: p.Remarks}
+	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed.String(), Adopted: p.Adopted, Total: p.Total, Waiting: reason.Strings(p.Waiting), Remarks: reason.Strings(p.Remarks)}
 	if p.Target != nil {
 		o.Target = xp.String(p.Target)
 	}
@@ -42,7 +44,7 @@ const (
 	stepClaim   = "its XR is adopted; give its own settings back"
 
 	howToConvert = `. If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of ` +
-		"its Composition orders, and it goes on"
+		"its Composition orders, and it continues [CompositionRevisionMissing]"
 )
 
 type planCase struct {
@@ -65,7 +67,7 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 					t.Errorf("a step needs a target, a patch and a name: %+v", plan)
 				}
 			}
-			if plan.Done && (plan.Failed != "" || plan.Patch != nil || plan.Also != nil) {
+			if plan.Done && (!plan.Failed.IsZero() || plan.Patch != nil || plan.Also != nil) {
 				t.Errorf("a plan that is done must have no other outcome: %+v", plan)
 			}
 		})
@@ -94,8 +96,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
-	const unknown = "Bucket b: it can't be read, so nobody knows whether it is there: forbidden; have the API server answer for its kind, and run this with the right " +
-		"to list and patch Bucket.cloud.example.org"
+	const unknown = "Bucket b: it can't be read: forbidden. Check that the API server serves its kind, and that the user who runs this may list and " +
+		"patch Bucket.cloud.example.org [NotRead]"
 	runPlans(t, map[string]planCase{
 		"Ready": {
 			reason:   "Every composed resource exists, is controlled by the XR and is observed.",
@@ -112,18 +114,18 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Gone": {
 			reason:   "An XR that did not come back can't be adopted.",
 			snapshot: snapshot(), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x does not exist: it was not restored, or was deleted since; see the errors of the restore"},
+			want: outcome{Failed: "XOrder x: it was not restored, or was deleted since. See the errors of the restore [NotInCluster]"},
 		},
 		"Unreadable": {
 			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
-				"remove the annotation, then run release, or restore again"},
+				"remove the annotation, then run release, or restore again [MarkUnreadable]"},
 		},
 		"Missing": {
 			reason:   "Crossplane would create the missing resource again.",
 			snapshot: snapshot(paused, revision), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"MissingAndRemoved": {
 			reason:   "The user has removed the reference, so the plan no longer waits for it.",
@@ -133,7 +135,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Unserved": {
 			reason:   "The next step differs if the kind is not served.",
 			snapshot: unserved(snapshot(paused, revision)), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org"),
+			want: wait(0, false, "Bucket b: its kind is not served. Install the provider or XRD of Bucket.cloud.example.org [KindNotServed]"),
 		},
 		"Forbidden": {
 			reason:   "An unreadable resource may exist, so the message does not ask to restore it.",
@@ -158,17 +160,17 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"ComposedDeleting": {
 			reason:   "The resource is about to be missing, and Crossplane would create it again.",
 			snapshot: snapshot(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
+			want: wait(0, false, "Bucket b: it is being deleted. See what its finalizers wait for, then restore it again [BeingDeleted]"),
 		},
 		"OfAnother": {
 			reason:   "Crossplane would ignore another controller's resource and create a new one.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"),
+			want: wait(0, false, "Bucket b: its controller is XOrder other (UID uid of XOrder other), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"),
 		},
 		"OldUID": {
 			reason:   "An earlier XR of the same name is another controller.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is controlled by XOrder x (UID old), not by this XR"),
+			want: wait(0, false, "Bucket b: its controller is XOrder x (UID old), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"),
 		},
 		"Uncontrolled": {
 			reason:   "Crossplane takes a resource without a controller (composition_functions.go), but the plan does not count it yet.",
@@ -178,12 +180,12 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"NotObserved": {
 			reason:   "A function that reads the MR's status would find none.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
-			want: wait(0, true, "Bucket b: its provider has not observed it yet"),
+			want: wait(0, true, "Bucket b: its provider has not observed it yet [AwaitingProvider]"),
 		},
 		"Failing": {
 			reason:   "The provider's own message names the cause.",
 			snapshot: snapshot(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its provider can't reconcile it: no credentials"),
+			want: wait(0, false, "Bucket b: its provider can't reconcile it: no credentials [ProviderFailing]"),
 		},
 		"PausedByThePerson": {
 			reason:   "No provider observes an MR that a user has paused.",
@@ -200,12 +202,12 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"ChildHeld": {
 			reason:   "The nested XR comes first, since its parent reads its status.",
 			snapshot: snapshot(parent, revision, held(child)), ref: xp.RefTo(x),
-			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
+			want: wait(0, true, "XOrder child: this composed XR is not adopted yet [AwaitingComposedXR]"),
 		},
 		"ChildUnreadable": {
 			reason:   "A nested XR with an unreadable mark does not count as adopted.",
 			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
-			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
+			want: wait(0, true, "XOrder child: this composed XR is not adopted yet [AwaitingComposedXR]"),
 		},
 		"ChildAdopted": {
 			reason:   "The parent follows its adopted child.",
@@ -215,8 +217,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"NoRevision": {
 			reason:   "Without the revision Crossplane would choose another one.",
 			snapshot: snapshot(paused, bucket), ref: xp.RefTo(x),
-			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; "+
-				"restore it, or set another compositionRevisionRef on XOrder x"+howToConvert),
+			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is not in the cluster. "+
+				"Restore it, or set another compositionRevisionRef on XOrder x"+howToConvert),
 		},
 		"NeverComposed": {
 			reason:   "An XR without a revision needs none.",
@@ -226,22 +228,22 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"NotSeen": {
 			reason:   "Crossplane must have seen the pause, or an old condition would prove the later reconcile.",
 			snapshot: snapshot(xptest.With(paused, xptest.Reconciled()), bucket, revision), ref: xp.RefTo(x),
-			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
+			want: wait(1, true, "XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"),
 		},
 		"NoStatus": {
 			reason:   "A restored XR has no status at first.",
 			snapshot: snapshot(xptest.With(paused, xptest.Without("status")), bucket, revision), ref: xp.RefTo(x),
-			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
+			want: wait(1, true, "XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"),
 		},
 		"EveryReason": {
 			reason:   "The message lists every cause at once, and the plan moves if any cause moves.",
 			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
 			want: outcome{Total: 2, Moving: true, Waiting: []string{
-				"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
-				"Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
-				"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x" +
+				"Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
+				"Bucket c: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
+				"CompositionRevision orders-1a2b3c: it is not in the cluster. Restore it, or set another compositionRevisionRef on XOrder x" +
 					howToConvert,
-				"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?",
+				"XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]",
 			}},
 		},
 	})
@@ -266,10 +268,10 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
-	notItsOwn := wait(0, false, "Bucket b: nothing controls it, and nothing says that this XR composed it and a restore brought it back; have Crossplane take it over: "+
-		"remove crossplane.io/paused from XOrder x when nothing else is waited for")
+	notItsOwn := wait(0, false, "Bucket b: it has no controller, and nothing shows that this XR composed it. If it did, remove crossplane.io/paused from "+
+		"XOrder x once it waits for nothing else [ControllerUnknown]")
 	released := outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1}
-	const dropped = "Bucket b: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan"
+	const dropped = "Bucket b: the XR does not list it any more. Put it back into its resourceRefs, or delete it with deletionPolicy Orphan [NoLongerListed]"
 	runPlans(t, map[string]planCase{
 		"Adopted": {reason: "The XR lists and controls the same resources and was reconciled.", snapshot: snapshot(free, bucket), ref: xp.RefTo(x), want: released},
 		"Growing": {
@@ -279,31 +281,31 @@ func TestNextAfterTheUnpause(t *testing.T) {
 		"NotReconciled": {
 			reason:   "The last condition is that of the pause.",
 			snapshot: snapshot(xptest.With(free, xptest.SeenPaused()), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "Crossplane to reconcile XOrder x"),
+			want: wait(1, true, "XOrder x: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
 		},
 		"NoStatus": {
 			reason:   "Crossplane has written no condition.",
 			snapshot: snapshot(xptest.With(free, xptest.Without("status")), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "Crossplane to reconcile XOrder x"),
+			want: wait(1, true, "XOrder x: Crossplane has not reconciled it yet [AwaitingCrossplane]"),
 		},
 		"CannotReconcile": {
 			reason:   "Crossplane's own message names the cause.",
 			snapshot: snapshot(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function"),
+			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function [CrossplaneFailing]"),
 		},
 		"AsBroken": {
 			reason: "A reconcile that failed in the source too must not hold the XR for ever.", snapshot: snapshot(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
-			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
-				"reconcile it when it was backed up, and can't now: no function, tried 22 times"}},
+			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x: Crossplane can't reconcile it, as in the backup: " +
+				"no function, tried 22 times [StillFailing]"}},
 		},
 		"BrokenOtherwise": {
 			reason: "A new failure was not in the backup.", snapshot: snapshot(broken("no credentials"), bucket), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials"),
+			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials [CrossplaneFailing]"),
 		},
 		"BrokenAndDropped": {
 			reason: "The plan still waits for a resource that the XR lost.", snapshot: snapshot(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
-				"reconcile it when it was backed up, and can't now: no function, tried 3 times"}},
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x: Crossplane can't reconcile it, as in the backup: " +
+				"no function, tried 3 times [StillFailing]"}},
 		},
 		"RefDropped": {
 			reason:   "A resource that Crossplane dropped is an orphan.",
@@ -317,30 +319,30 @@ func TestNextAfterTheUnpause(t *testing.T) {
 		"DeletedSince": {
 			reason:   "Crossplane has yet to create the resource again.",
 			snapshot: snapshot(free), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"Deleting": {
 			reason: "The hold no longer keeps Crossplane from anything.", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
-				"when it is gone"},
+			want: outcome{Failed: "XOrder x is being deleted, and so is what it composes; if you need it, restore it again " +
+				"when it is gone [BeingDeleted]"},
 		},
 		"ComposedDeleting": {
 			reason: "A resource that is being deleted is not adopted.", snapshot: snapshot(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
+			want: wait(0, false, "Bucket b: it is being deleted. See what its finalizers wait for, then restore it again [BeingDeleted]"),
 		},
 		"RefsUnreadable": {
 			reason:   "Unreadable references prove nothing.",
 			snapshot: snapshot(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket), ref: xp.RefTo(x),
-			want: wait(1, false, "cannot read the resourceRefs of XOrder x: they are a int64, not a list"),
+			want: wait(1, false, "cannot read the resourceRefs of XOrder x: they are a int64, not a list [Malformed]"),
 		},
 		"Uncontrolled": {
 			reason:   "Crossplane has yet to take the resource.",
-			snapshot: snapshot(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not taken control of it"),
+			snapshot: snapshot(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not made the XR its controller [AwaitingControl]"),
 		},
 		"Taken": {
 			reason:   "Another controller has taken the resource.",
 			snapshot: snapshot(free, xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is controlled by XOrder y (UID uid of XOrder y), not by this XR"),
+			want: wait(0, false, "Bucket b: its controller is XOrder y (UID uid of XOrder y), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"),
 		},
 		"MRNotObserved": {
 			reason:   "The plan checked this before the unpause, so it is now the provider's task.",
@@ -354,7 +356,7 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			reason:   "Crossplane would take the resource after the pause, but a Composition change could lose it first.",
 			snapshot: withRestored(snapshot(ownPause), loose), ref: xp.RefTo(x), want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket b"},
-				Waiting: []string{"Bucket b: it came back without its XR, which is paused, and is being made its own again"},
+				Waiting: []string{"Bucket b: it was restored without its paused XR, which becomes its controller again [Relinking]"},
 			},
 		},
 		"OwnPauseNotRestored": {
@@ -370,7 +372,7 @@ func TestNextAfterTheUnpause(t *testing.T) {
 		"OwnPauseMissing": {
 			reason:   "No resource may be missing, even with the user's own pause.",
 			snapshot: snapshot(ownPause), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"Released": {
 			reason:   "Without a hold there is nothing left to do.",

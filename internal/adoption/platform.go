@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -121,9 +123,9 @@ func (t *tree) checkRequired(revision *unstructured.Unstructured) {
 	if c, ok := t.xr.ClaimRef(); ok {
 		claim = " of its claim " + c.String() + " and then"
 	}
-	t.wait(false, "CompositionRevision %s: it has lost what its pipeline requires, %s, which this Crossplane does not know: a function that is given less "+
-		"can leave out what was composed, and Crossplane deletes that; delete the revision, upgrade Crossplane and restore again, or write a Composition that "+
-		"does without, and a revision of it into compositionRevisionRef%s of %s", revision.GetName(), strings.Join(lost, ", "), claim, xp.String(t.xr.Unstructured))
+	t.wait(false, reason.RequirementsLost.Messagef("CompositionRevision %s: this Crossplane has dropped what its pipeline requires: %s. Delete the revision, upgrade "+
+		"Crossplane and restore again, or write a Composition that does not require it, and its revision into compositionRevisionRef%s of %s",
+		revision.GetName(), strings.Join(lost, ", "), claim, xp.String(t.xr.Unstructured)))
 }
 
 // checkPipeline waits until Crossplane can run a revision and its pipeline.
@@ -134,8 +136,8 @@ func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
 	}
 	// Crossplane v2 checks this when a Function changes, and refuses to reconcile without it.
 	if c, ok := xp.ConditionOf(revision, xp.ConditionValidPipeline); ok && c.Status != "True" {
-		t.wait(false, "CompositionRevision %s: Crossplane says that its pipeline is not valid: %s; install Functions that can do what it needs",
-			revision.GetName(), c.Message)
+		t.wait(false, reason.PipelineNotValid.Messagef("CompositionRevision %s: its pipeline is not valid: %s. Install Functions with the capabilities that it needs",
+			revision.GetName(), c.Message))
 	}
 }
 
@@ -148,7 +150,7 @@ func (t *tree) checkEnvironments() {
 	for _, name := range t.hold.Environments {
 		r := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
 		if t.snapshot.Get(r) == nil {
-			t.wait(false, "%s: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it", r)
+			t.waitFor(r, false, reason.EnvironmentConfigMissing.Messagef("%s: the pipeline reads it, and it is not in the cluster. Restore or create it", r))
 		}
 	}
 }
@@ -158,13 +160,13 @@ func (t *tree) checkDefinitions() {
 	own := t.xr.GroupVersionKind().GroupKind()
 	switch xrd := t.snapshot.definitionOf(own); {
 	case xrd == nil && t.snapshot.platform.whole[xp.KindDefinition.GroupKind()]:
-		t.wait(false, "the XRD of %s: none in the cluster defines it; restore it, or install the package that brings it", own)
+		t.wait(false, reason.XRDMissing.Messagef("%s: no XRD in the cluster defines it. Restore the XRD, or install the package that has it", own))
 	case xrd == nil: // If no controller reconciles the XR, that is reported without it.
 	case xrd.GetDeletionTimestamp() != nil:
-		t.wait(false, "%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.XRDTerminating(xrd))
+		t.wait(false, reason.XRDTerminating.Messagef("%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.XRDTerminating(xrd)))
 	default:
 		if c, ok := xp.ConditionOf(xrd, xp.ConditionEstablished); !ok || c.Status != "True" {
-			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), conditionText(c))
+			t.wait(false, reason.XRDNotEstablished.Messagef("XRD %s: it is not Established%s. Check that Crossplane runs", xrd.GetName(), conditionText(c)))
 		}
 	}
 	checked := map[schema.GroupKind]bool{own: true}
@@ -175,7 +177,7 @@ func (t *tree) checkDefinitions() {
 		}
 		checked[gk] = true
 		if xrd := t.snapshot.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
-			t.wait(false, "%s, which it composes: %s", gk, xp.XRDTerminating(xrd))
+			t.wait(false, reason.XRDTerminating.Messagef("%s, which it composes: %s", gk, xp.XRDTerminating(xrd)))
 		}
 	}
 }
@@ -197,7 +199,7 @@ func (t *tree) checkFunction(name string) {
 	function := t.snapshot.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
 	if function == nil {
 		if t.snapshot.platform.whole[xp.KindFunction.GroupKind()] {
-			t.wait(false, "Function %s: it is not installed, and the pipeline of %s calls it; install it", name, xp.String(t.xr.Unstructured))
+			t.wait(false, reason.FunctionNotInstalled.Messagef("Function %s: the pipeline of %s calls it, and it is not installed. Install it", name, xp.String(t.xr.Unstructured)))
 		}
 
 		return
@@ -206,7 +208,7 @@ func (t *tree) checkFunction(name string) {
 	for _, u := range append([]*unstructured.Unstructured{function}, revisions...) {
 		for _, condition := range []string{xp.ConditionHealthy, xp.ConditionRevisionHealthy, xp.ConditionRuntimeHealthy} {
 			if c, ok := xp.ConditionOf(u, condition); ok && c.Status != "True" {
-				t.wait(false, "Function %s: it is not Healthy%s; see what its package needs", name, conditionText(c))
+				t.wait(false, reason.FunctionNotHealthy.Messagef("Function %s: it is not Healthy%s. See what its package needs", name, conditionText(c)))
 
 				return
 			}
@@ -215,9 +217,9 @@ func (t *tree) checkFunction(name string) {
 	switch {
 	case !t.snapshot.platform.whole[xp.KindFunctionRevision.GroupKind()]:
 	case len(revisions) == 0:
-		t.wait(false, "Function %s: it has no active revision; activate one", name)
+		t.wait(false, reason.FunctionNotActive.Messagef("Function %s: it has no active revision. Activate one", name))
 	case xp.Endpoint(revisions[0]) == "":
-		t.wait(false, "Function %s: its active revision %s has no endpoint yet; is its Deployment running?", name, revisions[0].GetName())
+		t.wait(false, reason.FunctionNotRunning.Messagef("Function %s: its active revision %s has no endpoint yet. Check that its Deployment runs", name, revisions[0].GetName()))
 	}
 }
 

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,11 +59,11 @@ func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 	xrd := definition("XOrder")
 	ready := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	other := ready
-	other.Remarks = []string{changedFollowing(chosen, h)}
+	other.Remarks = []string{changedFollowing(chosen, h).String()}
 	lost := func(what string) outcome {
-		return outcome{Adopted: 1, Total: 1, Waiting: []string{"CompositionRevision orders-1a2b3c: it has lost what its pipeline requires, " + what +
-			", which this Crossplane does not know: a function that is given less can leave out what was composed, and Crossplane deletes that; delete the " +
-			"revision, upgrade Crossplane and restore again, or write a Composition that does without, and a revision of it into compositionRevisionRef of XOrder x"}}
+		return outcome{Adopted: 1, Total: 1, Waiting: []string{"CompositionRevision orders-1a2b3c: this Crossplane has dropped what its pipeline requires: " + what +
+			". Delete the revision, upgrade Crossplane and restore again, or write a Composition that does not require it, and its revision into " +
+			"compositionRevisionRef of XOrder x [RequirementsLost]"}}
 	}
 	cases := map[string]planCase{
 		"Whole":   {reason: "The revision has all of its fields.", snapshot: observed(requiring, bucket, all, xrd), want: ready},
@@ -97,7 +98,7 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 		"Environment": {reason: "The EnvironmentConfig that the functions read exists.", snapshot: observed(reads, bucket, native, xrd, environment), want: ready},
 		"NoEnvironment": {
 			reason: "A function without its EnvironmentConfig can leave out composed resources.", snapshot: observed(reads, bucket, native, xrd),
-			want: wait("EnvironmentConfig e: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it"),
+			want: wait("EnvironmentConfig e: the pipeline reads it, and it is not in the cluster. Restore or create it [EnvironmentConfigMissing]"),
 		},
 		"EnvironmentUnknown": {reason: "The plan can't wait for an unreadable object.", snapshot: snapshot(reads, bucket, native), want: ready},
 		"Ready":              {reason: "The whole platform is ready.", snapshot: observed(xr, bucket, revision, xrd, function(), running), want: ready},
@@ -111,46 +112,46 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 		},
 		"NoXRD": {
 			reason: "No controller reconciles the XR.", snapshot: observed(xr, bucket, native, definition("XOther")),
-			want: wait("the XRD of XOrder.example.org: none in the cluster defines it; restore it, or install the package that brings it"),
+			want: wait("XOrder.example.org: no XRD in the cluster defines it. Restore the XRD, or install the package that has it [XRDMissing]"),
 		},
 		"XRDDeleting": {
 			reason:   "The controller of a terminating XRD deletes the XR.",
 			snapshot: observed(xr, bucket, native, xptest.With(xrd, xptest.Deleting(), xptest.Finalizers("keep"))),
-			want:     wait("XOrder x: " + dying + ", and restore this again if it is gone"),
+			want:     wait("XOrder x: " + dying + ", and restore this again if it is gone [XRDTerminating]"),
 		},
 		"NotEstablished": {
 			reason: "No controller reconciles the XR yet.", snapshot: observed(xr, bucket, native, xptest.With(xrd, condition("Established", "False", "Wait", "soon"))),
-			want: wait("XRD xorders.example.org: it is not Established (Wait soon); is Crossplane running?"),
+			want: wait("XRD xorders.example.org: it is not Established (Wait soon). Check that Crossplane runs [XRDNotEstablished]"),
 		},
 		"New": {
 			reason: "Crossplane has not seen the XRD.", snapshot: observed(xr, bucket, native, xptest.With(xrd, xptest.Without("status"))),
-			want: wait("XRD xorders.example.org: it is not Established; is Crossplane running?"),
+			want: wait("XRD xorders.example.org: it is not Established. Check that Crossplane runs [XRDNotEstablished]"),
 		},
 		"NoFunction": {
 			reason: "The pipeline would fail without the function.", snapshot: observed(xr, bucket, revision, xrd),
-			want: wait("Function f: it is not installed, and the pipeline of XOrder x calls it; install it"),
+			want: wait("Function f: the pipeline of XOrder x calls it, and it is not installed. Install it [FunctionNotInstalled]"),
 		},
 		"Unhealthy": {
 			reason: "The pipeline would fail with an unhealthy function.", snapshot: observed(xr, bucket, revision, xrd, function(condition("Healthy", "False", "Unhealthy", "no pod")), running),
-			want: wait("Function f: it is not Healthy (Unhealthy no pod); see what its package needs"),
+			want: wait("Function f: it is not Healthy (Unhealthy no pod). See what its package needs [FunctionNotHealthy]"),
 		},
 		"RuntimeUnhealthy": {
 			reason:   "The pipeline would fail if the revision has an unhealthy runtime.",
 			snapshot: observed(xr, bucket, revision, xrd, function(), xptest.With(running, condition("RuntimeHealthy", "False", "", ""))),
-			want:     wait("Function f: it is not Healthy; see what its package needs"),
+			want:     wait("Function f: it is not Healthy. See what its package needs [FunctionNotHealthy]"),
 		},
 		"Inactive": {
 			reason: "Crossplane calls only an active revision.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Inactive", "dns:///f")),
-			want: wait("Function f: it has no active revision; activate one"),
+			want: wait("Function f: it has no active revision. Activate one [FunctionNotActive]"),
 		},
 		"NoEndpoint": {
 			reason: "Crossplane calls only a revision with an endpoint.", snapshot: observed(xr, bucket, revision, xrd, function(), functionRevision("Active", "")),
-			want: wait("Function f: its active revision f-1 has no endpoint yet; is its Deployment running?"),
+			want: wait("Function f: its active revision f-1 has no endpoint yet. Check that its Deployment runs [FunctionNotRunning]"),
 		},
 		"Invalid": {
 			reason:   "Crossplane v2 refuses to reconcile with an invalid pipeline.",
 			snapshot: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "False", "MissingCapabilities", "f can't")), xrd, function(), running),
-			want:     wait("CompositionRevision orders-1a2b3c: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs"),
+			want:     wait("CompositionRevision orders-1a2b3c: its pipeline is not valid: f can't. Install Functions with the capabilities that it needs [PipelineNotValid]"),
 		},
 		"OwnPause": {
 			reason:   "An XR that its user keeps paused needs no platform.",
@@ -171,7 +172,7 @@ func TestNextNamesTerminatingXRDs(t *testing.T) {
 	child := xptest.ModernXR("c", xptest.In(""))
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
 	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
-	if len(plan.Waiting) != 2 || plan.Waiting[0][:len("Order.example.org, which it composes: its XRD")] != "Order.example.org, which it composes: its XRD" {
+	if len(plan.Waiting) != 2 || !strings.HasPrefix(plan.Waiting[0].Text, "Order.example.org, which it composes: its XRD") {
 		t.Errorf("the terminating XRD must come first: %q", plan.Waiting)
 	}
 }

@@ -28,9 +28,9 @@ func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.U
 }
 
 const (
-	anotherSecret = "another would be published, without what is only in that one; "
-	secretMissing = "its connection Secret infra/s is in the backup and was not restored; " + anotherSecret + "restore again"
-	secretLeftOut = "its connection Secret infra/s is in the backup and the restore has left it out; " + anotherSecret + "bring it back: " + bringSecret
+	secretMissing = "its connection Secret infra/s was not restored, and another would be published without it; restore again [ConnectionSecretMissing]"
+	secretLeftOut = "the restore has left out its connection Secret infra/s, and another would be published without it; restore it: " + bringSecret +
+		" [ConnectionSecretMissing]"
 )
 
 // bringSecret is the command that restores a Secret which the restore left out.
@@ -133,8 +133,8 @@ func TestNextForManaged(t *testing.T) {
 		},
 		"SecretLeftOutUnreadable": {
 			reason: "Without the right to read Secrets the plugin can't know that the Secret is back.", snapshot: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
-			want: outcome{Waiting: []string{"Bucket b: its connection Secret infra/s is in the backup and the restore has left it out, and whether it has come back can't be " +
-				"read: forbidden. If not, " + anotherSecret + "bring it back: " + bringSecret + ", and run this with the right to list Secrets"}},
+			want: outcome{Waiting: []string{"Bucket b: the restore has left out its connection Secret infra/s, and Secrets can't be read: forbidden. Without it another " +
+				"would be published; restore it: " + bringSecret + ", and run this with the right to list Secrets [ConnectionSecretMissing]"}},
 		},
 		"SecretLoose": {
 			reason:   "A provider takes over no uncontrolled Secret with the same data.",
@@ -181,13 +181,13 @@ func TestNextForManaged(t *testing.T) {
 		},
 		"Gone": {
 			reason: "The plan reports an MR that did not come back.", snapshot: snapshot(), ref: xp.RefTo(mr),
-			want: outcome{Failed: "Bucket b does not exist: it was not restored, or was deleted since; see the errors of the restore"},
+			want: outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore [NotInCluster]"},
 		},
 		"Unreadable": {
 			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
-				"remove the annotation, then run release, or restore again"},
+				"remove the annotation, then run release, or restore again [MarkUnreadable]"},
 		},
 	})
 }
@@ -201,7 +201,7 @@ func TestNextReleasesComposed(t *testing.T) {
 	paused := held(xptest.XR("x", xptest.Refs(mr, other)), xptest.SeenPaused())
 	free := xptest.With(paused, unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
-	const waitB, waitC = "Bucket b: it is being given its own settings back", "Bucket c: it is being given its own settings back"
+	const waitB, waitC = "Bucket b: it gets its own settings back [Releasing]", "Bucket c: it gets its own settings back [Releasing]"
 	waiting := func(adopted int, also []string, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 2, Moving: true, Also: also, Waiting: why}
 	}
@@ -216,7 +216,7 @@ func TestNextReleasesComposed(t *testing.T) {
 		},
 		"NotObserved": {
 			reason: "The provider must observe a released MR.", snapshot: snapshot(paused, mr, xptest.With(other, xptest.Reconciled()), revision), ref: xp.RefTo(x),
-			want: waiting(1, nil, "Bucket b: its provider has not observed it yet"),
+			want: waiting(1, nil, "Bucket b: its provider has not observed it yet [AwaitingProvider]"),
 		},
 		"Observed": {
 			reason: "The XR is unpaused after its MRs.", ref: xp.RefTo(x),
@@ -225,7 +225,7 @@ func TestNextReleasesComposed(t *testing.T) {
 		},
 		"OtherMissing": {
 			reason: "A ready MR is released even if the XR waits for something else.", snapshot: snapshot(paused, forSecret(mr), revision), ref: xp.RefTo(x),
-			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"SecretFailed": {
 			reason: "An MR without its Secret does not delay the other MR.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
@@ -233,7 +233,7 @@ func TestNextReleasesComposed(t *testing.T) {
 		},
 		"SecretBack": {
 			reason: "The step gives the reason of each MR.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
-			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back"),
+			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back [Releasing]"),
 		},
 		"SecretNotLookedFor": {
 			reason: "Without a lookup the step must not claim that the Secret is back.", ref: xp.RefTo(x), snapshot: func() *Snapshot {
@@ -241,7 +241,7 @@ func TestNextReleasesComposed(t *testing.T) {
 				w.WithoutSecrets()
 
 				return w
-			}(), want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it is held until its connection secret is back"),
+			}(), want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it is held until its connection secret is back [ConnectionSecretMissing]"),
 		},
 		"AfterTheUnpause": {
 			reason: "An MR that another restore put back is released.", snapshot: snapshot(free, forSecret(mr), other), ref: xp.RefTo(x),

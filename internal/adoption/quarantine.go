@@ -3,6 +3,8 @@ package adoption
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -10,8 +12,8 @@ import (
 // The cluster that was backed up may be running and manage the same external resources, which can't
 // be detected from this cluster.
 const (
-	reasonQuarantine = "restored into quarantine, as the Restore's setting hold says: nothing reconciles it until somebody releases it; "
-	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: "
+	reasonQuarantine = "restored into quarantine, as the setting hold of the Restore asks: nothing reconciles it until a user releases it; "
+	reasonEnded      = "a user has ended its quarantine, and it is held until it is adopted. If that was interrupted, run: "
 )
 
 // quarantineNext returns how to end the quarantine of the objects of a Restore.
@@ -21,12 +23,12 @@ func quarantineNext(h *Hold) string {
 
 // quarantined returns the Plan for an object in quarantine: no change.
 func quarantined(h *Hold) Plan {
-	return Plan{Total: len(h.Refs), Quarantine: h.Reason}
+	return Plan{Total: len(h.Refs), Quarantine: reason.Message{Text: h.Reason}}
 }
 
 // awaitQuarantineEnd waits until a user ends the quarantine of an object that belongs to an XR.
 func (t *tree) awaitQuarantineEnd(r xp.Ref, h *Hold) {
-	t.wait(false, "%s: it is in quarantine; %s", r, quarantineNext(h))
+	t.waitFor(r, false, reason.Quarantined.Messagef("%s: it is in quarantine; %s", r, quarantineNext(h)))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
@@ -38,9 +40,9 @@ func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	}
 	switch {
 	case h.Quarantine:
-		h.Reason = reasonEnded + xp.ReleaseCommand(xp.RefTo(u)).String()
+		h.Reason = reason.AwaitingAdoption.Messagef("%s%s", reasonEnded, xp.ReleaseCommand(xp.RefTo(u))).String()
 	case h.ByHand:
-		h.Reason = reasonConsent + xp.ReleaseCommand(xp.RefTo(u)).String()
+		h.Reason = reason.AwaitingAdoption.Messagef("%s%s", reasonConsent, xp.ReleaseCommand(xp.RefTo(u))).String()
 	default:
 		return "", false
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,7 +15,7 @@ import (
 )
 
 const inQuarantine = reasonQuarantine + "make sure that no other cluster manages the same external resources, then run: velero-plugin-for-crossplane release " +
-	"--restore " + restoreName
+	"--restore " + restoreName + " [Quarantined]"
 
 // quarantinedObject returns u in quarantine, after its controller has reported the pause.
 func quarantinedObject(u *unstructured.Unstructured) *unstructured.Unstructured {
@@ -81,14 +83,14 @@ func TestNextInQuarantine(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := Next(tc.snapshot, xp.RefTo(tc.of))
-			got := want{Step: p.Step, Quarantine: p.Quarantine, Waiting: p.Waiting, Moving: p.Moving, Done: p.Done}
+			got := want{Step: p.Step, Quarantine: p.Quarantine.String(), Waiting: reason.Strings(p.Waiting), Moving: p.Moving, Done: p.Done}
 			if p.Target != nil {
 				got.Target = xp.String(p.Target)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || len(p.Also) > 0 || len(p.Pending) > 0 {
+			if diff := cmp.Diff(tc.want, got); diff != "" || !p.Failed.IsZero() || len(p.Also) > 0 || len(p.Pending) > 0 {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
 			}
-			if notices := Changes(tc.snapshot, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(notices) > 0 {
+			if notices := Changes(tc.snapshot, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine.String() == inQuarantine && len(notices) > 0 {
 				t.Errorf("an object in quarantine must get no notice: %+v", notices)
 			}
 		})
@@ -119,7 +121,7 @@ func TestConsent(t *testing.T) {
 	if !xp.IsPaused(ended) {
 		t.Error("the object must stay paused")
 	}
-	if h, _ := HoldOf(ended); !strings.HasSuffix(h.Reason, "release x") {
+	if h, _ := HoldOf(ended); !strings.HasSuffix(h.Reason, "release x [AwaitingAdoption]") {
 		t.Errorf("the reason must have the next step; got %q", h.Reason)
 	}
 	w := snapshot(u)

@@ -3,9 +3,10 @@ package adoption
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,16 +27,16 @@ type PendingReconcile struct {
 	// Begun means that it is held, and was unpaused for the adoption.
 	Begun bool
 	// Waiting is the message about it in Plan.Waiting.
-	Waiting string
+	Waiting reason.Message
 }
 
 // awaitReconcile waits until Crossplane reports on an object.
-func (t *tree) awaitReconcile(u *unstructured.Unstructured, format string, args ...any) {
-	t.wait(true, format, args...)
-	t.plan.Pending = append(t.plan.Pending, t.snapshot.pendingReconcile(u, t.lastSeen(u), fmt.Sprintf(format, args...)))
+func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) {
+	t.waitFor(xp.RefTo(u), true, why)
+	t.plan.Pending = append(t.plan.Pending, t.snapshot.pendingReconcile(u, t.lastSeen(u), why))
 }
 
-func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting string) PendingReconcile {
+func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting reason.Message) PendingReconcile {
 	h, err := s.holdOf(u)
 
 	return PendingReconcile{
@@ -100,7 +101,7 @@ func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
 // its next report a proof: the status is not restored, or is from the backup.
 func (t *tree) checkSeen(u *unstructured.Unstructured) {
 	if !isSeenPaused(u) {
-		t.awaitReconcile(u, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
+		t.awaitReconcile(u, reason.AwaitingPauseReport.Messagef("%s: Crossplane has not reported yet that it is paused", xp.String(u)))
 	}
 }
 
@@ -108,12 +109,11 @@ func (t *tree) checkSeen(u *unstructured.Unstructured) {
 func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	switch c, ok := reconciled(u); {
 	case !ok:
-		t.awaitReconcile(u, "Crossplane to reconcile %s", xp.String(u))
+		t.awaitReconcile(u, reason.AwaitingCrossplane.Messagef("%s: Crossplane has not reconciled it yet", xp.String(u)))
 	case c.Status != "True" && t.failsAsBackedUp(u):
-		t.plan.Remarks = append(t.plan.Remarks, fmt.Sprintf("%s is as broken as it was: Crossplane could not reconcile it when it was backed up, and can't now: %s",
-			xp.String(u), c.Message))
+		t.plan.Remarks = append(t.plan.Remarks, reason.StillFailing.Messagef("%s: Crossplane can't reconcile it, as in the backup: %s", xp.String(u), c.Message))
 	case c.Status != "True":
-		t.wait(true, "%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message)
+		t.wait(true, reason.CrossplaneFailing.Messagef("%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message))
 	}
 }
 
@@ -147,9 +147,10 @@ func (t *tree) checkReleased(u *unstructured.Unstructured) {
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		t.awaitReconcile(u, "Crossplane to reconcile %s, which is adopted, with its own settings", xp.String(u))
+		t.awaitReconcile(u, reason.AwaitingCrossplane.Messagef("%s: it is adopted, and Crossplane has not reconciled it with its own settings yet", xp.String(u)))
 	case c.Status != "True":
-		t.plan.Remarks = append(t.plan.Remarks, fmt.Sprintf("%s is adopted, and with its own settings Crossplane can't reconcile it: %s", xp.String(u), c.Message))
+		t.plan.Remarks = append(t.plan.Remarks, reason.FailsAfterRelease.Messagef("%s: it is adopted, and Crossplane can't reconcile it with its own settings: %s",
+			xp.String(u), c.Message))
 	}
 	t.clearRequest(u)
 }

@@ -1,9 +1,11 @@
 package adoption
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +32,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 		return xptest.With(u, append(o, xptest.OfGeneration(generation))...)
 	}
 	wait := func(what string) outcome {
-		return outcome{Moving: true, Waiting: []string{"Crossplane to reconcile " + what + ", which is adopted, with its own settings"}}
+		return outcome{Moving: true, Waiting: []string{what + ": it is adopted, and Crossplane has not reconciled it with its own settings yet [AwaitingCrossplane]"}}
 	}
 	paused := xptest.Annotated(xp.AnnotationPaused, "true")
 	const stepTakeBack = "take back the request for a reconcile"
@@ -71,7 +73,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 			reason:   "The XR is reconciled, as well as without a restore.",
 			snapshot: restored(said(x, 3, xptest.Synced("False", "ReconcileError", "no such function"))), ref: xp.RefTo(x),
 			want: outcome{Done: true, Remarks: []string{
-				"XOrder x is adopted, and with its own settings Crossplane can't reconcile it: no such function",
+				"XOrder x: it is adopted, and Crossplane can't reconcile it with its own settings: no such function [FailsAfterRelease]",
 			}},
 		},
 		"NotRestored": {
@@ -158,7 +160,7 @@ func TestPendingReconciles(t *testing.T) {
 			got := map[string]string{}
 			for _, s := range plan.Pending {
 				got[s.String()] = s.Since.Format(time.RFC3339)
-				if !strings.Contains(strings.Join(plan.Waiting, "\n"), s.Waiting) {
+				if !slices.Contains(plan.Waiting, s.Waiting) {
 					t.Errorf("%q is missing in the causes: %q", s.Waiting, plan.Waiting)
 				}
 			}
@@ -251,7 +253,7 @@ func TestPendingReconcileBegun(t *testing.T) {
 
 func TestPendingReconcilesOfProviders(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
-	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: unseen}}
+	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: parseTime(restoredAt), Waiting: reason.AwaitingPauseReport.Messagef("Bucket b: its provider has not reported yet that it is paused")}}
 	if diff := cmp.Diff(want, Next(snapshot(mr), xp.RefTo(mr)).Pending); diff != "" {
 		t.Errorf("the plan must wait for the provider's reconcile since the restore: -want, +got:\n%s", diff)
 	}

@@ -2,7 +2,8 @@ package adoption
 
 import (
 	"cmp"
-	"fmt"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,20 +24,18 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	return true
 }
 
-const causeSecret = "its connection secret is missing"
-
-// missingSecret returns why u, which is held, waits for its connection secret; "" if it does not
+// missingSecret returns why u, which is held, waits for its connection secret; zero if it does not
 // wait. If the Secret is missing its publisher creates another, without what the cloud returns only
 // once or a function has generated. If Secrets can't be read, it waits only if the restore left
 // this one out.
-func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
+func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) reason.Message {
 	r, ok := xp.SecretRef(u)
 	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
-		return ""
+		return reason.Message{}
 	}
 	why, unknown := s.isUnknown(r)
 	if unknown && h.SecretBy == "" {
-		return ""
+		return reason.Message{}
 	}
 
 	return lostSecret(r, h.SecretBy, why, unknown)
@@ -44,24 +43,22 @@ func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 
 // lostSecret returns the message for a connection secret that is missing, or unknown because of
 // why. by is the command that restores it; "" if the same restore brings it.
-func lostSecret(r xp.Ref, by, why string, unknown bool) string {
+func lostSecret(r xp.Ref, by, why string, unknown bool) reason.Message {
 	switch {
 	case unknown && by != "":
-		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out, and whether it has come back can't be read: %s. If not, another "+
-			"would be published, without what is only in that one; bring it back: %s, and run this with the right to list Secrets", r, why, by)
+		return reason.ConnectionSecretMissing.Messagef("the restore has left out its connection %s, and Secrets can't be read: %s. Without it another would be "+
+			"published; restore it: %s, and run this with the right to list Secrets", r, why, by)
 	case by != "":
-		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out; another would be published, without what is only in that one; bring "+
-			"it back: %s", r, by)
+		return reason.ConnectionSecretMissing.Messagef("the restore has left out its connection %s, and another would be published without it; restore it: %s", r, by)
 	default:
-		return fmt.Sprintf("its connection %s is in the backup and was not restored; another would be published, without what is only in that one; restore again", r)
+		return reason.ConnectionSecretMissing.Messagef("its connection %s was not restored, and another would be published without it; restore again", r)
 	}
 }
 
 // checkSecret waits for the XR's connection secret, if the backup has it.
 func (t *tree) checkSecret(u *unstructured.Unstructured) {
-	if why := cmp.Or(t.snapshot.missingSecret(u, t.hold), t.snapshot.missingStored(u, t.hold)); why != "" {
-		t.wait(false, "%s: %s", xp.String(u), why)
-		t.plan.Causes[len(t.plan.Causes)-1] = u.GetKind() + " " + causeSecret
+	if why := cmp.Or(t.snapshot.missingSecret(u, t.hold), t.snapshot.missingStored(u, t.hold)); !why.IsZero() {
+		t.wait(false, why.About(xp.String(u)))
 	}
 }
 

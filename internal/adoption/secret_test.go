@@ -44,8 +44,8 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 		"Absent":   {reason: "Crossplane publishes the Secret again.", snapshot: snapshot(paused, revision), ref: xp.RefTo(xr), want: unpause},
 		"NotYet": {
 			reason: "The other missing objects come first.", snapshot: snapshot(paused, secret), ref: xp.RefTo(xr),
-			want: outcome{Waiting: []string{"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
-				"restore it, or set another compositionRevisionRef on XOrder x" + howToConvert}},
+			want: outcome{Waiting: []string{"CompositionRevision orders-1a2b3c: it is not in the cluster. " +
+				"Restore it, or set another compositionRevisionRef on XOrder x" + howToConvert}},
 		},
 		"Claim": {
 			reason: "The claim must control its own Secret too.", snapshot: snapshot(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -13,7 +15,7 @@ import (
 // Hold.LastReported if the report says that no reconcile is to be expected.
 const (
 	waitingPrefix = "not adopted yet, waiting for "
-	stuckPrefix   = CauseStuck + ":"
+	stuckPrefix   = "stuck:"
 )
 
 // SkipComposed makes the Snapshot plan for some XRs without their composed resources: those whose
@@ -57,22 +59,23 @@ func (t *tree) planWithoutComposed(u *unstructured.Unstructured) Plan {
 	}
 	t.plan.WithoutComposed = true
 	report, pending := strings.TrimPrefix(t.hold.Reason, waitingPrefix), t.plan.Waiting[0]
-	if !strings.Contains(report, pending) {
-		report += "; " + pending
+	if !strings.Contains(report, pending.Text) {
+		report += "; " + pending.String()
 	}
-	t.plan.Waiting[0] = report
+	t.plan.Waiting[0] = reason.Message{Text: report}
 
 	return t.plan
 }
 
 // Named returns the Plan with the reason why s is not reconciled.
-func (p Plan) Named(s PendingReconcile, why string) Plan {
-	p.Waiting, p.Causes = slices.Clone(p.Waiting), append(slices.Clone(p.Causes), CauseStuck)
+func (p Plan) Named(s PendingReconcile, why reason.Message) Plan {
+	p.Waiting, p.Stuck = slices.Clone(p.Waiting), true
+	named := why.About(s.Waiting.Text)
 	switch n := slices.Index(p.Waiting, s.Waiting); {
 	case n >= 0:
-		p.Waiting[n] += ": " + why
-	case p.WithoutComposed && !strings.Contains(p.Waiting[0], s.Waiting+": "):
-		p.Waiting[0] = strings.Replace(p.Waiting[0], s.Waiting, s.Waiting+": "+why, 1)
+		p.Waiting[n] = named
+	case p.WithoutComposed && !strings.Contains(p.Waiting[0].Text, s.Waiting.Text+": "):
+		p.Waiting[0].Text = strings.Replace(p.Waiting[0].Text, s.Waiting.String(), named.String(), 1)
 	}
 
 	return p

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -68,7 +70,7 @@ func TestSkipComposed(t *testing.T) {
 			if !tc.want {
 				return
 			}
-			if plan.Patch != nil || len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to ") || len(plan.Pending) != 1 {
+			if plan.Patch != nil || len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0].String(), "a word; XOrder x: Crossplane has not ") || len(plan.Pending) != 1 {
 				t.Errorf("%s\nThe plan must keep its causes: got %+v", tc.reason, plan)
 			}
 			if needs := w.Needs([]xp.Ref{r}); len(needs) != 1 || len(w.PlatformNeeds()) > 0 {
@@ -89,8 +91,8 @@ func TestSkipComposedIsNamed(t *testing.T) {
 		w := snapshot(xr)
 		w.SkipComposed(func() bool { return true })
 		plan := Next(w, xp.RefTo(xr))
-		plan = plan.Named(plan.Pending[0], why)
-		if len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to notice") || strings.Count(plan.Waiting[0], why) != 1 {
+		plan = plan.Named(plan.Pending[0], reason.CrossplaneNotRunning.Messagef(why))
+		if want := "a word; XOrder x: Crossplane has not reported yet that it is paused: " + why + " [CrossplaneNotRunning]"; len(plan.Waiting) != 1 || plan.Waiting[0].String() != want {
 			t.Errorf("got %q", plan.Waiting)
 		}
 		notices := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
@@ -117,7 +119,7 @@ func TestSkipComposedReportsOnTheClaim(t *testing.T) {
 			t.Errorf("report pending: %t; needs %v", unsaved, needs)
 		}
 		plan := Next(w, r)
-		notices := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], "nothing runs")}, nil)
+		notices := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], reason.Message{Text: "nothing runs"})}, nil)
 		if (len(notices) == 2) != unsaved || (len(notices) == 0) == unsaved {
 			t.Fatalf("report pending: %t; got %+v", unsaved, notices)
 		}
@@ -160,7 +162,7 @@ func TestStuckIsMarked(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.NeverComposed()))
 	w := snapshot(xr)
 	plan := Next(w, xp.RefTo(xr))
-	plan.Causes = append(plan.Causes, CauseStuck)
+	plan.Stuck = true
 	notices := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
 	if len(notices) != 1 {
 		t.Fatalf("got %+v", notices)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -13,13 +15,12 @@ import (
 // it wrote can leave out composed resources, and Crossplane deletes these.
 func (t *tree) checkStatus(u *unstructured.Unstructured) {
 	if missing := xp.MissingStatus(u, t.hold.Status); len(missing) > 0 {
-		t.wait(false, "%s: %s", xp.String(u), whyStatus(u, missing))
+		t.wait(false, reason.StatusMissing.Messagef("%s: %s", xp.String(u), whyStatus(u, missing)))
 	}
 }
 
 func whyStatus(u *unstructured.Unstructured, missing []string) string {
-	return fmt.Sprintf("%s did not come back; write it with kubectl edit --subresource=status, or, if nothing reads it, lift the hold with "+
-		"%s", xp.StatusNames(missing), releaseByForce(u))
+	return fmt.Sprintf("%s did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: %s", xp.StatusNames(missing), releaseByForce(u))
 }
 
 // isSeenPaused reports whether the controller of u has reported that u is paused. Any other report
@@ -65,7 +66,7 @@ func (t *tree) checkConditions(r xp.Ref, u *unstructured.Unstructured) bool {
 	if c.Message != "" {
 		message = ": " + c.Message
 	}
-	t.wait(true, "%s: it was %s when it was backed up, and is not yet%s", r, lacks[0], message)
+	t.waitFor(r, true, reason.AwaitingConditions.Messagef("%s: it was %s in the backup, and is not yet%s", r, lacks[0], message))
 
 	return false
 }
@@ -74,15 +75,15 @@ func (t *tree) checkConditions(r xp.Ref, u *unstructured.Unstructured) bool {
 func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
 	case !ok, c.Reason == xp.ReasonReconcilePaused:
-		if why := t.snapshot.whyNotReconciled(u); why != "" {
-			t.wait(false, "%s: %s", r, why)
+		if why := t.snapshot.whyNotReconciled(u); !why.IsZero() {
+			t.waitFor(r, false, why.About(r.String()))
 		} else {
-			t.wait(true, "%s: its provider has not observed it yet", r)
+			t.waitFor(r, true, reason.AwaitingProvider.Messagef("%s: %s", r, waitObserved))
 		}
 
 		return false
 	case c.Status != "True":
-		t.wait(false, "%s: its provider can't reconcile it: %s", r, c.Message)
+		t.waitFor(r, false, reason.ProviderFailing.Messagef("%s: its provider can't reconcile it: %s", r, c.Message))
 
 		return false
 	default:

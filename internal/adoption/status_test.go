@@ -24,8 +24,8 @@ func TestNextWaitsForStatus(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x)
 	address := xptest.JSON(`{"status":{"address":"a","zones":null}}`)
 	on := heldFor(x, Hold{Status: []string{"address", "zones"}}, xptest.SeenPaused())
-	const missing = " did not come back; write it with kubectl edit --subresource=status, or, if nothing reads it, lift the hold with " +
-		"velero-plugin-for-crossplane release --force x"
+	const missing = " did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: " +
+		"velero-plugin-for-crossplane release --force x [StatusMissing]"
 	ownPause := heldFor(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"address"}})
 	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
 	runPlans(t, map[string]planCase{
@@ -44,12 +44,12 @@ func TestNextWaitsForStatus(t *testing.T) {
 		"Unseen": {
 			reason: "A restored status does not prove that Crossplane has seen the pause.", ref: xp.RefTo(x), snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
 				`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
-			want: outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
+			want: outcome{Moving: true, Waiting: []string{"XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"}},
 		},
 		"UnseenSince": {
 			reason: "A condition that came back with the status describes the backup.", ref: xp.RefTo(x),
 			snapshot: snapshot(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
-			want:     outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
+			want:     outcome{Moving: true, Waiting: []string{"XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"}},
 		},
 		"Unpaused": {
 			reason: "Functions own the status after the unpause.", snapshot: snapshot(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
@@ -142,33 +142,33 @@ func TestNextWaitsForConditions(t *testing.T) {
 		"Unobserved": {"A function would find no condition of the MR.", composing(mr(is(wellBoth))), mr(), waits(true, unobserved)},
 		"SaysPaused": {"The provider has not observed the MR since the pause.", composing(mr(is(wellBoth))), mr(is(pausedNow)), waits(true, unobserved)},
 		"Fails": {
-			"The MR was reconciled in the backup and fails now.", composing(mr(is(wellBoth))), mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials"),
+			"The MR was reconciled in the backup and fails now.", composing(mr(is(wellBoth))), mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials [ProviderFailing]"),
 		},
 		"Unready": {
 			"A function that waits for a ready MR would leave out later resources.", composing(mr(is(wellBoth))), mr(is(unready)),
-			waits(true, "Bucket b: it was Ready when it was backed up, and is not yet: it starts"),
+			waits(true, "Bucket b: it was Ready in the backup, and is not yet: it starts [AwaitingConditions]"),
 		},
 		"FailedBefore":    {"The MR failed in the backup too.", composing(mr(is(wellReady))), mr(is(wellReady)), unpauses},
 		"FailedAndBetter": {"The MR is in a better state than in the backup.", composing(mr(is(wellReady))), mr(is(wellBoth)), unpauses},
 		"FailedLost": {
-			"The Ready condition that functions read must come back.", composing(mr(is(wellReady))), mr(), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet"),
+			"The Ready condition that functions read must come back.", composing(mr(is(wellReady))), mr(), waits(true, "Bucket b: it was Ready in the backup, and is not yet [AwaitingConditions]"),
 		},
 		"UnreadyBefore":     {"The MR was not ready in the backup either.", composing(mr(is(unready))), mr(is(unready)), unpauses},
 		"NothingBefore":     {"The MR had no working provider in the backup.", composing(mr()), mr(), unpauses},
 		"Paused":            {"A pause of the user is no failure.", composing(mr(paused, is(pausedNow))), mr(paused, is(pausedNow)), unpauses},
-		"PausedUnready":     {"A paused MR that was ready must be ready again.", composing(mr(paused, is(pausedNow))), mr(paused), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet")},
-		"Unrecorded":        {"Without recorded conditions every MR must be reconciled.", short, mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials")},
+		"PausedUnready":     {"A paused MR that was ready must be ready again.", composing(mr(paused, is(pausedNow))), mr(paused), waits(true, "Bucket b: it was Ready in the backup, and is not yet [AwaitingConditions]")},
+		"Unrecorded":        {"Without recorded conditions every MR must be reconciled.", short, mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials [ProviderFailing]")},
 		"UnrecordedUnready": {"The plan does not wait for a condition that was not recorded.", short, mr(is(unready)), unpauses},
 		"Child":             {"The same rules apply to a composed XR.", composing(child(is(wellBoth))), child(is(wellBoth)), unpauses},
 		"ChildUnready": {
-			"An adopted composed XR must be ready again.", composing(child(is(wellBoth))), child(is(unready)), waits(true, "XOrder c: it was Ready when it was backed up, and is not yet: it starts"),
+			"An adopted composed XR must be ready again.", composing(child(is(wellBoth))), child(is(unready)), waits(true, "XOrder c: it was Ready in the backup, and is not yet: it starts [AwaitingConditions]"),
 		},
 		"ChildUnsynced": {
-			"An adopted composed XR must be synced again.", composing(child(is(wellBoth))), child(is(wellReady)), waits(true, "XOrder c: it was Synced when it was backed up, and is not yet: no credentials"),
+			"An adopted composed XR must be synced again.", composing(child(is(wellBoth))), child(is(wellReady)), waits(true, "XOrder c: it was Synced in the backup, and is not yet: no credentials [AwaitingConditions]"),
 		},
-		"ChildHeld":    {"A composed XR must be adopted first.", composing(child(is(wellBoth))), held(child(), is(wellBoth)), waits(true, "XOrder c: this composed XR is not adopted yet")},
+		"ChildHeld":    {"A composed XR must be adopted first.", composing(child(is(wellBoth))), held(child(), is(wellBoth)), waits(true, "XOrder c: this composed XR is not adopted yet [AwaitingComposedXR]")},
 		"ChildFailed":  {"The composed XR failed in the backup too.", composing(child(is(wellReady))), child(is(wellReady)), unpauses},
-		"Other":        {"Functions read the Ready condition of any resource.", composing(cache(is(wellBoth))), cache(), waits(true, "Cache c: it was Ready when it was backed up, and is not yet")},
+		"Other":        {"Functions read the Ready condition of any resource.", composing(cache(is(wellBoth))), cache(), waits(true, "Cache c: it was Ready in the backup, and is not yet [AwaitingConditions]")},
 		"OtherReady":   {"Only the Ready condition of other resources counts.", composing(cache(is(wellBoth))), cache(is(wellReady)), unpauses},
 		"OtherNothing": {"Many resources have no conditions.", composing(cache()), cache(), unpauses},
 		"Usage":        {"Crossplane reconciles a Usage only with webhooks enabled, so the plan does not wait for it.", composing(usage(is(wellBoth))), usage(), unpauses},

@@ -1,10 +1,10 @@
 package adoption
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -69,24 +69,23 @@ func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 	return ok
 }
 
-// missingStored returns why u, which is held, waits for its Stored Secret; "" if it doesn't.
-func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
+// missingStored returns why u, which is held, waits for its Stored Secret; zero if it does not.
+func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) reason.Message {
 	if h.Stored == nil || s.secretless || h.ownPause() || !xp.IsPaused(u) {
-		return ""
+		return reason.Message{}
 	}
 	r := h.Stored.Ref()
 	why, unknown := s.isUnknown(r)
 	secret := s.Get(r)
 	switch {
 	case unknown && h.Stored.By == "":
-		return fmt.Sprintf("its connection %s is to have its new UID, without which it may not publish in it, and can't be read: %s; run this with the right to "+
-			"list Secrets", r, why)
+		return reason.ConnectionSecretMissing.Messagef("its connection %s needs its current UID, and can't be read: %s; run this with the right to list Secrets", r, why)
 	case secret == nil || secret.GetDeletionTimestamp() != nil:
 		return lostSecret(r, h.Stored.By, why, unknown)
 	case xp.OwnsStored(u, secret) || isStoredBefore(secret, h):
-		return ""
+		return reason.Message{}
 	default:
-		return fmt.Sprintf("it publishes with a secret store, and its connection %s is another's: the label %s on it is %q, so the store would refuse it; if the "+
-			"Secret is this one's, set the label to %s", r, xp.LabelOwnerUID, xp.Label(secret, xp.LabelOwnerUID), u.GetUID())
+		return reason.ConnectionSecretForeign.Messagef("its connection %s belongs to another object: its label %s is %q, so the secret store refuses this one; if the "+
+			"Secret is its own, set the label to %s", r, xp.LabelOwnerUID, xp.Label(secret, xp.LabelOwnerUID), u.GetUID())
 	}
 }

@@ -25,10 +25,10 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	old := xptest.Secret("s", xptest.In("infra"), xptest.Labelled(xp.LabelOwnerUID, "old"))
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x"}
 	step := func(of string) string { return "write the UID of " + of + " on it, which may publish in it again" }
-	const others = `: it publishes with a secret store, and its connection Secret infra/s is another's: the label secret.crossplane.io/owner-uid on it is ` +
-		`"other", so the store would refuse it; if the Secret is this one's, set the label to `
-	const unread = ": its connection Secret infra/s is to have its new UID, without which it may not publish in it, and can't be read: forbidden; run this with " +
-		"the right to list Secrets"
+	const others = `: its connection Secret infra/s belongs to another object: its label secret.crossplane.io/owner-uid is ` +
+		`"other", so the secret store refuses this one; if the Secret is its own, set the label to `
+	const unread = ": its connection Secret infra/s needs its current UID, and can't be read: forbidden; run this with " +
+		"the right to list Secrets [ConnectionSecretMissing]"
 	other := xptest.With(old, xptest.Labelled(xp.LabelOwnerUID, "other"))
 	ofClaim := &Stored{Namespace: "team-a", Name: "s", UID: "old"}
 	runPlans(t, map[string]planCase{
@@ -47,7 +47,7 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 		},
 		"XRAnothers": {
 			reason: "The plugin never takes another object's Secret.", snapshot: snapshot(with(xr, stored), revision, other), ref: xp.RefTo(xr),
-			want: outcome{Waiting: []string{"XOrder x" + others + string(xr.GetUID())}},
+			want: outcome{Waiting: []string{"XOrder x" + others + string(xr.GetUID()) + " [ConnectionSecretForeign]"}},
 		},
 		"XRUnread": {
 			reason: "The plugin can't write a Secret that it can't read.", snapshot: unreadable(with(xr, stored), revision), ref: xp.RefTo(xr),

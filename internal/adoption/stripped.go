@@ -1,16 +1,15 @@
 package adoption
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-const warnStripped = "it came back without the hold that the restore had put on it, and is held again: resource modifiers of Velero's, a webhook or a policy " +
-	"have taken it off, or somebody has: %s; see whether something has changed meanwhile, and have them leave the annotations " + AnnotationHold + " and " +
-	xp.AnnotationPaused + " (docs/gitops.md)"
+const warnStripped = "it was created without its hold, and is held again: a resource modifier of Velero, a webhook, a policy or another writer had removed that: " +
+	"%s; check whether something has changed meanwhile, and make them leave the annotations " + AnnotationHold + " and " + xp.AnnotationPaused + " (docs/gitops.md)"
 
 // stripped returns the hold that the polling Restore put on u, if u was created without it and the
 // hold is known; else nil. A program that changes objects at their creation can remove the hold
@@ -42,7 +41,7 @@ func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if !ok {
 		return Plan{}, false
 	}
-	c.Warning = fmt.Sprintf(warnStripped, removedBy(u))
+	c.Warning = reason.HoldRemoved.Messagef(warnStripped, lastWriterOf(u))
 
 	return Plan{Change: c, Moving: true}, true
 }
@@ -54,11 +53,11 @@ func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch {
 	case !ok:
 		return false
-	case p.Failed != "":
-		t.plan.Failed = fmt.Sprintf("%s stays held: %s", xp.String(t.xr.Unstructured), p.Failed)
+	case !p.Failed.IsZero():
+		t.plan.Failed = staysHeld(t.xr.Unstructured, p.Failed)
 	default:
 		t.plan.Also = append(t.plan.Also, p.Change)
-		t.wait(true, "%s: it came back without its hold, which is put on again", r)
+		t.waitFor(r, true, reason.HoldRemoved.Messagef("%s: it was created without its hold, which is put on again", r))
 	}
 
 	return true

@@ -77,7 +77,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 				return nil
 			}
 			p := Next(w, xp.RefTo(tc.asksFor))
-			got := want{Failed: p.Failed != "", Quarantine: p.Quarantine != ""}
+			got := want{Failed: !p.Failed.IsZero(), Quarantine: !p.Quarantine.IsZero()}
 			for _, c := range append(p.Also, p.Change) {
 				if c.Target == nil || xp.RefTo(c.Target) != xp.RefTo(bucket) || !c.Marks() {
 					continue
@@ -87,7 +87,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 					t.Fatal(err)
 				}
 				got.Marked, got.Mark = true, *h
-				if !p.Moving || !strings.Contains(c.Warning, "without the hold") {
+				if !p.Moving || !strings.Contains(c.Warning.String(), "without its hold") {
 					t.Errorf("%s\nthe plan must move and carry a warning: %+v", tc.reason, p)
 				}
 			}

@@ -1,8 +1,9 @@
 package adoption
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -10,34 +11,34 @@ import (
 )
 
 // Stuck returns why Crossplane or the provider probably does not reconcile u, and the next step.
-func Stuck(u *unstructured.Unstructured, i Installation) string {
+func Stuck(u *unstructured.Unstructured, i Installation) reason.Message {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`
 	switch {
 	case IsProviders(u):
-		return "it is asked again; see whether the Deployment of its provider runs, and its log"
+		return reason.ProviderSilent.Messagef("its provider is requested to reconcile it; check that its Deployment runs, and read its log")
 	case i.Hidden && isCircuitOpen(u):
-		return "its circuit breaker is open, with which Crossplane drops events of what changes often (crossplane #7703); it is asked again until it lets one " +
-			"pass. To have it at once, restart Crossplane"
+		return reason.CircuitOpen.Messagef("its circuit breaker is open, so Crossplane drops its events (crossplane #7703) and is requested to reconcile it; to speed " +
+			"that up, restart Crossplane")
 	case i.Hidden:
-		return "its Deployment could not be looked for, which takes the right to list Deployments; see whether Crossplane runs, and its log"
+		return reason.CrossplaneSilent.Messagef("Crossplane's Deployment can't be read; check that Crossplane runs, and read its log")
 	case i.Name == "":
-		return "there is no Deployment with the label " + LabelCrossplane + " in any namespace; start Crossplane, or restart it where it runs"
+		return reason.CrossplaneNotRunning.Messagef("no namespace has a Deployment with the label %s; start Crossplane, or restart it where it runs", LabelCrossplane)
 	case i.Replicas == 0:
-		return `Crossplane (Deployment ` + deployment + `) is scaled to zero; run "` + i.kubectl("scale").Word("--replicas=1").String() + `"`
+		return reason.CrossplaneNotRunning.Messagef("Crossplane (Deployment %s) is scaled to zero; run \"%s\"", deployment, i.kubectl("scale").Word("--replicas=1"))
 	case i.Ready == 0:
-		return `no replica of Crossplane (Deployment ` + deployment + `) is ready; see why with "` + i.kubectl("describe").String() + `" and start it`
+		return reason.CrossplaneNotRunning.Messagef("no replica of Crossplane (Deployment %s) is ready; run \"%s\" and start it", deployment, i.kubectl("describe"))
 	case isCircuitOpen(u):
-		return fmt.Sprintf("its circuit breaker is open, with which %s drops events of what changes often (crossplane #7703); it is asked again until it lets one "+
-			"pass. To have it at once, %s; for good, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
+		return reason.CircuitOpen.Messagef("its circuit breaker is open, so %s drops its events (crossplane #7703) and is requested to reconcile it; to speed that up, %s; "+
+			"to avoid it, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
 	case i.has(stopsWatching):
-		return fmt.Sprintf("%s %s; %s, and for good upgrade to %s", running, stopsWatching.What, restart, stopsWatching.Before)
+		return reason.WatchLost.Messagef("%s %s; %s, and upgrade to %s to avoid it", running, stopsWatching.What, restart, stopsWatching.Before)
 	case i.isAtLeast("2.1.0"):
-		return fmt.Sprintf("%s drops events of XRs that change often (crossplane #7703), or can't watch the kind; it is asked again. See Crossplane's log "+
-			"and the conditions of the XRD; if it stays so, %s", running, restart)
+		return reason.CrossplaneSilent.Messagef("%s drops events of XRs that change often (crossplane #7703), or can't watch the kind; it is requested to reconcile it. "+
+			"Read Crossplane's log and the conditions of the XRD; if nothing changes, %s", running, restart)
 	default:
-		return fmt.Sprintf("%s runs and says nothing of it; it is asked again. See Crossplane's log and the conditions of the XRD; if it stays so, %s",
-			running, restart)
+		return reason.CrossplaneSilent.Messagef("%s runs and does not reconcile it; it is requested to. Read Crossplane's log and the conditions of the XRD; if nothing "+
+			"changes, %s", running, restart)
 	}
 }
 

@@ -20,9 +20,9 @@ func TestStuck(t *testing.T) {
 		o      []xptest.Option
 		want   []string
 	}{
-		"NotFound": {reason: "Crossplane may run elsewhere.", want: []string{"no Deployment with the label " + LabelCrossplane, "start Crossplane"}},
+		"NotFound": {reason: "Crossplane may run elsewhere.", want: []string{"no namespace has a Deployment with the label " + LabelCrossplane, "start Crossplane", "[CrossplaneNotRunning]"}},
 		"Hidden": {
-			reason: "Without the right to list Deployments the message must not claim that there is none.", i: Installation{Hidden: true}, want: []string{"the right to list Deployments", "see whether Crossplane runs"},
+			reason: "Without the right to list Deployments the message must not claim that there is none.", i: Installation{Hidden: true}, want: []string{"Deployment can't be read", "check that Crossplane runs", "[CrossplaneSilent]"},
 		},
 		"HiddenOpen": {reason: "The XR's own condition shows the open circuit breaker.", i: Installation{Hidden: true}, o: []xptest.Option{open}, want: []string{"circuit breaker is open", "restart Crossplane"}},
 		"Scaled": {
@@ -35,19 +35,19 @@ func TestStuck(t *testing.T) {
 		},
 		"V117": {reason: "Version 1.17 has the defect of the watch garbage collector.", i: running("1.17.0"), want: []string{"Crossplane 1.17.0 stops watching", "#5400", restart}},
 		"V118": {reason: "Version 1.18 has the defect of the watch garbage collector.", i: running("1.18.3"), want: []string{"Crossplane 1.18.3 stops watching", "#5400", restart}},
-		"V119": {reason: "Version 1.19 has the defect of the watch garbage collector.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", restart}},
-		"V120": {reason: "Version 1.20.0 fixed the watch garbage collector.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and says nothing", "log", restart}},
-		"V20":  {reason: "The circuit breaker came with version 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and says nothing", restart}},
+		"V119": {reason: "Version 1.19 has the defect of the watch garbage collector.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", "[WatchLost]", restart}},
+		"V120": {reason: "Version 1.20.0 fixed the watch garbage collector.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and does not reconcile it", "log", restart}},
+		"V20":  {reason: "The circuit breaker came with version 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and does not reconcile it", restart}},
 		"V21":  {reason: "Version 2.1 has the defect of the circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 drops events", "#7703", restart}},
 		"V23Open": {
-			reason: "The XR's own condition shows the open circuit breaker.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "--circuit-breaker-burst", restart},
+			reason: "The XR's own condition shows the open circuit breaker.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "[CircuitOpen]", "--circuit-breaker-burst", restart},
 		},
-		"Unknown":       {reason: "The image has no version.", i: running(""), want: []string{"Crossplane runs and says nothing", restart}},
-		"UnknownAsText": {reason: "The tag of the image is no version.", i: running("latest"), want: []string{"Crossplane latest runs and says nothing", restart}},
+		"Unknown":       {reason: "The image has no version.", i: running(""), want: []string{"Crossplane runs and does not reconcile it", restart}},
+		"UnknownAsText": {reason: "The tag of the image is no version.", i: running("latest"), want: []string{"Crossplane latest runs and does not reconcile it", restart}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Stuck(xptest.XR("x", tc.o...), tc.i)
+			got := Stuck(xptest.XR("x", tc.o...), tc.i).String()
 			for _, w := range tc.want {
 				if !strings.Contains(got, w) {
 					t.Errorf("%s\n%q lacks %q", tc.reason, got, w)
@@ -58,7 +58,7 @@ func TestStuck(t *testing.T) {
 }
 
 func TestStuckProvider(t *testing.T) {
-	if got := Stuck(xptest.MR("b"), Installation{Name: "crossplane"}); !strings.Contains(got, "its provider") || strings.Contains(got, "restart") {
+	if got := Stuck(xptest.MR("b"), Installation{Name: "crossplane"}).String(); !strings.Contains(got, "its provider") || strings.Contains(got, "restart") {
 		t.Errorf("the message must name the provider, not Crossplane: %q", got)
 	}
 }

@@ -80,7 +80,7 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 	}
 	revision := xptest.Revision(xptest.RevisionName, x)
 	unpause := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
-	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it is being given its own settings back"}}
+	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it gets its own settings back [Releasing]"}}
 	runPlans(t, map[string]planCase{
 		"CronOperation": {
 			reason: "Only a user lifts the hold of a resource that starts Operations.", snapshot: snapshot(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,
@@ -90,7 +90,7 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 		},
 		"OfAnother": {
 			reason: "A mark can hold forged references.", snapshot: snapshot(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: its controller is XOrder other (UID uid of XOrder other), not this XR. Remove it from the resourceRefs of one of them [ControlledByAnother]"}},
 		},
 		"Uncontrolled": {
 			reason: "A resource without a controller has its own operation, and the XR waits for it.", ref: xp.RefTo(x),
@@ -99,7 +99,7 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 		"StillSaysPaused": {
 			reason: "The last condition of the released MR is still that of the pause.", ref: xp.RefTo(x),
 			snapshot: snapshot(composing(mr), xptest.With(mr, xptest.SeenPaused()), revision),
-			want:     outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: its provider has not observed it yet"}},
+			want:     outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: its provider has not observed it yet [AwaitingProvider]"}},
 		},
 	})
 }

@@ -1,9 +1,10 @@
 package adoption
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -11,8 +12,8 @@ import (
 )
 
 // reasonTakenOver is the reason of the hold of an XR that another writer created first.
-const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. " +
-	"Crossplane is kept from reconciling this until everything it composes is back. " + lifted
+const reasonTakenOver = "another writer had created it before the restore, which gave it what it composed in the backup and left its spec; Crossplane does not " +
+	"reconcile it until everything that it composes is restored [" + string(reason.AwaitingRestore) + "]"
 
 // pausedBy are annotations of pauses that this plugin set, and no user.
 var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
@@ -137,7 +138,7 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 	case !t.hold.isBeingTakenOver(u):
 		return Plan{}, false
 	case !isSeenPaused(u):
-		t.wait(true, "%s: somebody else had made it, and Crossplane has not said yet that it is paused; is Crossplane running?", xp.RefTo(u))
+		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is paused", xp.RefTo(u)))
 
 		return t.plan, true
 	case t.hold.listsAll(u):
@@ -147,8 +148,8 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 
 	return Plan{
 		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
-		Failed: fmt.Sprintf("%s was made by somebody else before it was restored, and Crossplane has composed it anew: %s. What it composed in the backup is not in "+
-			"the cluster, or has no XR: %s; nothing of that is deleted by itself. To have what it composed in the backup: %s", xp.String(u), someOf(refs),
+		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the backup is not "+
+			"in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, run: %s", xp.String(u), someOf(refs),
 			someOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
 	}, true
 }

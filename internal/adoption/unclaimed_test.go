@@ -41,7 +41,7 @@ func TestNextUnclaimed(t *testing.T) {
 				Unmarked: func(types.UID) bool { return false },
 			})
 			p := Next(w, xp.RefTo(x))
-			if got := strings.Contains(p.Failed, "other"); got != tc.want || p.Done == tc.want {
+			if got := strings.Contains(p.Failed.String(), "other"); got != tc.want || p.Done == tc.want {
 				t.Errorf("%s\n%+v", tc.reason, p)
 			}
 		})

@@ -1,8 +1,9 @@
 package adoption
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -11,7 +12,7 @@ import (
 
 // An ignoredPause is a pause of a hold that a provider ignored: it reconciled the paused MR.
 type ignoredPause struct {
-	why string
+	why reason.Message
 	// created means that the provider was about to create an external resource.
 	created bool
 }
@@ -27,18 +28,16 @@ func pauseIgnoredBy(u *unstructured.Unstructured, h *Hold) (by ignoredPause, ok 
 	}
 	group := u.GroupVersionKind().Group
 	if when, created := createdHere(u); created && !when.Before(parseTime(h.Since)) {
-		return ignoredPause{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the "+
-			"provider does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade "+
-			"the provider, then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+		return ignoredPause{created: true, why: reason.PauseIgnored.Messagef("the provider of %s began to create an external resource at %s, although it is "+
+			"held: it ignores %s, or another writer had removed that. Look in the cloud for a second external resource, upgrade the provider, then release this: %s",
+			group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 	}
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	if !ok || c.Reason == xp.ReasonReconcilePaused || c.Since.Before(parseTime(h.Since)) || c.Since.Before(u.GetCreationTimestamp().Time) {
 		return ignoredPause{}, false
 	}
 
-	return ignoredPause{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or "+
-		"somebody has taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then "+
-		"let it go: %s", group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+	return ignoredPause{why: reason.PauseIgnored.Messagef("the provider of %s reconciled it at %s, although it is held: it ignores %s, or another writer had "+
+		"removed that. Check its external resource and its connection secret, upgrade the provider, then release this: %s",
+		group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }
-
-const causePauseIgnored = "its provider does not heed that it is paused"

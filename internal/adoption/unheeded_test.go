@@ -20,8 +20,8 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 	}
 	publishing := xptest.MR("b", xptest.PublishesTo("infra", "s"), created)
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
-	const reconciled, creating = "the provider of cloud.example.org has reconciled it at " + later, "the provider of cloud.example.org was about to create an external " +
-		"resource for it at " + later
+	const reconciled, creating = "the provider of cloud.example.org reconciled it at " + later, "the provider of cloud.example.org began to create an external " +
+		"resource at " + later
 	cases := map[string]struct {
 		reason string
 		mr     *unstructured.Unstructured
@@ -40,7 +40,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 		},
 		"ReconciledAtOnce": {
 			reason: "The API server counts in seconds, and a provider can reconcile within one.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
-			others: []*unstructured.Unstructured{secret}, warns: "the provider of cloud.example.org has reconciled it at " + restoredAt,
+			others: []*unstructured.Unstructured{secret}, warns: "the provider of cloud.example.org reconciled it at " + restoredAt,
 		},
 		"ReconciledInTwoSteps": {
 			reason: "If the mark is removed after the pause, the first step already carries the warning.", warns: reconciled, others: []*unstructured.Unstructured{secret},
@@ -48,7 +48,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 				`"apiVersion":"cloud.example.org/v1alpha1","time":"`+later+`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]}}`)),
 		},
 		"CreatingAtOnce": {
-			reason: "A provider can create within the same second too.", failed: "the provider of cloud.example.org was about to create an external resource for it at " + restoredAt,
+			reason: "A provider can create within the same second too.", failed: "the provider of cloud.example.org began to create an external resource at " + restoredAt,
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, xptest.Annotated(xp.AnnotationCreatePending, restoredAt)),
 		},
 		"ReconciledUnnamed": {
@@ -84,10 +84,10 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 			p := Next(snapshot(append(tc.others, tc.mr)...), xp.RefTo(tc.mr))
 			waits := ""
 			if len(p.Waiting) > 0 {
-				waits = p.Waiting[0]
+				waits = p.Waiting[0].String()
 			}
 			for _, said := range []struct{ got, begin, want string }{
-				{p.Failed, "Bucket b stays held: ", tc.failed}, {waits, "Bucket b: ", tc.waits}, {p.Warning, "", tc.warns},
+				{p.Failed.String(), "Bucket b stays held: ", tc.failed}, {waits, "Bucket b: ", tc.waits}, {p.Warning.String(), "", tc.warns},
 			} {
 				if said.want == "" && said.got != "" || said.want != "" && !strings.HasPrefix(said.got, said.begin+said.want) {
 					t.Errorf("%s\ngot %q, want %q", tc.reason, said.got, said.want)
@@ -101,7 +101,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 			}
 			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
 			of := Next(snapshot(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
-			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
+			if !strings.HasPrefix(of.Failed.String(), "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
 				t.Errorf("%s\nthe XR must stay held too: got %+v", tc.reason, of)
 			}
 		})

@@ -4,6 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -50,11 +52,11 @@ func (t *tree) checkVersions() {
 		}
 		claim := ""
 		if c, ok := t.xr.ClaimRef(); ok {
-			claim = ", and before that in that of its claim " + c.String() + ", which Crossplane writes onto its XR"
+			claim = ", before that into that of its claim " + c.String() + ", since Crossplane copies it"
 		}
-		t.wait(false, "%s: %s names it as %s, which is not served any more, and Crossplane reads it by that name; write %s there, and in its "+
-			"compositionRevisionRef the name of a revision of its Composition that has that too%s: %s",
-			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), claim, edit)
+		t.waitFor(r, false, reason.VersionNotServed.Messagef("%s: the resourceRefs of %s have it as %s, which is not served. Write %s there, and into "+
+			"compositionRevisionRef a revision of its Composition with that version%s: %s",
+			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), claim, edit))
 	}
 }
 
@@ -75,7 +77,7 @@ func (t *tree) checkComposition(revision *unstructured.Unstructured) {
 	if c, ok := t.xr.ClaimRef(); ok {
 		first, claim = " of its claim "+c.String()+" and then", ", and that version into its claimRef"
 	}
-	t.wait(false, "CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, to which the XRD %s refers; write a Composition for that, with the "+
-		"same resources, into the compositionRef%s of the XR, and a revision of it into compositionRevisionRef%s, or have the XRD refer to %s again",
-		revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, claim, of)
+	t.wait(false, reason.RevisionNotCompatible.Messagef("CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, as the XRD %s says. Write a Composition "+
+		"for that, with the same resources, into the compositionRef%s of the XR, and its revision into compositionRevisionRef%s, or make the XRD refer to %s again",
+		revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, claim, of))
 }

@@ -29,8 +29,8 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	lists := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 		return held(xptest.XR("x", append(o, xptest.Refs(u))...), xptest.SeenPaused())
 	}
-	const setCondition = "Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
-		"cloud.example.org/v1alpha1 there, and in its compositionRevisionRef the name of a revision of its Composition that has that too: kubectl edit XOrder.example.org x"
+	const setCondition = "Bucket b: the resourceRefs of XOrder x have it as cloud.example.org/v1alpha0, which is not served. Write cloud.example.org/v1alpha1 there, and " +
+		"into compositionRevisionRef a revision of its Composition with that version: kubectl edit XOrder.example.org x [VersionNotServed]"
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	corrected := xptest.With(lists(old), xptest.Refs(mr))
 	unreadable := retired(lists(old), revision)
@@ -43,7 +43,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		"Claimed": {
 			reason: "Crossplane copies the claim's revision to its XR as soon as the claim is released.", ref: xp.RefTo(x),
 			snapshot: retired(lists(old, xptest.ClaimedBy(xptest.Claim("c"))), mr, revision),
-			want:     outcome{Adopted: 1, Total: 1, Waiting: []string{strings.Replace(setCondition, " too: ", " too, and before that in that of its claim "+xp.String(xptest.Claim("c"))+", which Crossplane writes onto its XR: ", 1)}},
+			want:     outcome{Adopted: 1, Total: 1, Waiting: []string{strings.Replace(setCondition, " version: ", " version, before that into that of its claim "+xp.String(xptest.Claim("c"))+", since Crossplane copies it: ", 1)}},
 		},
 		"Corrected": {reason: "The mark keeps the old version for ever.", snapshot: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
 		"Served":    {reason: "The version is served again.", snapshot: snapshot(lists(old), mr, revision), ref: xp.RefTo(x), want: unpauses},
@@ -64,12 +64,12 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		},
 		"Missing": {
 			reason: "The resource did not come back at all.", snapshot: retired(lists(old), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"}},
 		},
 		"Unreadable": {
 			reason: "The served versions can't be read.", snapshot: unreadable, ref: xp.RefTo(x),
-			want: outcome{Total: 1, Waiting: []string{"Bucket b: it can't be read, so nobody knows whether it is there: forbidden; have the API server answer for its " +
-				"kind, and run this with the right to list and patch Bucket.cloud.example.org"}},
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: it can't be read: forbidden. Check that the API server serves its kind, and that the user who runs this may list " +
+				"and patch Bucket.cloud.example.org [NotRead]"}},
 		},
 	})
 }
@@ -87,9 +87,9 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	}
 	newer := refers(`[7,{"name":"v1alpha1"},{"name":"v1beta1","referenceable":true}]`)
 	setCondition := func(of, claim string) string {
-		return "CompositionRevision orders-1a2b3c: it is for example.org/v1alpha1, and Crossplane reads XOrder x as example.org/v1beta1, to which the XRD " +
-			"xorders.example.org refers; write a Composition for that, with the same resources, into the compositionRef" + of + " of the XR, and a revision of it " +
-			"into compositionRevisionRef" + claim + ", or have the XRD refer to example.org/v1alpha1 again"
+		return "CompositionRevision orders-1a2b3c: it is for example.org/v1alpha1, and Crossplane reads XOrder x as example.org/v1beta1, as the XRD " +
+			"xorders.example.org says. Write a Composition for that, with the same resources, into the compositionRef" + of + " of the XR, and its revision " +
+			"into compositionRevisionRef" + claim + ", or make the XRD refer to example.org/v1alpha1 again [RevisionNotCompatible]"
 	}
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	failing := func() *unstructured.Unstructured {

@@ -107,7 +107,7 @@ func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	case d.Installation == nil:
 		return "see whether Crossplane runs: kubectl get deployments -A -l " + adoption.LabelCrossplane
 	default:
-		return adoption.Stuck(u, *d.Installation)
+		return adoption.Stuck(u, *d.Installation).String()
 	}
 }
 

@@ -39,10 +39,10 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	why := h.Reason
 	plan, planned := d.Plans[xp.RefTo(u).ID()]
 	switch {
-	case plan.Failed != "":
-		why = plan.Failed
+	case !plan.Failed.IsZero():
+		why = plan.Failed.String()
 	case planned && len(plan.Waiting) > 0:
-		why = "waiting for " + plan.Waiting[0]
+		why = "waiting for " + plan.Waiting[0].String()
 		if n := len(plan.Waiting) - 1; n > 0 {
 			why += fmt.Sprintf(" (and %d more)", n)
 		}

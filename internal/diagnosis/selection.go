@@ -172,9 +172,9 @@ func (s *selector) similarNames(bare string) string {
 func (s ClusterState) Explain(trees []*report.Node) {
 	for _, n := range trees {
 		if plan, ok := s.Plans[n.ID()]; ok && n.Hold != nil {
-			n.Hold.Waiting = slices.Clone(plan.Waiting)
-			if plan.Failed != "" {
-				n.Hold.Waiting = []string{plan.Failed}
+			n.Hold.Waiting = reason.Strings(plan.Waiting)
+			if !plan.Failed.IsZero() {
+				n.Hold.Waiting = []string{plan.Failed.String()}
 			}
 		}
 		s.Explain(n.Children)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -104,7 +106,7 @@ func TestExplain(t *testing.T) {
 	o := objectsOf(waits, fails, xptest.XR("z"))
 	trees := o.Trees()
 	ClusterState{Plans: map[xp.ID]adoption.Plan{
-		xp.RefTo(waits).ID(): {Waiting: []string{"a", "b"}}, xp.RefTo(fails).ID(): {Failed: "no", Waiting: []string{"c"}},
+		xp.RefTo(waits).ID(): {Waiting: []reason.Message{{Text: "a"}, {Text: "b"}}}, xp.RefTo(fails).ID(): {Failed: reason.Message{Text: "no"}, Waiting: []reason.Message{{Text: "c"}}},
 	}}.Explain(trees)
 	got := map[string][]string{}
 	for _, n := range trees {

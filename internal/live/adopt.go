@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -227,12 +229,12 @@ func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why 
 		}
 		h, err := key.HoldOf(u)
 		if err != nil {
-			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". "+err.Error())
+			return a.cluster.Warn(ctx, u, adoption.EventStopped, reason.RestoreStopped.Messagef("%s. %s", why, err).String())
 		}
 		if h == nil {
-			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". It is not held any more; mend that, and Crossplane carries on")
+			return a.cluster.Warn(ctx, u, adoption.EventStopped, reason.RestoreStopped.Messagef("%s. It is not held, so Crossplane reconciles it", why).String())
 		}
-		notices, err := key.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+xp.ReleaseCommand(ref).String())
+		notices, err := key.Stopped(u, reason.RestoreStopped.Messagef("%s. It stays held, so nothing is lost; correct that, then run: %s", why, xp.ReleaseCommand(ref)).String())
 		if err != nil {
 			return err
 		}

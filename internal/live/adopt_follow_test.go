@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,7 +33,7 @@ func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 
 		return plans[xp.RefTo(xr).ID()]
 	}
-	if p := carry(); p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), "convert pipeline-composition") || len(s.steps()) > 0 {
+	if p := carry(); p.Done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), "convert pipeline-composition") || len(s.steps()) > 0 {
 		t.Errorf("without a revision that it can run on the XR must wait; got %+v, and steps %v", p, s.steps())
 	}
 	told := len(s.requests("patch"))

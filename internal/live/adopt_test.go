@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,9 +123,9 @@ func TestAdoptWaits(t *testing.T) {
 		once bool
 		want string
 	}{
-		"Moving": {reason: "Crossplane may need moments to see a pause.", change: func(*server) {}, want: "Crossplane to notice that XOrder x is paused"},
+		"Moving": {reason: "Crossplane may need moments to see a pause.", change: func(*server) {}, want: "XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"},
 		"NotMoving": {
-			reason: "A user's step takes longer than a poll.", once: true, want: "Bucket b: it was not restored",
+			reason: "A user's step takes longer than a poll.", once: true, want: "Bucket b: it is not in the cluster",
 			change: func(s *server) {
 				s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.SeenPaused()))
 				s.put(xorders, xptest.XR("c", xptest.ControlledBy(xptest.XR("x"))))
@@ -139,7 +141,7 @@ func TestAdoptWaits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := plans[xp.RefTo(xr).ID()]; p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), tc.want) {
+			if p := plans[xp.RefTo(xr).ID()]; p.Done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), tc.want) {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
 			}
 			looks := 0
@@ -204,7 +206,7 @@ func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 	if h, err := adoption.HoldOf(s.get(t, xorders, "", "good")); h != nil || err != nil {
 		t.Errorf("the other XR is still held: %+v, %v", h, err)
 	}
-	if p := plans[xp.RefTo(bad).ID()]; p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), "no team label") {
+	if p := plans[xp.RefTo(bad).ID()]; p.Done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), "no team label") {
 		t.Errorf("the plan must name the refusal; got %+v", p)
 	}
 }
@@ -225,7 +227,8 @@ func TestAdoptErrors(t *testing.T) {
 
 func TestGiveUp(t *testing.T) {
 	const why = "it took too long"
-	const reason = why + ". It stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release "
+	const reason = why + ". It stays held, so nothing is lost; correct that, then run: velero-plugin-for-crossplane release "
+	const code = " [RestoreStopped]"
 	objects, claim, xr, _ := restoredTree()
 	unserved := xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}
 	type want struct {
@@ -240,8 +243,8 @@ func TestGiveUp(t *testing.T) {
 		gvr    schema.GroupVersionResource
 		want   want
 	}{
-		"XR":       {reason: "The hold and an Event carry the reason.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason + "x", Events: 1}},
-		"Claim":    {reason: "The hold of a claim carries the reason too.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason + "team-a/o", Events: 1}},
+		"XR":       {reason: "The hold and an Event carry the reason.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason + "x" + code, Events: 1}},
+		"Claim":    {reason: "The hold of a claim carries the reason too.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason + "team-a/o" + code, Events: 1}},
 		"Missing":  {reason: "An XR that does not exist needs no reason.", ref: xp.RefTo(xptest.XR("gone"))},
 		"Unserved": {reason: "An object of a kind that is not served can't exist.", ref: unserved},
 		"NotHeld": {
@@ -279,7 +282,7 @@ func TestGiveUp(t *testing.T) {
 	if err := newFastAdopter(s).GiveUp(context.Background(), adoption.Unverified, xp.RefTo(xr), why); err != nil {
 		t.Errorf("an XR with a malformed mark must be given up without an error: %v", err)
 	}
-	if events := s.writtenEvents(); len(events) != 1 || !strings.Contains(events[0], "cannot read the annotation") {
+	if events := s.writtenEvents(); len(events) != 1 || !strings.Contains(events[0], "cannot read the annotation") || !strings.HasSuffix(events[0], code) {
 		t.Errorf("a malformed mark can't carry the reason, so an Event must; got %v", events)
 	}
 }

@@ -106,14 +106,14 @@ func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.No
 		}
 		after, err := a.reportOne(ctx, n)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
+			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot report on the object")
 		}
 		if after != nil {
 			o.putWritten(after)
 		}
 	})
 	if n := unreported.Load(); n > 0 {
-		a.log.WithField("objects", n).Info("There is no time in this poll to say on more objects where their adoption is; the next goes on with it")
+		a.log.WithField("objects", n).Info("This poll has no time to report on more objects; the next one does")
 	}
 }
 
@@ -185,7 +185,7 @@ func releaseNotice(after *unstructured.Unstructured, why string) (n adoption.Not
 // objects wait for their release meanwhile, so it is called when there is nothing else to do.
 func (p *poll) reportLate(ctx context.Context, limit int) {
 	if n := len(p.held) + len(p.released); n > 0 && ctx.Err() != nil {
-		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")
+		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot report on the objects")
 
 		return
 	}
@@ -199,6 +199,6 @@ func (p *poll) reportLate(ctx context.Context, limit int) {
 // recordEvent writes a notice, and logs an error.
 func (a *Adopter) recordEvent(ctx context.Context, n adoption.Notice) {
 	if _, err := a.reportOne(ctx, n); err != nil {
-		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot say on the object where its adoption is")
+		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot report on the object")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,11 +49,11 @@ func TestPollsActOnEvents(t *testing.T) {
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Deleted": {
-			reason: "Crossplane must not reconcile an XR without its composed resources.", lists: 1, want: "Bucket c: it was not restored",
+			reason: "Crossplane must not reconcile an XR without its composed resources.", lists: 1, want: "Bucket c: it is not in the cluster",
 			happens: func(s *apiServer) { s.remove(other); s.put(t, ready) },
 		},
 		"TakenAway": {
-			reason: "The composed resource has another controller now.", lists: 1, want: "Bucket c: it is controlled by XOrder y",
+			reason: "The composed resource has another controller now.", lists: 1, want: "Bucket c: its controller is XOrder y",
 			happens: func(s *apiServer) {
 				s.put(t, xptest.With(other, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y"))))
 				s.put(t, ready)
@@ -68,7 +70,7 @@ func TestPollsActOnEvents(t *testing.T) {
 			reason: "Without the right to watch XRs the poll lists them again.", refuse: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"RefusedBelow": {
-			reason: "A change of a composed resource that can't be watched shows at the next poll.", refuse: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "A change of a composed resource that can't be watched shows at the next poll.", refuse: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet [AwaitingProvider]",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Broken": {
@@ -83,7 +85,7 @@ func TestPollsActOnEvents(t *testing.T) {
 			happens: func(s *apiServer) { time.AfterFunc(2*shortWatch, func() { s.put(t, ready) }) },
 		},
 		"BrokenBelow": {
-			reason: "The server of a kind that a tenant's ref names may be broken.", empty: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "The server of a kind that a tenant's ref names may be broken.", empty: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet [AwaitingProvider]",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Expired": {
@@ -94,7 +96,7 @@ func TestPollsActOnEvents(t *testing.T) {
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"SilentBelow": {
-			reason: "A watch may stay silent for half a minute.", unanswered: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			reason: "A watch may stay silent for half a minute.", unanswered: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet [AwaitingProvider]",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 	}
@@ -129,7 +131,7 @@ func TestPollsActOnEvents(t *testing.T) {
 				t.Errorf("%s\nthe whole poll waited for one watch", tc.reason)
 			}
 			p := plans[xp.RefTo(xr).ID()]
-			if p.Done != tc.done || !strings.Contains(strings.Join(p.Waiting, "\n"), tc.want) {
+			if p.Done != tc.done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), tc.want) {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
 			}
 			if n := s.takeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
@@ -308,7 +310,7 @@ func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p := plans[xp.RefTo(u).ID()]; p.Failed != "" || len(plans) == 0 {
+			if p := plans[xp.RefTo(u).ID()]; !p.Failed.IsZero() || len(plans) == 0 {
 				t.Errorf("got %+v", p)
 			}
 		}

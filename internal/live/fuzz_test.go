@@ -225,7 +225,7 @@ func FuzzInstallation(f *testing.F) {
 		i := adoption.FindInstallation([]*unstructured.Unstructured{u})
 		i.Replicas = 1
 		for _, about := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b"), u} {
-			if why := adoption.Stuck(about, i); why == "" {
+			if why := adoption.Stuck(about, i); why.IsZero() {
 				t.Errorf("%s has no cause with Crossplane %q", xp.String(about), i.Version)
 			}
 		}

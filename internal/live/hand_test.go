@@ -28,7 +28,7 @@ func TestAdoptLeavesManualReleases(t *testing.T) {
 	}
 	u := s.get(t, xorders, "", "x")
 	h, err := adoption.HoldOf(u)
-	if err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, "Bucket b: all that it needs is there") {
+	if err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, "Bucket b: it waits for nothing but a user") {
 		t.Fatalf("the XR must be held and report that it is ready; got %+v, %v", h, err)
 	}
 	if patches := s.requests("patch"); len(patches) > 1 {

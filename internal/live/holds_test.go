@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +62,7 @@ func TestSurveyOfHolds(t *testing.T) {
 				t.Errorf("%s\nproblems: -want, +got:\n%s", tc.reason, diff)
 			}
 			plan, planned := got.State.Plans[xp.RefTo(tree[1]).ID()]
-			if waits := strings.Join(plan.Waiting, "\n"); planned != (tc.waits != "") || !strings.Contains(waits, tc.waits) {
+			if waits := strings.Join(reason.Strings(plan.Waiting), "\n"); planned != (tc.waits != "") || !strings.Contains(waits, tc.waits) {
 				t.Errorf("%s\ngot the plan %+v", tc.reason, plan)
 			}
 		})

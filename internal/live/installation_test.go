@@ -13,7 +13,7 @@ import (
 // A tag can have any content. With an unknown version only what holds for every version is
 // reported.
 func TestVersionOf(t *testing.T) {
-	const old, breaks, unsure = "stops watching", "drops events", "runs and says nothing"
+	const old, breaks, unsure = "stops watching", "drops events", "runs and does not reconcile it"
 	cases := map[string]struct {
 		reason, image string
 		labels        []string
@@ -56,7 +56,7 @@ func TestVersionOf(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("%s\n%q is version %q, want %q", tc.reason, tc.image, got, tc.want)
 			}
-			said := adoption.Stuck(xptest.XR("x"), adoption.Installation{Namespace: "crossplane-system", Name: "crossplane", Version: got, Replicas: 1, Ready: 1})
+			said := adoption.Stuck(xptest.XR("x"), adoption.Installation{Namespace: "crossplane-system", Name: "crossplane", Version: got, Replicas: 1, Ready: 1}).String()
 			if !strings.Contains(said, tc.cause) {
 				t.Errorf("%s\nversion %q has the cause %s; want %q", tc.reason, got, said, tc.cause)
 			}

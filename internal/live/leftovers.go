@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,10 +85,10 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 			}
 		}
 	}
-	remarks := map[xp.ID][]string{}
+	remarks := map[xp.ID][]reason.Message{}
 	for _, left := range adoption.Leftovers(usages, xrs) {
 		id := xp.RefTo(left.XR).ID()
-		remarks[id] = append(remarks[id], left.String())
+		remarks[id] = append(remarks[id], left.Message())
 	}
 	for id, of := range remarks {
 		if _, ok := l.adopted[id]; !ok {
@@ -98,7 +100,7 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 		if !l.unfinished[id] {
 			continue
 		}
-		if err := l.cluster.Warn(ctx, byID[id], adoption.EventLeftBehind, strings.Join(of, "\n")); err != nil {
+		if err := l.cluster.Warn(ctx, byID[id], adoption.EventLeftBehind, strings.Join(reason.Strings(of), "\n")); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,11 +71,11 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := plans[xp.RefTo(xr).ID()]
-		if !p.Done || len(p.Remarks) != 1 || !strings.HasPrefix(p.Remarks[0], "Usage left is left behind: XOrder x composed it") {
+		if !p.Done || len(p.Remarks) != 1 || !strings.HasPrefix(p.Remarks[0].String(), "Usage left: XOrder x composed it") {
 			t.Fatalf("got %+v", p)
 		}
 		told := slices.DeleteFunc(s.writtenEvents(), func(e string) bool { return !strings.Contains(e, "UsagesLeftBehind") })
-		if diff := cmp.Diff([]string{"Warning UsagesLeftBehind x: " + p.Remarks[0]}, told); diff != "" {
+		if diff := cmp.Diff([]string{"Warning UsagesLeftBehind x: " + p.Remarks[0].String()}, told); diff != "" {
 			t.Errorf("poll %d: one Event when the XR is adopted, and no more: -want, +got:\n%s", i, diff)
 		}
 	}
@@ -121,8 +123,8 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why := strings.Join(plans[xp.RefTo(xr).ID()].Waiting, "\n")
-	for _, want := range []string{"its XRD xorders.example.org is being deleted", "Function f: it is not installed"} {
+	why := strings.Join(reason.Strings(plans[xp.RefTo(xr).ID()].Waiting), "\n")
+	for _, want := range []string{"its XRD xorders.example.org is being deleted", "Function f: the pipeline of XOrder x calls it, and it is not installed"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("the plan must wait with %q: %s", want, why)
 		}

@@ -59,8 +59,9 @@ func (p *poll) reportLost(ctx context.Context, o *observer) {
 		if _, seen := p.reportedLosses.LoadOrStore(n.Target.GetUID(), true); seen {
 			continue
 		}
-		p.log.WithFields(logrus.Fields{"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName()}).Error(
-			"Not adopted: " + n.Message)
+		p.log.WithFields(logrus.Fields{
+			"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName(), "reason": p.plans[xp.RefTo(n.Target).ID()].Failed.Code,
+		}).Error("Not adopted: " + n.Message)
 		p.recordEvent(ctx, n)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,8 +97,8 @@ func TestAdoptReportsLosses(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := plans[xp.RefTo(xr).ID()]
-		for _, want := range []string{"XOrder x", `"argocd-controller" (Apply, ` + laterAt + ")", "made anew: Bucket b-new", "what was restored: Bucket b;"} {
-			if !strings.Contains(p.Failed, want) || p.Done {
+		for _, want := range []string{"XOrder x", `"argocd-controller" (Apply, ` + laterAt + ")", "composed: Bucket b-new", "what was restored: Bucket b;"} {
+			if !strings.Contains(p.Failed.String(), want) || p.Done {
 				t.Errorf("the operation must fail and name %s; got %+v", want, p)
 			}
 		}
@@ -153,7 +155,7 @@ func TestAdoptHoldsAgain(t *testing.T) {
 	}
 	said := strings.Join(s.writtenEvents(), "\n")
 	for _, name := range []string{"x", "o"} {
-		if !strings.Contains(said, "Warning Held "+name+": its hold had been taken off, and was put on again before Crossplane reconciled it: the last to write it was "+
+		if !strings.Contains(said, "Warning Held "+name+": another writer had removed its hold, which was put on again before Crossplane reconciled it: the last to write it was "+
 			`"argocd-controller"`) {
 			t.Errorf("the Events must name the writer; they are:\n%s", said)
 		}
@@ -233,7 +235,7 @@ func TestAdoptReportsLossesOfMRs(t *testing.T) {
 		}
 		maps.Copy(plans, found)
 	}
-	if p := plans[xp.RefTo(mr).ID()]; !strings.Contains(p.Failed, "argocd-controller") {
+	if p := plans[xp.RefTo(mr).ID()]; !strings.Contains(p.Failed.String(), "argocd-controller") {
 		t.Errorf("got %+v", p)
 	}
 	_, left, _ := unstructured.NestedFieldNoCopy(s.get(t, buckets, "", "o").Object, "spec", "managementPolicies")
@@ -263,7 +265,7 @@ func TestAdoptReportsRemovedMarks(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := plans[xp.RefTo(x).ID()]
-		if p.Done || !strings.Contains(strings.Join(p.Waiting, "; "), "somebody has undone what was done about it") {
+		if p.Done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "; "), "another writer has undone a change") {
 			t.Errorf("the plan must wait until the other writer removes the mark; got %+v", p)
 		}
 	}
@@ -324,7 +326,7 @@ func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := plans[xp.RefTo(x).ID()]; p.Done || !strings.Contains(p.Failed, "since its annotation crossplane.io/paused had been taken off") {
+	if p := plans[xp.RefTo(x).ID()]; p.Done || !strings.Contains(p.Failed.String(), "because another writer had removed its annotation crossplane.io/paused") {
 		t.Errorf("the operation must fail: %+v", p)
 	}
 	if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {

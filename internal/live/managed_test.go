@@ -98,7 +98,7 @@ func TestAdoptCreatesNothingWithoutConsent(t *testing.T) {
 
 		return plans[xp.RefTo(xr).ID()]
 	}
-	if p := plan(); p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], "external resource does not exist") || !strings.Contains(p.Waiting[0], `["*"]`) {
+	if p := plan(); p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0].String(), "external resource does not exist") || !strings.Contains(p.Waiting[0].String(), `["*"]`) {
 		t.Fatalf("got %+v", p)
 	}
 	exists["b"] = true
@@ -119,7 +119,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 	simulateProvider(t, s, map[string]bool{"vpc-1": true})
 	for range 2 {
 		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], xp.AnnotationExternalName) {
+		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0].String(), xp.AnnotationExternalName) {
 			t.Fatalf("got %+v, %v", p, err)
 		}
 	}

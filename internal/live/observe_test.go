@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -191,7 +193,7 @@ func TestObserveWithoutSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Patch == nil || plan.Failed != "" {
+	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Patch == nil || !plan.Failed.IsZero() {
 		t.Errorf("the XR can be unpaused; got %+v", plan)
 	}
 	s.failOn("list", "secrets", 1, errDown)
@@ -289,11 +291,10 @@ func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 			}
 			plan := adoption.Next(w, xp.RefTo(xr))
 			if diff := cmp.Diff([]string{
-				"Gone g: its kind is not served; install the provider or XRD of Gone.cloud.example.org",
-				"Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
-					"cloud.example.org/v1alpha1 there, and in its compositionRevisionRef the name of a revision of its Composition that has that too: " +
-					"kubectl edit XOrder.example.org x",
-			}, plan.Waiting); diff != "" {
+				"Gone g: its kind is not served. Install the provider or XRD of Gone.cloud.example.org [KindNotServed]",
+				"Bucket b: the resourceRefs of XOrder x have it as cloud.example.org/v1alpha0, which is not served. Write cloud.example.org/v1alpha1 there, and into " +
+					"compositionRevisionRef a revision of its Composition with that version: kubectl edit XOrder.example.org x [VersionNotServed]",
+			}, reason.Strings(plan.Waiting)); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 			if got := s.requests("get"); len(got) > 0 {

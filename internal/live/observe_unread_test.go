@@ -87,8 +87,8 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 				t.Errorf("%s\nthe other XR waits for %v", tc.reason, plan.Waiting)
 			}
 			plan := adoption.Next(w, xp.RefTo(tc.object))
-			if plan.Patch != nil || plan.Done || plan.Failed != "" || len(plan.Waiting) != 1 ||
-				!strings.Contains(plan.Waiting[0], "Bucket b: it can't be read") || !strings.Contains(plan.Waiting[0], tc.want) {
+			if plan.Patch != nil || plan.Done || !plan.Failed.IsZero() || len(plan.Waiting) != 1 ||
+				!strings.Contains(plan.Waiting[0].String(), "Bucket b: it can't be read") || !strings.Contains(plan.Waiting[0].String(), tc.want) {
 				t.Errorf("%s\ngot %+v, want a plan that waits for Bucket b because of %q", tc.reason, plan, tc.want)
 			}
 		})

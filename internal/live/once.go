@@ -1,8 +1,9 @@
 package live
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,14 +67,13 @@ func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
 func (p *poll) addUndone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	target := xp.RefTo(c.Target)
 	if p.isHeldAgain(c.Target) {
-		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get "+
-			"--show-managed-fields), have them stop, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
+		plan.Failed = reason.HoldAddedAgain.Messagef("%s: it was released, and another writer has put its hold on again. Find out who writes the annotation %s (kubectl "+
+			"get --show-managed-fields), stop that writer, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
 
 		return plan
 	}
-	plan.Waiting = append(slices.Clone(plan.Waiting), fmt.Sprintf("%s: somebody has undone what was done about it (%s); find out who writes it (kubectl get "+
-		"--show-managed-fields), and have them stop", target, c.Step))
-	plan.Causes = append(slices.Clone(plan.Causes), target.Kind+" undone")
+	plan.Waiting = append(slices.Clone(plan.Waiting), reason.ChangeUndone.Messagef("%s: another writer has undone a change (%s). Find out who writes it (kubectl get "+
+		"--show-managed-fields), and stop that writer", target, c.Step))
 	plan.Blocked = true
 
 	return plan
@@ -83,7 +83,7 @@ func (p *poll) addUndone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 func (p *poll) logForged(o *observer) {
 	for _, err := range o.snapshot.Forged() {
 		if _, seen := p.loggedForged.LoadOrStore(err.Error(), true); !seen {
-			p.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
+			p.log.WithError(err).WithField("reason", reason.MarkForged).Warn("The mark of a hold is ignored, because this plugin did not write it")
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +41,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 
 				return u
 			},
-			want: "the hold of XOrder x was lifted, and somebody has put it on again",
+			want: "XOrder x: it was released, and another writer has put its hold on again",
 		},
 		"ReleasedAndPaused": {
 			reason: "A second unpause would let Crossplane reconcile the XR again.",
@@ -50,14 +52,14 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 
 				return u
 			},
-			want: "the hold of XOrder x was lifted, and somebody has put it on again",
+			want: "XOrder x: it was released, and another writer has put its hold on again",
 		},
 		"Unpaused": {
 			reason: "The plan names what stops the adoption.",
 			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
 				return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused())
 			},
-			want: "XOrder x: somebody has undone what was done about it (let Crossplane reconcile it under the backed-up revision)",
+			want: "XOrder x: another writer has undone a change (let Crossplane reconcile it under the backed-up revision)",
 		},
 	}
 	for name, tc := range cases {
@@ -77,7 +79,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := plans[xp.RefTo(xr).ID()]
-			if said := p.Failed + strings.Join(p.Waiting, "; "); !strings.Contains(said, tc.want) || p.Done {
+			if said := p.Failed.String() + strings.Join(reason.Strings(p.Waiting), "; "); !strings.Contains(said, tc.want) || p.Done {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
 			}
 			if steps := s.steps(); len(steps) > 3 {
@@ -107,7 +109,7 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 	if err != nil || !plans[xp.RefTo(genuine).ID()].Done {
 		t.Errorf("the other XR must be adopted: %+v, %v", plans, err)
 	}
-	if p := plans[xp.RefTo(forged).ID()]; !strings.Contains(p.Failed, "this plugin did not write it") {
+	if p := plans[xp.RefTo(forged).ID()]; !strings.Contains(p.Failed.String(), "this plugin did not write it") {
 		t.Errorf("got %+v", p)
 	}
 	for _, step := range s.requests("patch") {
@@ -117,7 +119,7 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 	}
 	named := 0
 	for _, e := range hook.AllEntries() {
-		if strings.Contains(e.Message, "a mark that this plugin did not write") {
+		if strings.Contains(e.Message, "this plugin did not write it") && e.Data["reason"] == reason.MarkForged {
 			named++
 		}
 	}

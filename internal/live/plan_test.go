@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 			switch plan := plans[r.ID()]; {
 			case plan.Done:
 				adopted = append(adopted, r.Name)
-			case plan.Failed != "":
+			case !plan.Failed.IsZero():
 				failed = append(failed, r.Name)
 			}
 			if u := reconcileAtOnce(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {

@@ -1,10 +1,13 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -145,7 +148,7 @@ func (p *poll) end(ctx context.Context, o *observer) {
 func (p *poll) temporary() map[xp.ID]bool {
 	temporary := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		temporary[id] = plan.Failed == "" && (plan.Fingerprint() != p.initial[id] || p.isInProgress(plan))
+		temporary[id] = plan.Failed.IsZero() && (plan.Fingerprint() != p.initial[id] || p.isInProgress(plan))
 	}
 
 	return temporary
@@ -231,7 +234,7 @@ func (p *poll) takeSteps(ctx context.Context, o *observer, refs []xp.Ref) (plans
 		}
 		// An admission policy can refuse one object for ever. The others go on.
 		plan := plans[t.ref.ID()]
-		plan.Waiting, plan.Causes = append(plan.Waiting, t.refusal.Error()), append(plan.Causes, "refused")
+		plan.Waiting = append(plan.Waiting, reason.Message{Code: cmp.Or(reason.Of(t.refusal), reason.ChangeRefused), Text: t.refusal.Error()})
 		plan.Blocked = true
 		plans[t.ref.ID()] = plan
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -47,17 +49,20 @@ func TestStep(t *testing.T) {
 // reported at once.
 func TestTemporary(t *testing.T) {
 	r := xp.RefTo(xptest.XR("x"))
-	begun := []adoption.PendingReconcile{{Waiting: "a word", Since: time.Now(), Begun: true}}
+	begun := []adoption.PendingReconcile{{Waiting: reason.Message{Text: "a word"}, Since: time.Now(), Begun: true}}
+	waitsFor := func(code reason.Code) adoption.Plan {
+		return adoption.Plan{Waiting: []reason.Message{code.Messagef("a word")}}
+	}
 	cases := map[string]struct {
 		reason      string
 		first, last adoption.Plan
 		want        bool
 	}{
-		"Same":         {reason: "The XR has waited for the same cause from the start.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"a"}}},
-		"Another":      {reason: "The new cause may pass in a moment.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"b"}}, want: true},
-		"UnderWay":     {reason: "Crossplane has just begun to reconcile the XR.", last: adoption.Plan{Waiting: []string{"a word"}, Pending: begun}, want: true},
-		"Failed":       {reason: "A failure does not pass.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Failed: "it is being deleted"}},
-		"FailedAtOnce": {reason: "An early failure does not pass either.", first: adoption.Plan{Failed: "it is being deleted"}, last: adoption.Plan{Failed: "it is being deleted"}},
+		"Same":         {reason: "The XR has waited for the same cause from the start.", first: waitsFor("A"), last: waitsFor("A")},
+		"Another":      {reason: "The new cause may pass in a moment.", first: waitsFor("A"), last: waitsFor("B"), want: true},
+		"UnderWay":     {reason: "Crossplane has just begun to reconcile the XR.", last: adoption.Plan{Waiting: []reason.Message{{Text: "a word"}}, Pending: begun}, want: true},
+		"Failed":       {reason: "A failure does not pass.", first: waitsFor("A"), last: adoption.Plan{Failed: reason.Message{Text: "it is being deleted"}}},
+		"FailedAtOnce": {reason: "An early failure does not pass either.", first: adoption.Plan{Failed: reason.Message{Text: "it is being deleted"}}, last: adoption.Plan{Failed: reason.Message{Text: "it is being deleted"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -191,7 +193,7 @@ func TestPollsWithoutCrossplane(t *testing.T) {
 			s.put(t, tc.objects...)
 			s.remove(xptest.MR("x00001-0"))
 			second := xp.Ref{APIVersion: first.APIVersion, Kind: first.Kind, Name: "x00001"}
-			var waiting []string
+			var waiting []reason.Message
 			for n := range 3 {
 				if n == 2 && tc.change != nil {
 					tc.change(s)
@@ -291,7 +293,7 @@ func TestReportBudget(t *testing.T) {
 			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuckAfter: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
 			for i := range tc.others {
 				x := xptest.XR(fmt.Sprint("x", i))
-				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Pending: []adoption.PendingReconcile{{Ref: xp.RefTo(x), UID: x.GetUID(), Since: now, Begun: true}}}
+				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []reason.Message{{Text: "a word"}}, Pending: []adoption.PendingReconcile{{Ref: xp.RefTo(x), UID: x.GetUID(), Since: now, Begun: true}}}
 			}
 			if got := p.reportBudget(); got != tc.want {
 				t.Errorf("%s\ngot %d, want %d", tc.reason, got, tc.want)

@@ -193,7 +193,7 @@ func TestAdoptWithoutRightToInputs(t *testing.T) {
 	s := newServer(mr)
 	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
 	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
-	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], "can't be read") {
+	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0].String(), "can't be read") {
 		t.Errorf("got %+v, %v", plans, err)
 	}
 }

@@ -24,7 +24,7 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	simulateProvider(t, s, map[string]bool{"b": true})
 	for range 2 {
 		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
-		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Quarantine == "" {
+		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Quarantine.IsZero() {
 			t.Fatalf("got %+v, %v", p, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAdoptHoldsRestoredObjectsWithoutHold(t *testing.T) {
 		return nil
 	}
 	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, by, selector, xp.RefTo(xr))
-	if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Moving || p.Quarantine == "" {
+	if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Moving || p.Quarantine.IsZero() {
 		t.Fatalf("got %+v, %v", p, err)
 	}
 	now := s.get(t, buckets, "", "b")
@@ -77,7 +77,7 @@ func TestAdoptHoldsRestoredObjectsWithoutHold(t *testing.T) {
 		t.Errorf("got %+v, %v", h, err)
 	}
 	told := s.writtenEvents()
-	if !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning Held b: it came back without the hold") }) {
+	if !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning Held b: it was created without its hold") }) {
 		t.Errorf("the Events are %v", told)
 	}
 }

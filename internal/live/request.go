@@ -99,7 +99,7 @@ func (a *Adopter) installationOnce(ctx context.Context) func() adoption.Installa
 		if found == nil {
 			i, err := a.cluster.Installation(ctx)
 			if err != nil {
-				a.log.WithError(err).Warn("Cannot tell which Crossplane runs")
+				a.log.WithError(err).Warn("Cannot find out which Crossplane runs")
 				i.Hidden = true
 			}
 			found = &i
@@ -120,9 +120,9 @@ func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstruct
 		asked, err = a.change(ctx, asked, adoption.ClearReconcileRequest)
 	}
 	if err != nil {
-		log.WithError(err).Warn("Cannot ask Crossplane to reconcile it")
+		log.WithError(err).Warn("Cannot request a reconcile")
 	} else {
-		log.Info("Asked Crossplane to reconcile it, which has said nothing of it for a while")
+		log.Info("Requested a reconcile, since there was none for a while")
 	}
 
 	return asked

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,7 +95,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 			extra:  []*unstructured.Unstructured{deployment("crossplane-rbac-manager", "9.9.9", 1), deployment("crossplane", "1.18.0", 1)},
 			want:   "Crossplane 1.18.0 stops watching", event: "Warning AdoptionStuck",
 		},
-		"Unknown": {reason: "The message admits that the version is unknown.", fail: errDown, want: "its Deployment could not be looked for", event: "Warning AdoptionStuck"},
+		"Unknown": {reason: "The message admits that the version is unknown.", fail: errDown, want: "Crossplane's Deployment can't be read", event: "Warning AdoptionStuck"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +110,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := strings.Join(plans[xp.RefTo(child).ID()].Waiting, "\n")
+				got := strings.Join(reason.Strings(plans[xp.RefTo(child).ID()].Waiting), "\n")
 				if tc.want == "" && strings.Contains(got, "Deployment") || !strings.Contains(got, tc.want) {
 					t.Errorf("%s\nthe plan waits for %q", tc.reason, got)
 				}

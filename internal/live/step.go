@@ -2,9 +2,10 @@ package live
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +41,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	target := xp.String(t.Target)
 	defer func() {
 		if cause := recover(); cause != nil {
-			t.refusal = fmt.Errorf("cannot change %s, because of a defect of this plugin (%v); report this, with the object", target, cause)
+			t.refusal = reason.PluginDefect.Errorf("cannot change %s, because of a defect of this plugin (%v); report this, with the object", target, cause)
 		}
 	}()
 	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
@@ -62,11 +63,11 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	a.onStepMu.Lock()
 	a.onStep(t.Change)
 	a.onStepMu.Unlock()
-	n, released := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
+	n, released := releaseNotice(after, "it is released: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
 	switch {
-	case t.Warning != "":
-		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
-		t.notice = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
+	case !t.Warning.IsZero():
+		log.WithFields(logrus.Fields{"step": t.Step, "reason": t.Warning.Code}).Warn("Another writer has interfered: " + t.Warning.String())
+		t.notice = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning.String(), Warning: true}
 	case released && t.reportsRelease:
 		t.notice = &n
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +59,7 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 				t.Errorf("%s\nthe other object was not observed", tc.reason)
 			}
 			plan := adoption.Next(w, xp.RefTo(tc.mine))
-			if plan.Patch != nil || plan.Done || plan.Failed != "" || plan.Adopted > 0 || !slices.ContainsFunc(plan.Waiting, func(s string) bool {
+			if plan.Patch != nil || plan.Done || !plan.Failed.IsZero() || plan.Adopted > 0 || !slices.ContainsFunc(reason.Strings(plan.Waiting), func(s string) bool {
 				return strings.Contains(s, tc.want) && strings.Contains(s, `service "provider" not found`)
 			}) {
 				t.Errorf("%s\ngot %+v, want a plan that waits: %s", tc.reason, plan, tc.want)

@@ -30,6 +30,11 @@ func (m Message) String() string {
 	return m.Text + " [" + string(m.Code) + "]"
 }
 
+// About returns the message with the name of the object before it that it is about.
+func (m Message) About(name string) Message {
+	return Message{Code: m.Code, Text: name + ": " + m.Text}
+}
+
 // IsZero reports whether there is no message.
 func (m Message) IsZero() bool { return m.Text == "" }
 

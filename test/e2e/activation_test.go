@@ -114,8 +114,8 @@ func testActivation(t *testing.T, version stack.Version) {
 func (s *suite) wantActivations(t *testing.T, scenes map[string]*shape) {
 	t.Helper()
 	for name, says := range map[string][]string{
-		inactive: {"its kind is not served, since its ManagedResourceDefinition " + networkMRD + " is not active; activate it: "},
-		asleep:   {"its provider says nothing of it, since its ManagedResourceDefinition " + bucketMRD + " is not active; activate it: "},
+		inactive: {"its kind is not served, because its ManagedResourceDefinition " + networkMRD + " is not active; activate it: "},
+		asleep:   {"its provider does not reconcile it, because its ManagedResourceDefinition " + bucketMRD + " is not active; activate it: "},
 	} {
 		s.eventually(t, name+" to say what is to be activated", func(ctx context.Context) error {
 			out, err := s.target.Velero(ctx, "restore", "describe", name, "--details")

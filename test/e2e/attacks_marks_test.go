@@ -238,7 +238,7 @@ func (a *attack) wantReplayed(t *testing.T, replays []*writer) {
 	must(t, err)
 	details := a.details(t, a.replayed)
 	t.Logf("Restore %s is %s", a.replayed, drill.Phase(r))
-	if drill.Phase(r) != "Completed" && !strings.Contains(details, "somebody has put it on again") && a.version != stack.V1 {
+	if drill.Phase(r) != "Completed" && !strings.Contains(details, "[HoldAddedAgain]") && a.version != stack.V1 {
 		t.Errorf("Restore %s is %s, and nobody is told why:\n%s", a.replayed, drill.Phase(r), details)
 	}
 	if a.version == stack.V1 {

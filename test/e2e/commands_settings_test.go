@@ -192,10 +192,10 @@ func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 // nothing is let go until the person says so.
 func (s *suite) testByHand(t *testing.T, n *tenant) {
 	s.restore(t, n, settled+"-again")
-	wantTold(t, "the details of the restore", s.details(t, settled+"-again"), "all that it needs is there", "release --restore velero/"+settled)
+	wantTold(t, "the details of the restore", s.details(t, settled+"-again"), "[AwaitingUser]", "release --restore velero/"+settled)
 	held := s.wantByHand(t, n)
 	for _, u := range s.roots(t, n) {
-		if mark := markOf(&u); !strings.Contains(mark, "all that it needs is there") {
+		if mark := markOf(&u); !strings.Contains(mark, "[AwaitingUser]") {
 			t.Errorf("%s does not say that it is ready: %s", u.GetName(), mark)
 		}
 	}

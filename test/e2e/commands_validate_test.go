@@ -120,7 +120,7 @@ func (s *suite) testValidateHeld(t *testing.T) {
 	wantGolden(t, s.golden("held"), r.stdout)
 
 	r = command(t, s.target, "wait", "-n", ward, "--timeout", "1s", n0(ward))
-	if want := "it is held by the Restore velero/" + ward; r.code != 4 || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "validate "+ward+"/"+n0(ward)) {
+	if want := "held by the Restore velero/" + ward; r.code != 4 || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "validate "+ward+"/"+n0(ward)) {
 		t.Errorf("wait for what is held ended with %d: %s", r.code, r.stderr)
 	}
 }

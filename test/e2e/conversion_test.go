@@ -292,7 +292,7 @@ func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*s
 			if !paused(&u) || !drill.Held(&u) {
 				return fmt.Errorf("%s is not held", u.GetName())
 			}
-			if why := u.GetAnnotations()[annotationHold]; !strings.Contains(why, "it can't be read, so nobody knows whether it is there") {
+			if why := u.GetAnnotations()[annotationHold]; !strings.Contains(why, "[NotRead]") {
 				return fmt.Errorf("%s says %s", u.GetName(), why)
 			}
 		}

@@ -145,7 +145,7 @@ func (s *suite) testKindNeverThere(t *testing.T, n *shape) {
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-never", n.Name, args...))
 	s.wantPhase(t, n.Name+"-never", "PartiallyFailed")
 	for _, u := range s.orders(t, n, few) {
-		if why := u.GetAnnotations()[annotationHold]; !paused(&u) || !strings.Contains(why, "its kind is not served; install the provider or XRD of Network.cloud.") {
+		if why := u.GetAnnotations()[annotationHold]; !paused(&u) || !strings.Contains(why, "[KindNotServed]") {
 			t.Errorf("%s XR %s is not held with the reason: %s", n.reason, u.GetName(), why)
 		}
 	}
@@ -171,10 +171,10 @@ func (s *suite) startWaiting(t *testing.T, scenes map[string]*shape, waits []str
 		must(t, scenes[name].StartRestore(t.Context(), s.target))
 	}
 	says := map[string][]string{
-		missing:   {"its kind is not served; install the provider or XRD of Network.cloud."},
-		late:      {"Bucket", "its provider has not observed it yet"},
+		missing:   {"Network.cloud.", "[KindNotServed]"},
+		late:      {"Bucket", "[AwaitingProvider]"},
 		unhealthy: {"Function function-unhealthy: it is not Healthy (PackageRevisionHealth cannot pull the image)"},
-		incapable: {"CompositionRevision incapable-", "its pipeline is not valid", "function-incapable"},
+		incapable: {"CompositionRevision incapable-", "[PipelineNotValid]", "function-incapable"},
 	}
 	for _, name := range waits {
 		s.eventually(t, name+" to say what it waits for", func(ctx context.Context) error {

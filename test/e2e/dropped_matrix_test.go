@@ -183,7 +183,7 @@ func (s *suite) shops(t *testing.T, n *shape) []unstructured.Unstructured {
 func (s *suite) testRequiring(t *testing.T, n *shape, lost string) {
 	ctx := t.Context()
 	must(t, drill.AwaitItems(ctx, s.target, n.Name))
-	words := []string{"CompositionRevision " + n.Name + "-", "has lost what its pipeline requires", lost, "does without"}
+	words := []string{"CompositionRevision " + n.Name + "-", "[RequirementsLost]", lost}
 	s.eventually(t, "the XRs to say what their revision has lost", func(ctx context.Context) error {
 		out, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
 		if err == nil && linesWith(out, words...) < n.Count {

@@ -40,7 +40,7 @@ func gitChanges() map[string]*gitChange {
 	return map[string]*gitChange{
 		"Composition": {
 			reason: "Another Composition acts when the hold is lifted.", prepare: composeOther, edit: followOther, drops: true,
-			tells: []string{"follows something else than in the backup", "its compositionRef from environments-", "kustomize-controller", "deletes what that composes no longer"},
+			tells: []string{"[CompositionChanged]", "its compositionRef from environments-", "kustomize-controller", "Crossplane deletes"},
 		},
 		"Revision": {
 			reason: "So does another revision.", drops: true,
@@ -48,7 +48,7 @@ func gitChanges() map[string]*gitChange {
 				return withoutDatabase(n.Platform).Compose(ctx, c)
 			},
 			edit:  followNewest,
-			tells: []string{"follows something else than in the backup", "its compositionRevisionRef from environments-"},
+			tells: []string{"[CompositionChanged]", "its compositionRevisionRef from environments-"},
 			then:  func(ctx context.Context, c *stack.Cluster, n *tenant) error { return n.arePinned(ctx, c) },
 		},
 		"Spec": {

@@ -45,8 +45,8 @@ type pruning struct {
 }
 
 const (
-	tellsXR    = "is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation"
-	tellsClaim = "is being deleted, and its hold keeps Crossplane from deleting"
+	tellsXR    = "is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its annotation"
+	tellsClaim = "is being deleted, and its hold stops Crossplane from deleting"
 	// tellsGone begins what is said of what the garbage collector has begun to delete, or is done
 	// with.
 	tellsGone = "; these are "

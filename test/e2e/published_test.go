@@ -38,7 +38,7 @@ func shapesOfSecrets() map[string]*shape {
 		},
 		"forced": {
 			reason: "Let go without it, a provider publishes anew, and what the cloud tells only once is lost.", Scene: forced, target: "target.yaml", last: addDetails,
-			restoring: forceWithout("another would be published, without what is only in that one"), check: wantPublishedAnew,
+			restoring: forceWithout("another would be published without it"), check: wantPublishedAnew,
 		},
 	}
 }

@@ -113,7 +113,7 @@ func (s *suite) choose(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
-	words := []string{"CompositionRevision " + n.Name + "-", "example.org/" + newest + ", to which the XRD", "into the compositionRef"}
+	words := []string{"CompositionRevision " + n.Name + "-", "example.org/" + newest + ", as the XRD", "[RevisionNotCompatible]"}
 	s.eventually(t, "the XRs to say what to do about their Composition", func(ctx context.Context) error {
 		out, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
 		if err == nil && linesWith(out, words...) < few {

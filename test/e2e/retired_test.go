@@ -56,7 +56,7 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 		for _, u := range s.orders(t, n, few) {
 			mark := markOf(&u)
 			for _, want := range []string{
-				"names it as " + s.cloudGroup() + "/" + zeroth + ", which is not served any more", "write " + s.cloudGroup() + "/" + first + " there",
+				"have it as " + s.cloudGroup() + "/" + zeroth + ", which is not served", "[VersionNotServed]", "Write " + s.cloudGroup() + "/" + first + " there",
 				"compositionRevisionRef",
 				"kubectl edit " + u.GetKind() + "." + retired + ".example.org " + u.GetName(),
 			} {
