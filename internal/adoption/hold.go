@@ -34,7 +34,7 @@ type Hold struct {
 	Reason string `json:"reason"`
 	// LastReported identifies the latest report, in an Event and the Reason: a Fingerprint, with
 	// stuckPrefix or not, heldNoticeStep or stopped; "" if there was none.
-	LastReported string `json:"told,omitempty"`
+	LastReported string `json:"lastReported,omitempty"`
 	// Polled is when the first poll wrote the mark, in RFC 3339. Velero polls a restore's
 	// operations when all items are restored.
 	Polled string `json:"polled,omitempty"`
@@ -60,7 +60,7 @@ type Hold struct {
 	// Refs are the XR's composed resources in the backup. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// ComposedConditions are the conditions that each of Refs had then; empty if not in the backup.
-	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
+	ComposedConditions []xp.TrueConditions `json:"composedConditions,omitempty"`
 	// Composed is Refs and ComposedConditions, packed, if an XR composes many; "" in every Hold
 	// that was read.
 	Composed string `json:"composed,omitempty"`

@@ -303,8 +303,8 @@ func FuzzHoldOf(f *testing.F) {
 	for _, s := range []string{
 		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual",` +
 			`"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}`,
-		`{"identity":"unknown","observes":true,"managementPolicies":["*"],"status":["a",""],"restoreStatus":"x","well":["?","","Ready,Synced"]}`,
-		`{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}],"well":[]}`, `{"status":[null],"well":[7]}`,
+		`{"identity":"unknown","observes":true,"managementPolicies":["*"],"status":["a",""],"restoreStatus":"x","composedConditions":["?","","Ready,Synced"]}`,
+		`{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}],"composedConditions":[]}`, `{"status":[null],"composedConditions":[7]}`,
 		`{}`, `null`, `[]`, `""`, ``, `{"resourceRefs":[null,{}]}`, `{"paused":1}`, `{"Pinned":true}`,
 	} {
 		f.Add(s)

@@ -33,7 +33,7 @@ var errPacked = errors.New("what it has packed can't be read")
 // composedRefs is the packed part of the mark of an XR that composes many objects.
 type composedRefs struct {
 	Refs               []xp.Ref            `json:"resourceRefs"`
-	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
+	ComposedConditions []xp.TrueConditions `json:"composedConditions,omitempty"`
 }
 
 // packRefs packs the references of an XR that composes many objects.

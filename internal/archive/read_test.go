@@ -25,7 +25,7 @@ type file struct {
 
 const (
 	version = "metadata/version"
-	bucket  = `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":{"name":"b","velero.crossplane.io/tree":["x/y/z"]},"spec":{"n":1}}`
+	bucket  = `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":{"name":"b","velero.crossplane.io/restore-first":["x/y/z"]},"spec":{"n":1}}`
 	here    = "resources/buckets.cloud.example.org/cluster/b.json"
 )
 

@@ -82,7 +82,7 @@ func TestSavedEnvironments(t *testing.T) {
 	if diff := cmp.Diff([]string{"e"}, xp.SavedEnvironments(xr)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	for _, u := range []string{`{"metadata":{"velero.crossplane.io/tree":[1]}}`, `{}`} {
+	for _, u := range []string{`{"metadata":{"velero.crossplane.io/restore-first":[1]}}`, `{}`} {
 		if got := xp.SavedEnvironments(xptest.XR("x", xptest.JSON(u))); got != nil {
 			t.Errorf("a malformed list has no entries; got %v", got)
 		}

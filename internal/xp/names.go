@@ -96,13 +96,13 @@ const (
 	FieldFormat = "velero.crossplane.io/format"
 	// FieldRestoreFirst is the ordered list of what a restore must restore before the object, as
 	// "resource.group/namespace/name" (see Item).
-	FieldRestoreFirst = "velero.crossplane.io/tree"
+	FieldRestoreFirst = "velero.crossplane.io/restore-first"
 	// FieldUnresolvedRefs lists the resourceRefs of an XR that were not live at the backup, or that
 	// another owner controlled. A restore does not wait for them.
-	FieldUnresolvedRefs = "velero.crossplane.io/dangling"
+	FieldUnresolvedRefs = "velero.crossplane.io/unresolved-refs"
 	// FieldConditions has the conditions of each composed resource of an XR that were True at the
 	// backup. A restore waits until they are True again.
-	FieldConditions = "velero.crossplane.io/well"
+	FieldConditions = "velero.crossplane.io/composed-conditions"
 	// FieldPublished is true if the backup has the connection secret of the object, in any
 	// namespace. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"

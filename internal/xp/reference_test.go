@@ -105,13 +105,13 @@ func TestMapNamespaces(t *testing.T) {
 		},
 		"Unresolved": {
 			reason: "An unresolved ref must still match its resourceRef.",
-			object: `{"metadata":{"velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
-			want:   `{"metadata":{"velero.crossplane.io/dangling":[{"name":"b","namespace":"copy"}]}}`,
+			object: `{"metadata":{"velero.crossplane.io/unresolved-refs":[{"name":"b","namespace":"a"}]}}`,
+			want:   `{"metadata":{"velero.crossplane.io/unresolved-refs":[{"name":"b","namespace":"copy"}]}}`,
 		},
 		"UnresolvedInANamespace": {
 			reason: "A namespaced XR composes in its own namespace, so the namespaces in its refs don't matter.",
-			object: `{"metadata":{"namespace":"a","velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
-			want:   `{"metadata":{"namespace":"a","velero.crossplane.io/dangling":[{"name":"b","namespace":"a"}]}}`,
+			object: `{"metadata":{"namespace":"a","velero.crossplane.io/unresolved-refs":[{"name":"b","namespace":"a"}]}}`,
+			want:   `{"metadata":{"namespace":"a","velero.crossplane.io/unresolved-refs":[{"name":"b","namespace":"a"}]}}`,
 		},
 		"NoNamespace": {
 			reason: "A reference without a namespace stays so, even if the mapping has an empty name.",
@@ -139,9 +139,9 @@ func TestMapNamespaces(t *testing.T) {
 
 // FuzzMapNamespaces checks that only mapped namespaces change, without a panic.
 func FuzzMapNamespaces(f *testing.F) {
-	f.Add(`{"metadata":{"labels":{"crossplane.io/claim-namespace":"a"},"velero.crossplane.io/dangling":[{"namespace":"a"}]},"spec":{"claimRef":{"namespace":"a"}}}`)
+	f.Add(`{"metadata":{"labels":{"crossplane.io/claim-namespace":"a"},"velero.crossplane.io/unresolved-refs":[{"namespace":"a"}]},"spec":{"claimRef":{"namespace":"a"}}}`)
 	f.Add(`{"spec":{"crossplane":{"resourceRefs":[{"namespace":"a"},null,7,[{"namespace":"a"}]]},"forProvider":{"manifest":{"xRef":{"namespace":"a"}}}}}`)
-	f.Add(`{"spec":[],"metadata":{"labels":{"crossplane.io/claim-namespace":1},"velero.crossplane.io/dangling":{"namespace":"a"}}}`)
+	f.Add(`{"spec":[],"metadata":{"labels":{"crossplane.io/claim-namespace":1},"velero.crossplane.io/unresolved-refs":{"namespace":"a"}}}`)
 	f.Fuzz(func(t *testing.T, document string) {
 		var object map[string]any
 		if json.Unmarshal([]byte(document), &object) != nil {

@@ -24,7 +24,7 @@ func TestRestoreFirst(t *testing.T) {
 		OK    bool
 		Err   string
 	}
-	const prefix = "cannot read metadata[velero.crossplane.io/tree] of XOrder x: "
+	const prefix = "cannot read metadata[velero.crossplane.io/restore-first] of XOrder x: "
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
@@ -106,7 +106,7 @@ func TestSetRestoreFirst(t *testing.T) {
 }
 
 func TestUnresolvedRefs(t *testing.T) {
-	const prefix = "cannot read metadata[velero.crossplane.io/dangling] of XOrder x: "
+	const prefix = "cannot read metadata[velero.crossplane.io/unresolved-refs] of XOrder x: "
 	for name, tc := range map[string]struct {
 		value any
 		want  string

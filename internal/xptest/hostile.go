@@ -14,7 +14,7 @@ import (
 func Zoo() []*unstructured.Unstructured {
 	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
-		`"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"team-b","name":"b"}],"well":["Ready,Synced"],"status":["a"]}`
+		`"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"team-b","name":"b"}],"composedConditions":["Ready,Synced"],"status":["a"]}`
 	const managedMark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","identity":"unknown","observes":true,` +
 		`"managementPolicies":["*"],"status":["atProvider"],"restoreStatus":"x"}`
 	claim, xr := Claim("o"), XR("x")
@@ -88,8 +88,8 @@ func Hostile() []string {
 		`{"metadata":{"ownerReferences":[{"apiVersion":"a/b/c","kind":"","name":"","controller":"x"}]}}`,
 		`{"metadata":{"managedFields":[7,{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{},"k:":{}}}}}]}}`,
 		`{"metadata":{"namespace":7}}`, `{"metadata":{"deletionTimestamp":"x","creationTimestamp":7,"generation":"x"}}`,
-		`{"metadata":{"velero.crossplane.io/tree":["a/b/c",7],"velero.crossplane.io/dangling":{},"velero.crossplane.io/well":[7]}}`,
-		`{"metadata":{"velero.crossplane.io/tree":["clusterrolebindings.rbac.authorization.k8s.io//a","secrets/team-b/s",` +
+		`{"metadata":{"velero.crossplane.io/restore-first":["a/b/c",7],"velero.crossplane.io/unresolved-refs":{},"velero.crossplane.io/composed-conditions":[7]}}`,
+		`{"metadata":{"velero.crossplane.io/restore-first":["clusterrolebindings.rbac.authorization.k8s.io//a","secrets/team-b/s",` +
 			`"compositions.apiextensions.crossplane.io//b"]}}`,
 		`{"metadata":{"annotations":{"restore.velero.io/must-include-additional-items":"true","crossplane.io/paused":"x"}}}`,
 		`{"spec":{"resourceRefs":[` + ref("team-b", "b") + `]}}`, `{"spec":{"crossplane":{"resourceRefs":[` + ref("../team-b", "../b") + `]}}}`,

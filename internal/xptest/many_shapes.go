@@ -44,23 +44,23 @@ const (
 
 	manyXR = `{"apiVersion":"$apiVersion","kind":"$kind","metadata":{"creationTimestamp":"$at","finalizers":["composite.apiextensions.crossplane.io"],` +
 		`"generation":3,"labels":{"crossplane.io/composite":"$tree"},` + manyFieldsXR + `,"name":"$tree","namespace":"$namespace","resourceVersion":"1053",` +
-		`"uid":"$xruid","velero.crossplane.io/tree":["compositionrevisions.apiextensions.crossplane.io//environments-$revision",` +
+		`"uid":"$xruid","velero.crossplane.io/restore-first":["compositionrevisions.apiextensions.crossplane.io//environments-$revision",` +
 		`"compositions.apiextensions.crossplane.io//environments","compositeresourcedefinitions.apiextensions.crossplane.io//environments.platform.example.org"],` +
-		`"velero.crossplane.io/well":[$well]},"spec":{"cidr":"10.0.0.0/16","crossplane":{"compositionRef":{"name":"environments"},"compositionRevisionRef":` +
+		`"velero.crossplane.io/composed-conditions":[$well]},"spec":{"cidr":"10.0.0.0/16","crossplane":{"compositionRef":{"name":"environments"},"compositionRevisionRef":` +
 		`{"name":"environments-$revision"},"compositionUpdatePolicy":"Automatic","resourceRefs":[$refs]},"region":"eu-central"},"status":{` + manyConditions + `}}`
 
 	manyLegacyXR = `{"apiVersion":"$apiVersion","kind":"$kind","metadata":{"creationTimestamp":"$at","finalizers":["composite.apiextensions.crossplane.io"],` +
 		`"generation":3,"labels":{"crossplane.io/claim-name":"$tree","crossplane.io/claim-namespace":"$namespace","crossplane.io/composite":"$tree"},` +
-		manyFieldsXR + `,"name":"$tree","resourceVersion":"1079","uid":"$xruid","velero.crossplane.io/tree":[` +
+		manyFieldsXR + `,"name":"$tree","resourceVersion":"1079","uid":"$xruid","velero.crossplane.io/restore-first":[` +
 		`"compositionrevisions.apiextensions.crossplane.io//xenvironments-$revision","compositions.apiextensions.crossplane.io//xenvironments",` +
-		`"compositeresourcedefinitions.apiextensions.crossplane.io//xenvironments.legacy.example.org"],"velero.crossplane.io/well":[$well]},"spec":{` +
+		`"compositeresourcedefinitions.apiextensions.crossplane.io//xenvironments.legacy.example.org"],"velero.crossplane.io/composed-conditions":[$well]},"spec":{` +
 		`"cidr":"10.0.0.0/16","claimRef":{"apiVersion":"legacy.example.org/v1alpha1","kind":"Environment","name":"$tree","namespace":"$namespace"},` +
 		`"compositionRef":{"name":"xenvironments"},"compositionRevisionRef":{"name":"xenvironments-$revision"},"compositionUpdatePolicy":"Automatic","region":` +
 		`"eu-central","resourceRefs":[$refs]},"status":{` + manyConditions + `,"connectionDetails":{"lastPublishedTime":"$at"}}}`
 
 	manyClaim = `{"apiVersion":"legacy.example.org/v1alpha1","kind":"Environment","metadata":{"creationTimestamp":"$at","finalizers":` +
 		`["finalizer.apiextensions.crossplane.io"],"generation":3,` + manyFieldsXR + `,"name":"$tree","namespace":"$namespace","resourceVersion":"1080","uid":` +
-		`"$uid","velero.crossplane.io/tree":["xenvironments.legacy.example.org//$tree",$list]},"spec":{"cidr":"10.0.0.0/16","compositionRef":{"name":` +
+		`"$uid","velero.crossplane.io/restore-first":["xenvironments.legacy.example.org//$tree",$list]},"spec":{"cidr":"10.0.0.0/16","compositionRef":{"name":` +
 		`"xenvironments"},"compositionRevisionRef":{"name":"xenvironments-$revision"},"compositionUpdatePolicy":"Automatic","region":"eu-central","resourceRef":` +
 		`{"apiVersion":"legacy.example.org/v1alpha1","kind":"XEnvironment","name":"$tree"}},"status":{` + manyConditions + `}}`
 

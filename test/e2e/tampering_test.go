@@ -45,7 +45,7 @@ func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *loot)
 			return content
 		}
 		changed++
-		must(t, unstructured.SetNestedSlice(u.Object, list, "metadata", "velero.crossplane.io/tree"))
+		must(t, unstructured.SetNestedSlice(u.Object, list, "metadata", "velero.crossplane.io/restore-first"))
 		annotations := u.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
