@@ -214,23 +214,28 @@ func (s *suite) testSettled(t *testing.T, n *shape, since int64) {
 	must(t, err)
 	if n.check != nil {
 		n.check(t, s, n, after, changes)
-	} else {
-		ledger, err := n.Ledger(ctx, s.cloud)
-		must(t, err)
-		if diff := cmp.Diff(n.ledger.External, ledger.External); diff != "" || len(changes) > 0 {
-			t.Errorf("%s\nIn the cloud: -before, +after:\n%s%v", n.reason, diff, changes)
+		if t.Failed() {
+			t.Log(drill.Problems(ctx, s.target, n.Name))
 		}
-		want := maps.Clone(n.picture)
-		for _, name := range n.mended {
-			l := want[name]
-			l.Managers = after[name].Managers.Without("velero")
-			want[name] = l
-		}
-		wantSame(t, n, want, after)
+
+		return
 	}
-	if t.Failed() {
-		t.Log(drill.Problems(ctx, s.target, n.Name))
+	ledger, err := n.Ledger(ctx, s.cloud)
+	must(t, err)
+	want := maps.Clone(n.picture)
+	for _, name := range n.mended {
+		l := want[name]
+		l.Managers = after[name].Managers.Without("velero")
+		want[name] = l
 	}
+	diff := cmp.Diff(n.ledger.External, ledger.External)
+	if diff != "" || len(changes) > 0 || !cmp.Equal(want, after, cmpopts.EquateEmpty()) {
+		t.Log(drill.Problems(ctx, s.target, n.Name)) // Before the differences, which must not be cut off.
+	}
+	if diff != "" || len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: -before, +after:\n%s%v", n.reason, diff, changes)
+	}
+	wantSame(t, n, want, after)
 }
 
 // wantSame compares two pictures, object by object: in one text the differences would be lost.
