@@ -32,7 +32,11 @@ type PendingReconcile struct {
 
 // awaitReconcile waits until Crossplane reports on an object.
 func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) {
-	t.waitFor(xp.RefTo(u), true, why)
+	if IsProviders(u) {
+		t.waitFor(xp.RefTo(u), true, why)
+	} else {
+		t.wait(true, why) // Crossplane reports on the XR itself, which is watched anyway.
+	}
 	t.plan.Pending = append(t.plan.Pending, t.snapshot.pendingReconcile(u, t.lastSeen(u), why))
 }
 
