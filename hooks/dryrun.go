@@ -36,7 +36,7 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report
 	}
 	steps := &steps{backup: b, positions: map[string]int{}}
 	if err = i.dryRunner(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot find out the order of a restore: %w", err)
+		return nil, nil, nil, fmt.Errorf("cannot determine the order of a restore: %w", err)
 	}
 	if !i.against {
 		return steps.order, nil, nil, nil
@@ -46,7 +46,7 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report
 		return nil, nil, nil, err
 	}
 	if err = i.dryRunner(ctx, b, cluster, i.restoreOf(), func(f report.ItemResult) { results = append(results, f) }); err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot find out what a restore into %s would do: %w", cluster.Name(), err)
+		return nil, nil, nil, fmt.Errorf("cannot determine what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
 	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, results, nil
@@ -146,7 +146,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		}
 		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
 			problems = append(problems, report.Problem{
-				Code: reason.NotRestored, Severity: report.Grave, Object: f.Item, Next: "see to that before you restore",
+				Code: reason.NotRestored, Severity: report.Grave, Object: f.Item, Next: "correct that before the restore",
 				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
 			})
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -101,11 +102,11 @@ func (e *exchangeRun) prepare(args []string) error {
 	case err != nil:
 		return err
 	case e.backup == "" && !e.abandon:
-		return errors.New(`cannot tell what it composed without --backup: a file from "velero backup download"`)
+		return errors.New(`cannot find the composed resources of the backup without --backup, a file from "velero backup download"`)
 	case e.timeout < 0:
 		return fmt.Errorf("cannot wait for %s", e.timeout)
 	case !e.yes && !e.dryRun && !e.abandon && (e.backup == "-" || !isTerminal(e.In)):
-		return errors.New("cannot ask: stdin is no terminal. See what would go with --dry-run, and then give --yes")
+		return errors.New("cannot ask: stdin is no terminal; check the list of --dry-run, then give --yes")
 	default:
 		return nil
 	}
@@ -142,11 +143,11 @@ func (e *exchangeRun) run(ctx context.Context) error {
 func (e *exchangeRun) refuseBusy(ctx context.Context) error {
 	restores, err := e.cluster.Restores(ctx, e.velero)
 	if err != nil {
-		return fmt.Errorf("cannot find out whether a Restore is under way: %w", err)
+		return fmt.Errorf("cannot check whether a Restore is running: %w", err)
 	}
 	for _, r := range restores {
 		if diagnosis.IsUnderWay(r.Phase) {
-			return fmt.Errorf("cannot exchange anything while the Restore %s is under way: wait until it is over", r.Name)
+			return reason.RestoreRunning.Errorf("cannot exchange anything while the Restore %s is running; wait until it is over", r.Name)
 		}
 	}
 
@@ -164,7 +165,7 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	if root == nil {
-		fmt.Fprintf(e.Out, "%s is not in this cluster, so there is nothing to exchange: restore.\n", xp.String(saved))
+		fmt.Fprintf(e.Out, "%s is not in this cluster, so there is nothing to exchange. Restore it.\n", xp.String(saved))
 
 		return true, nil
 	}
@@ -179,13 +180,13 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 	case plan.Over, e.dryRun:
 		return true, nil
 	}
-	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s for good, and %s in all?",
+	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s permanently, and %s in all?",
 		count(len(plan.Deletes()), "external resource"), count(len(plan.Items), "object")))
 	if err != nil {
 		return false, err
 	}
 	if !agreed {
-		return false, errors.New("cannot exchange " + plan.Root.String() + ": that was not confirmed, and nothing was changed")
+		return false, reason.NotConfirmed.Errorf("cannot exchange %s: you did not confirm it, and nothing was changed", plan.Root)
 	}
 
 	return true, e.execute(ctx, root, saved, plan)
@@ -198,7 +199,7 @@ func (e *exchangeRun) abandonAll(ctx context.Context) error {
 		return err
 	}
 	for gvk, err := range roots.Unread {
-		return fmt.Errorf("cannot find out which %s are exchanged: %w", gvk.Kind, err)
+		return fmt.Errorf("cannot find the exchanged %s: %w", gvk.Kind, err)
 	}
 	for _, name := range e.names {
 		found := false
@@ -212,7 +213,7 @@ func (e *exchangeRun) abandonAll(ctx context.Context) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("cannot abandon the exchange of %s: there is no claim or XR of this name in the cluster; give its namespace too if it is in one", name)
+			return reason.NotFound.Errorf("cannot abandon the exchange of %s: the cluster has no claim or XR of this name; add its namespace if it is in one", name)
 		}
 	}
 
@@ -233,12 +234,12 @@ func (e *exchangeRun) find(name string) (*unstructured.Unstructured, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("cannot find %s: there is no claim or XR of this name in the backup %s", name, source(e.backup))
+		return nil, reason.NotFound.Errorf("cannot find %s: the backup %s has no claim or XR of this name", name, source(e.backup))
 	case 1:
 		return found[0], nil
 	default:
 		return nil, &exit{
-			code: ExitUsage, err: fmt.Errorf("cannot tell which %s is meant: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind()),
+			code: ExitUsage, err: fmt.Errorf("cannot decide between the kinds of the name %s: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind()),
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 func newGuard(o *options) *cobra.Command {
@@ -42,7 +43,7 @@ retries last (docs/gitops.md).`,
 // rejectNamespace fails if --namespace is given: there is one guard for all namespaces.
 func (o *options) rejectNamespace(*cobra.Command, []string) error {
 	if o.namespace != "" {
-		return &exit{code: ExitUsage, err: fmt.Errorf("cannot look at the guard of the namespace %s alone: there is one guard, for all that it guards", o.namespace)}
+		return &exit{code: ExitUsage, err: fmt.Errorf("cannot show the guard of the namespace %s alone: there is one guard for all namespaces", o.namespace)}
 	}
 
 	return nil
@@ -212,23 +213,26 @@ func (r guardReport) table() []byte {
 func (r guardReport) effect() string {
 	switch r.Does {
 	case live.Refused:
-		return "what they create is refused"
+		return "the API server refuses what they create"
 	case live.Paused:
-		return "what they create is paused"
+		return "the API server pauses what they create"
 	case live.Admitted:
-		return "what they create is admitted: the API server does not enforce the guard"
+		return "the API server admits what they create: it does not enforce the guard"
 	default:
-		return "whether what they create is refused can't be found out"
+		return "unknown: you may not probe the guard"
 	}
 }
 
 func (r guardReport) next() []string {
 	var next []string
-	if len(r.Changed) > 0 || r.Up && r.Does == live.Admitted {
-		next = append(next, "somebody has changed the guard; put it up again: "+Name+" guard on")
+	switch {
+	case len(r.Changed) > 0:
+		next = append(next, reason.GuardChanged.Messagef("another writer changed the guard; put it up again: %s guard on", Name).String())
+	case r.Up && r.Does == live.Admitted:
+		next = append(next, reason.GuardNotEnforced.Messagef("put the guard up again: %s guard on", Name).String())
 	}
 	if len(r.Uncovered) > 0 {
-		next = append(next, "have the guard cover all kinds: "+Name+" guard on")
+		next = append(next, reason.KindNotGuarded.Messagef("guard all kinds: %s guard on", Name).String())
 	}
 	if r.Up {
 		next = append(next, "when the restore is over: "+Name+" guard off")

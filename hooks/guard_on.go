@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -103,17 +103,17 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p prober) erro
 	accounts, guessed := cluster.Accounts(ctx, g.velero, g.crossplane)
 	asked.Users = slices.Concat(accounts, g.users)
 	for _, program := range guessed {
-		fmt.Fprintf(g.Err, "No Deployment of %[1]s says which ServiceAccount it has, so %[1]s can pass by the usual names. If it has another, give --allow-user.\n",
-			program)
+		fmt.Fprintln(g.Err, reason.AccountUnknown.Messagef("The Deployment of %[1]s can't be read, so the guard admits the usual ServiceAccounts of %[1]s. "+
+			"If it has another, give --allow-user.", program))
 	}
 	asked = s.Merge(asked)
 	if len(asked.Kinds) == 0 {
-		return errors.New("cannot guard nothing: there is no XRD in this cluster or the backup. They come with the restore, so give the kinds of claims and XRs: " +
-			"with --backup, a file from \"velero backup download\", or with --kind")
+		return reason.NothingToGuard.Errorf("cannot find a kind to guard: neither this cluster nor the backup has an XRD. Give the backup with --backup, " +
+			"a file from \"velero backup download\", or the kinds of claims and XRs with --kind")
 	}
 	objects, err := cluster.GuardObjects(asked)
 	if err != nil {
-		return err
+		return reason.GuardUnsupported.Errorf("%w", err)
 	}
 	if g.dryRun {
 		return g.printObjects(objects)
@@ -145,14 +145,15 @@ func (g *guardOn) awaitEnforced(ctx context.Context, p prober) (live.Probe, erro
 	case ctx.Err() != nil:
 		return now, ctx.Err()
 	case err != nil:
-		fmt.Fprintf(g.Err, "%s. It should be in a few seconds.\n", err)
+		fmt.Fprintf(g.Err, "%s. The API server should enforce it in a few seconds.\n", err)
 
 		return "", nil
 	case now == live.Refused && g.paused:
-		return now, errors.New("cannot let claims and XRs in paused: the API server does not enforce its MutatingAdmissionPolicy, of which the feature gate may be " +
-			"off. The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
+		return now, reason.GuardNotEnforced.Errorf("cannot admit claims and XRs paused: the API server does not enforce its MutatingAdmissionPolicy; its feature gate "+
+			"can be off. The guard is up and refuses them: leave it so, or take it down: %s guard off", Name)
 	case now != wanted:
-		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not enforced it for %s; see: %s guard status", p.timeout, Name)
+		return now, reason.GuardNotEnforced.Errorf("cannot rely on the guard: it exists, and the API server has not enforced it for %s; check: %s guard status",
+			p.timeout, Name)
 	default:
 		return now, nil
 	}
@@ -181,7 +182,7 @@ func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string,
 		return nil, err
 	}
 	for _, other := range others {
-		fmt.Fprintf(g.Err, "%s is not guarded: an XRD defines it, and what is served in this cluster as that is neither a claim nor an XR.\n", other)
+		fmt.Fprintln(g.Err, reason.NotGuardable.Messagef("%s is not guarded: an XRD defines it, and this cluster serves another kind under that name.", other))
 	}
 	kinds = slices.DeleteFunc(kinds, func(kind schema.GroupResource) bool { return slices.Contains(others, kind) })
 	var named []schema.GroupResource
@@ -192,7 +193,8 @@ func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string,
 		return nil, err
 	}
 	if len(others) > 0 {
-		return nil, fmt.Errorf("cannot guard %q: what is served in this cluster as that is not, or not only, claims and XRs; name their kinds", others[0])
+		return nil, reason.NotGuardable.Errorf("cannot guard %q: this cluster serves other kinds than claims and XRs under that name; name kinds of claims and XRs",
+			others[0])
 	}
 	var names []string
 	for _, kind := range append(kinds, named...) {
@@ -217,7 +219,7 @@ func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unst
 		}
 	}
 	if len(xrds) == 0 {
-		return nil, fmt.Errorf("cannot find an XRD in the backup %s: give the kinds of claims and XRs with --kind", source(g.backup))
+		return nil, reason.NothingToGuard.Errorf("cannot find an XRD in the backup %s; give the kinds of claims and XRs with --kind", source(g.backup))
 	}
 
 	return xrds, nil

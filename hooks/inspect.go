@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -75,7 +75,7 @@ const gcPercent = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
 	if len(i.mappings.Data()) > 0 && !i.against {
-		return &exit{code: ExitUsage, err: errors.New("cannot map namespaces without --against: only a restore does")}
+		return &exit{code: ExitUsage, err: errors.New("cannot use --namespace-mappings without --against")}
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	backup, err := i.read(ctx, file)
@@ -132,16 +132,16 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 	from := o.In
 	if file == "-" {
 		if f, ok := from.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			return nil, errors.New("cannot read a backup from the terminal: give it a file, or pipe one into it")
+			return nil, errors.New("cannot read a backup from the terminal: give a file, or pipe one into stdin")
 		}
 	} else {
 		f, err := os.Open(file) //nolint:gosec // The user names the file.
 		if err != nil {
-			return nil, fmt.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
+			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
 		}
 		defer f.Close() //nolint:errcheck // The file is only read.
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file to give here`, file)
+			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file`, file)
 		}
 		from = f
 	}
@@ -151,7 +151,7 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 	}
 	backup, err := archive.Read(ctx, from, archive.Default())
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the backup %s: %w", source(file), cmp.Or(ctx.Err(), err))
+		return nil, reason.BackupUnreadable.Errorf("cannot read the backup %s: %w", source(file), cmp.Or(ctx.Err(), err))
 	}
 
 	return backup, nil

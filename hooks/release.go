@@ -20,6 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -132,10 +133,10 @@ func (r *release) prepare(args []string) error {
 		r.restore = r.velero + "/" + r.restore
 	}
 	if r.trustMarks && len(r.names) == 0 && r.restore == "" {
-		return errors.New("cannot trust all marks that there are: name the objects, or their Restore with --restore")
+		return errors.New("cannot trust the marks of all objects: name the objects, or their Restore with --restore")
 	}
 	if r.force && !r.yes && !r.dryRun && !isTerminal(r.In) {
-		return errors.New("cannot ask: stdin is no terminal. See what --force can cost with --force --dry-run, and then give --yes")
+		return errors.New("cannot ask: stdin is no terminal; check the risks with --force --dry-run, then give --yes")
 	}
 
 	return nil
@@ -184,14 +185,14 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.logf("warning: there is no Secret %s in the namespace %s, so nothing tells which marks the plugin wrote. If that is not the namespace of Velero, give "+
-			"--velero-namespace; if it is, and you know what is held, give --trust-marks", live.MarkKeySecret, r.velero)
+		r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give --velero-namespace if Velero "+
+			"is in another one; otherwise give --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
 		key = make(adoption.Key, adoption.KeySize)
 		_, _ = rand.Read(key) // It never fails.
 
 		return key, nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%w; the rights that release needs are in example/rbac/release.yaml", err)
+		return nil, reason.RightMissing.Errorf("%w; example/rbac/release.yaml has the rights for release", err)
 	default:
 		return key, err
 	}
@@ -223,7 +224,7 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 	}
 	switch {
 	case timeout != nil && r.holds.unfinished():
-		return &exit{code: ExitTimeout, err: fmt.Errorf("cannot wait any longer than %s: see above what is still waited for, and run it again", r.timeout)}
+		return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s: check above what it waits for, then run it again", r.timeout)}
 	default:
 		return exitFor(rep.Summary.Problems)
 	}

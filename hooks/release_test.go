@@ -187,7 +187,7 @@ func TestRelease(t *testing.T) {
 		"Forced": {
 			reason: "--yes confirms the cost, and the release of the XR releases the claim.", objects: missing, of: releaseArgs{force: true, yes: true},
 			want:  results{Results: map[string]report.Result{"XOrder x1": report.Forced, "OrderClaim team-a/o1": report.Released}},
-			wrote: []string{"orderclaims o1", "xorders x1", "xorders x1", "orderclaims o1"}, said: "Bucket b1 is missing: Crossplane makes it anew",
+			wrote: []string{"orderclaims o1", "xorders x1", "xorders x1", "orderclaims o1"}, said: "[Dangling]",
 		},
 		"Schedule": {
 			reason: "A schedule must stay held until a user names it.", objects: []*unstructured.Unstructured{cron()}, want: results{Results: map[string]report.Result{"CronOperation nightly": report.LeftAlone}},
@@ -229,7 +229,7 @@ func TestRelease(t *testing.T) {
 		},
 		"NoExternalNameForced": {
 			reason: "A user can want a second external resource.", objects: []*unstructured.Unstructured{nameless}, of: releaseArgs{force: true, yes: true},
-			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "its provider makes another external resource",
+			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "[IdentityMissing]",
 		},
 		"Quarantine": {
 			reason: "The source cluster may be alive, so the quarantine must stay.", objects: away.all(), want: results{Results: inQuarantine(report.LeftAlone)},

@@ -9,8 +9,10 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -69,19 +71,36 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	return codeOf(err)
 }
 
-// printError prints why a command failed, unless its output shows that already.
+// printError prints why a command failed and its code, unless its output shows that already.
 func (o *options) printError(err error) {
 	var e *exit
 	switch {
 	case err == nil, errors.As(err, &e) && e.err == nil:
-	case errors.As(err, &e) && len(e.list) > 0:
-		fmt.Fprintln(o.Err, "Error:", e.err)
+	case errors.As(err, &e):
+		fmt.Fprintln(o.Err, "Error:", messageOf(e.err))
 		for _, line := range e.list {
 			fmt.Fprintln(o.Err, "  "+line)
 		}
 	default:
-		fmt.Fprintln(o.Err, "Error:", err)
+		fmt.Fprintln(o.Err, "Error:", messageOf(err))
 	}
+}
+
+// messageOf returns the message of an error. An error of the API server without a code gets the one
+// for missing rights, or for a timeout.
+func messageOf(err error) reason.Message {
+	m := reason.ErrorMessage(err)
+	switch {
+	case m.Code != "":
+	case apierrors.IsForbidden(err):
+		m.Code = reason.RightMissing
+	case errors.Is(err, context.DeadlineExceeded):
+		m.Code = reason.TimedOut
+	case errors.Is(err, context.Canceled):
+		m.Code = reason.Interrupted
+	}
+
+	return m
 }
 
 func newRoot(o *options) *cobra.Command {
@@ -130,7 +149,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 func (o *options) cluster() (*live.Cluster, error) {
 	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
 	if err != nil {
-		return nil, err
+		return nil, reason.NoCluster.Errorf("%w", err)
 	}
 
 	return c.FailFast(), nil

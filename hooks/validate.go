@@ -183,7 +183,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	restore, late := v.restore, []report.Problem(nil)
 	if v.newest > 0 {
 		if s.Unread != nil {
-			return nil, fmt.Errorf("cannot find out which Restore is the newest: %w", s.Unread)
+			return nil, fmt.Errorf("cannot determine the newest Restore: %w", s.Unread)
 		}
 		restore, late = newestRestore(s.Restores, v.velero, s.State.Now, v.newest)
 	}

@@ -3,7 +3,6 @@ package hooks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -61,7 +61,7 @@ rights, are no why to stop before: a restore brings those back, too.`,
   ` + Name + ` wait -n team-a -l app=orders`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if condition != adopted {
-				return &exit{code: ExitUsage, err: fmt.Errorf("cannot wait for %q: there is %s", condition, adopted)}
+				return &exit{code: ExitUsage, err: fmt.Errorf("cannot wait for %q: use %s", condition, adopted)}
 			}
 			if err := w.prepare(args, restore); err != nil {
 				return err
@@ -113,8 +113,8 @@ func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
 	defer cancel()
 	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
-		fmt.Fprintf(w.Err, "The guard is still up: nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n",
-			Name)
+		fmt.Fprintf(w.Err, "The guard is still up: only Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off [%s]\n",
+			Name, reason.GuardUp)
 	}
 
 	return err
@@ -126,13 +126,14 @@ func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.C
 	return func(ctx context.Context) []pending {
 		restores, err := cluster.Restores(ctx, w.velero)
 		if err != nil {
-			return []pending{{what: "the Restores in " + w.velero, why: err.Error(), next: "see docs/hooks.md for the rights that are needed"}}
+			return []pending{{what: "the Restores in " + w.velero, why: messageOf(err), next: "docs/hooks.md has the required rights"}}
 		}
 		var left []pending
 		for _, r := range restores {
 			if diagnosis.IsUnderWay(r.Phase) && (name == "" || r.Name == w.velero+"/"+name) {
 				left = append(left, pending{
-					what: "Restore " + r.Name, why: "it is " + cmp.Or(r.Phase, "New"), next: "see how far it is: velero restore describe --details",
+					what: "Restore " + r.Name, why: reason.RestoreRunning.Messagef("it is %s", cmp.Or(r.Phase, "New")),
+					next: "check its progress: velero restore describe --details",
 				})
 			}
 		}
@@ -237,15 +238,17 @@ func latest(a, b time.Time) time.Time {
 
 // A pending object, or kind, is not adopted or could not be read.
 type pending struct {
-	what, why, next string
+	what string
+	why  reason.Message
+	next string
 }
 
-func (p pending) String() string { return p.what + ": " + p.why }
+func (p pending) String() string { return p.what + ": " + p.why.String() }
 
 // classify returns the adopted objects and the pending ones.
 func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []pending) {
 	if err != nil {
-		return nil, []pending{{what: "the cluster", why: err.Error(), next: "see whether the API server can be reached"}}
+		return nil, []pending{{what: "the cluster", why: messageOf(err), next: "check whether the API server answers"}}
 	}
 	found := map[string]bool{}
 	for _, u := range roots.Objects {
@@ -256,19 +259,22 @@ func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []p
 		}
 		found[path] = true
 		if why, next := adoption.WhyNotAdopted(u); why != "" {
-			left = append(left, pending{what: r.String(), why: why, next: next})
+			left = append(left, pending{what: r.String(), why: reason.Message{Text: why}, next: next})
 		} else {
 			adopted = append(adopted, r.String())
 		}
 	}
 	for _, name := range w.names {
 		if !found[name] {
-			left = append(left, pending{what: name, why: "there is no claim or XR of this name", next: "see whether it was restored: velero restore describe --details"})
+			left = append(left, pending{
+				what: name, why: reason.NotFound.Messagef("there is no claim or XR of this name"), next: "check whether it was restored: velero restore describe --details",
+			})
 		}
 	}
 	if len(w.names) == 0 && len(found) == 0 {
 		left = append(left, pending{
-			what: "claims and XRs", why: "there are none here yet", next: "see whether they were restored, and whether their XRD is Established",
+			what: "claims and XRs", why: reason.NotFound.Messagef("there are none here yet"),
+			next: "check whether they were restored, and whether their XRD is Established",
 		})
 	}
 
@@ -281,17 +287,17 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	var left []pending
 	// An extension API server that is down for good must not block the wait.
 	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {
-		w.reportChange(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
+		w.reportChange(gv, reason.NotRead.Messagef("claims and XRs of %s are left out, because it does not report its kinds: %s", gv, roots.Unasked[gv]).String())
 	}
 	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
 	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
 		err := roots.Unread[gvk]
 		p := pending{
-			what: gvk.GroupKind().String(), why: err.Error(),
-			next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace",
+			what: gvk.GroupKind().String(), why: messageOf(err),
+			next: "docs/validate.md has the required rights; give -n if they are for one namespace",
 		}
 		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
-			w.reportChange(p.what, p.what+" is left out, since it may not be read: "+p.why)
+			w.reportChange(p.what, p.what+" is left out, because you may not read it: "+p.why.String())
 
 			continue
 		}
@@ -320,5 +326,5 @@ func (w *wait) timedOut(left []pending) error {
 		lines = append(lines, fmt.Sprintf("%s; %s", p, p.next))
 	}
 
-	return &exit{code: ExitTimeout, err: errors.New("cannot wait longer than " + w.timeout.String() + ", and this is not adopted:"), list: lines}
+	return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout), list: lines}
 }

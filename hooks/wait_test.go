@@ -53,7 +53,7 @@ func TestWait(t *testing.T) {
 		},
 		"HeldPastTimeout": {
 			reason: "After the timeout the error must name the object and the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
-			err: []string{"waiting for Order team-a/o", "this is not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
+			err: []string{"waiting for Order team-a/o", "these are not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
 		},
 		"NotReconciled": {
 			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.ModernXR("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},

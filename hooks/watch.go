@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // watchInterval is the time between two validations.
@@ -39,7 +40,7 @@ func (w *watch) check() error {
 	case w.timeout < 0:
 		return &exit{code: ExitUsage, err: fmt.Errorf("cannot watch for %s", w.timeout)}
 	case w.timeout > 0 && !w.on:
-		return &exit{code: ExitUsage, err: errors.New("cannot time out without watching: --timeout goes with --watch")}
+		return &exit{code: ExitUsage, err: errors.New("cannot use --timeout without --watch")}
 	default:
 		return nil
 	}
@@ -72,9 +73,9 @@ func (w *watch) run(ctx context.Context, out output, strict bool, look func(ctx 
 	case err == nil:
 		return nil
 	case ctx.Err() != nil && last != nil:
-		return &exit{code: ExitFailed, err: errors.New("interrupted; this is how it was when it was last looked at")}
+		return &exit{code: ExitFailed, err: reason.Interrupted.Errorf("interrupted; this is the last report")}
 	case limited.Err() != nil && ctx.Err() == nil:
-		return &exit{code: ExitTimeout, err: fmt.Errorf("cannot wait longer than %s: %w", w.timeout, err)}
+		return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s: %w", w.timeout, err)}
 	default:
 		return err
 	}
@@ -112,11 +113,11 @@ func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.C
 func remaining(last *report.Report, strict bool, err error) error {
 	switch {
 	case last == nil:
-		return fmt.Errorf("nothing was seen yet: %w", err)
+		return fmt.Errorf("there is no report yet: %w", err)
 	case last.Failing(strict) > 0:
 		return fmt.Errorf("%d problems and %d warnings are left", last.Summary.Problems, last.Summary.Warnings)
 	default:
-		return errors.New("a restore is still under way")
+		return reason.RestoreRunning.Errorf("a Restore is still running")
 	}
 }
 
@@ -149,27 +150,40 @@ type reportedProblem struct {
 // reportable returns the problems of a report in order, and the text of each.
 func reportable(r *report.Report) (order []reportedProblem, lines map[reportedProblem]string) {
 	lines = map[reportedProblem]string{}
+	waiting := map[xp.ID][]string{}
+	collectWaiting(r.Trees, waiting)
 	for _, p := range r.Problems {
 		t := reportedProblem{code: p.Code, object: printer.Clean(p.Object.String())}
 		if _, again := lines[t]; !again {
 			order = append(order, t)
 		}
-		lines[t] = printer.Clean(problemText(p))
+		lines[t] = printer.Clean(problemText(p, waiting[p.Object.ID()]))
 	}
 
 	return order, lines
 }
 
-// problemText returns the reason of a problem. For a hold it is only the cause: that part changes.
-func problemText(p report.Problem) string {
-	if p.Code == reason.Held || p.Code == reason.LeakedHold {
-		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {
-			return p.Reason[at:]
+// collectWaiting collects what each held object of the trees waits for.
+func collectWaiting(nodes []*report.Node, into map[xp.ID][]string) {
+	for _, n := range nodes {
+		if n.Hold != nil {
+			into[n.ID()] = n.Hold.Waiting
 		}
+		collectWaiting(n.Children, into)
+	}
+}
+
+// problemText returns the reason of a problem. For a hold it is only what that waits for, which is
+// the part that changes.
+func problemText(p report.Problem, waiting []string) string {
+	if isHold(p.Code) && len(waiting) > 0 {
+		return "waiting for " + adoption.FirstReasons(waiting)
 	}
 
 	return p.Reason
 }
+
+func isHold(code reason.Code) bool { return code == reason.Held || code == reason.LeakedHold }
 
 // progressText returns the progress in one line.
 func progressText(r *report.Report) string {
