@@ -91,23 +91,23 @@ func outcomeReason(u *unstructured.Unstructured) string {
 	case u == nil:
 		return ""
 	case u.GroupVersionKind().Group == archive.GroupCRD:
-		return "the kinds of what follows; Velero restores them before all else"
+		return "they define kinds, and Velero restores them first"
 	case xp.IsDefinition(u):
-		return "the kinds of XRs and claims, before these"
+		return "they define the kinds of XRs and claims"
 	case xp.IsPlatform(u):
-		return "what XRs run on, before these"
+		return "XRs need them"
 	case xp.IsClaim(u):
-		return "on hold, after all that is below them"
+		return "held, after all objects below them"
 	case xp.IsComposite(u):
-		return "on hold, before what they compose, which gets them for its owners"
+		return "held, before their composed resources, which they own"
 	case xp.IsUsage(u):
-		return "after what they protect"
+		return "after the objects that they protect"
 	case xp.IsConnectionSecret(u):
-		return "after what publishes them, but before claims"
+		return "after the objects that publish them, and before claims"
 	case xp.IsComposed(u):
 		return "after the XRs that compose them"
 	case xp.IsManaged(u):
-		return "nothing has to be there before them"
+		return "they need no other objects"
 	case u.GetKind() == xp.KindStoreConfig:
 		return "where connection details are published"
 	case xp.IsProviderConfig(u):

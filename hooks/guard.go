@@ -22,15 +22,14 @@ import (
 func newGuard(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard on|off|status",
-		Short: "Keep everybody but Velero and Crossplane from creating claims and XRs until a restore has",
-		Long: `An XR that Flux or Argo CD create before a restore comes to it gets new cloud resources, and nobody has the old ones. The guard keeps everybody
-but Velero and Crossplane from creating claims and XRs meanwhile. It is a ValidatingAdmissionPolicy with its binding, so it takes Kubernetes v1.30 or later.
-Nothing has to be suspended: Flux tries again and goes on when it is taken down, and so does Argo CD as long as its
-retries last (docs/gitops.md).`,
-		Example: `  # Before a restore, also if nothing is in the cluster yet
+		Short: "Let only Velero and Crossplane create claims and XRs, until a restore is over",
+		Long: `If Flux or Argo CD creates an XR before a restore comes to it, the XR gets new cloud resources, and nothing manages the old ones. While the guard is
+up, only Velero and Crossplane can create claims and XRs. It is a ValidatingAdmissionPolicy with its binding, so it needs Kubernetes v1.30 or later. You don't
+have to suspend anything: when you take it down, Flux continues, and so does Argo CD as long as its retries last (docs/gitops.md).`,
+		Example: `  # Before a restore, also into an empty cluster
   ` + Name + ` guard on --backup nightly.tar.gz
 
-  # When it is over
+  # After the restore
   ` + Name + ` wait --restore nightly-20261120 --guard-off`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },

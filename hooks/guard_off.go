@@ -17,12 +17,12 @@ func newGuardOff(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off",
 		Short: "Take the guard down",
-		Long: `Takes the guard down, and returns when the API server lets everybody create claims and XRs again. What the guard has let in paused is not paused
-any more then, except for what a restore holds: run it again when that is adopted. Restores that are under way are named: what they have not brought back yet
-is not guarded any more.
+		Long: `Takes the guard down, and returns when the API server lets all users create claims and XRs again. It also unpauses the objects that the guard
+admitted paused, except those that a restore holds: run it again when these are adopted. It lists running Restores, because the objects that they have not
+created yet are no longer guarded.
 
 It exits with 0 also if there is no guard.`,
-		Example: `  # When the restore is over
+		Example: `  # After the restore
   ` + Name + ` guard off`,
 		Args:    cobra.NoArgs,
 		PreRunE: o.rejectNamespace,

@@ -22,20 +22,20 @@ import (
 // defaultCrossplane is Crossplane's usual namespace.
 const defaultCrossplane = "crossplane-system"
 
-const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs.
-Everybody else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
+const guardOnLong = `Puts the guard up, and returns when the API server enforces it. From then on only Velero and Crossplane can create claims and XRs.
+Other users are refused, with a message that explains why, who put the guard up and how it ends. Changes and deletions of existing objects are not affected.
 
-It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore,
-and what Git has can be there first. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these
-namespaces only, and cluster-scoped ones only if --kind names them.
+It guards the kinds of the XRDs in this cluster and in --backup, and those of --kind. A new cluster has no XRDs: they come with the restore, and Git can be
+faster. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these namespaces only, and
+cluster-scoped kinds only if --kind names them.
 
-Who may pass is told by the user name: the ServiceAccounts of Velero and Crossplane, as their Deployments say or as they usually are, and --allow-user. Nobody
-else is let through, not even the group system:masters; taking the guard down is the way out.
+It recognizes users by name: the ServiceAccounts of Velero and Crossplane, from their Deployments or by their usual names, and --allow-user. All others are
+refused, also the group system:masters; they can take the guard down.
 
-If it is up already, what it guards and whom it lets pass is added to. With --paused others can create claims and XRs, but paused, which takes a
-MutatingAdmissionPolicy; "guard off" takes the pause off.`
+If the guard is already up, it adds kinds and users to it. With --paused other users can create claims and XRs, but paused; this needs a
+MutatingAdmissionPolicy, and "guard off" removes the pause.`
 
-const guardOnExample = `  # Before a restore: all kinds that there are, and those in the backup
+const guardOnExample = `  # Before a restore: all kinds of this cluster and of the backup
   velero backup download nightly -o nightly.tar.gz
   ` + Name + ` guard on --backup nightly.tar.gz
 
@@ -78,13 +78,13 @@ func newGuardOn(o *options) *cobra.Command {
 			return failed(g.run(c.Context(), cluster, proberOf(cluster)))
 		},
 	}
-	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; can be given more than once")
-	c.Flags().StringVar(&g.backup, "backup", "", `guard the kinds of the XRDs in this backup, too: a file from "velero backup download", or - for stdin`)
+	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; repeat it for several")
+	c.Flags().StringVar(&g.backup, "backup", "", `also guard the kinds of the XRDs in this backup: a file from "velero backup download", or - for stdin`)
 	c.Flags().StringSliceVar(&g.kinds, "kind", nil,
-		"guard this kind of claims or XRs, too, as PLURAL.GROUP, or *.GROUP for all of a group; can be given more than once")
-	c.Flags().StringArrayVar(&g.users, "allow-user", nil, "let this user create claims and XRs; can be given more than once")
+		"also guard this kind of claims or XRs, as PLURAL.GROUP, or *.GROUP for all of a group; repeat it for several")
+	c.Flags().StringArrayVar(&g.users, "allow-user", nil, "let this user create claims and XRs; repeat it for several")
 	c.Flags().StringVar(&g.crossplane, "crossplane-namespace", defaultCrossplane, "namespace of Crossplane")
-	c.Flags().BoolVar(&g.paused, "paused", false, "let others create claims and XRs, but paused")
+	c.Flags().BoolVar(&g.paused, "paused", false, "let other users create claims and XRs, but paused")
 	c.Flags().BoolVar(&g.dryRun, "dry-run", false, "print what would be applied as YAML, and change nothing")
 	_ = c.MarkFlagFilename("backup", "tar.gz", "tgz") // It fails only without the flag.
 
@@ -149,8 +149,8 @@ func (g *guardOn) awaitEnforced(ctx context.Context, p prober) (live.Probe, erro
 
 		return "", nil
 	case now == live.Refused && g.paused:
-		return now, reason.GuardNotEnforced.Errorf("cannot admit claims and XRs paused: the API server does not enforce its MutatingAdmissionPolicy; its feature gate "+
-			"can be off. The guard is up and refuses them: leave it so, or take it down: %s guard off", Name)
+		return now, reason.GuardNotEnforced.Errorf("cannot admit claims and XRs paused: the API server does not enforce its MutatingAdmissionPolicy; its feature "+
+			"gate can be off. The guard is up and refuses them: leave it so, or take it down: %s guard off", Name)
 	case now != wanted:
 		return now, reason.GuardNotEnforced.Errorf("cannot rely on the guard: it exists, and the API server has not enforced it for %s; check: %s guard status",
 			p.timeout, Name)

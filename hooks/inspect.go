@@ -20,22 +20,22 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-const inspectLong = `Says what is in a backup: the trees of claims, XRs and what they compose, the order in which a restore with this plugin brings
-them back, and what a restore of it would stumble over. It needs no cluster, and no value of a Secret is kept or shown.
+const inspectLong = `Inspect prints what is in a backup: the trees of claims, XRs and their composed resources, the order in which a restore with this plugin
+creates them, and the problems of such a restore. It needs no cluster, and neither keeps nor prints values of Secrets.
 
-With --against it looks at the cluster of the current kubeconfig and says what a restore would do there with each item: create it, hold it, restore it as a
-copy, leave it because it exists, skip it because the control plane makes it anew, or refuse it. It writes nothing.
+With --against it reads the cluster of the current kubeconfig, and prints what a restore would do there with each item: create it, hold it, restore it as a
+copy, leave it because it exists, skip it because the control plane creates it again, or refuse it. It writes nothing.
 
 BACKUP is a file from "velero backup download", or - for stdin.`
 
-const inspectExample = `  # What is in a backup, and what is wrong with it?
+const inspectExample = `  # What is in a backup, and which problems does it have?
   velero backup download nightly -o nightly.tar.gz
   velero-plugin-for-crossplane inspect nightly.tar.gz
 
   # What would a restore into the cluster of the current kubeconfig do with each item?
   velero-plugin-for-crossplane inspect nightly.tar.gz --against
 
-  # Only the trees of one namespace, for a program to read.
+  # Only the trees of one namespace, for a program
   velero-plugin-for-crossplane inspect nightly.tar.gz -n team-a -o json`
 
 type inspect struct {
@@ -51,7 +51,7 @@ func newInspect(o *options) *cobra.Command {
 	i := &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 	c := &cobra.Command{
 		Use:     "inspect BACKUP",
-		Short:   "Say what is in a backup, and what a restore of it would stumble over",
+		Short:   "Print what is in a backup, and the problems of a restore",
 		Long:    inspectLong,
 		Example: inspectExample,
 		Args:    oneBackup,
@@ -60,9 +60,9 @@ func newInspect(o *options) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error { return failed(i.run(c.Context(), args[0])) },
 	}
-	c.Flags().BoolVar(&i.strict, "strict", false, "warnings make it fail too")
-	c.Flags().BoolVar(&i.against, "against", false, "say what a restore into the current cluster would do; nothing is written to it")
-	c.Flags().Var(&i.mappings, "namespace-mappings", "the restore's, as from:to,from:to; only with --against")
+	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
+	c.Flags().BoolVar(&i.against, "against", false, "print what a restore into the current cluster would do; it writes nothing")
+	c.Flags().Var(&i.mappings, "namespace-mappings", "those of the restore, as from:to,from:to; only with --against")
 	i.out.addProblemsOnlyTo(c)
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 

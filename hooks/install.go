@@ -21,13 +21,13 @@ func newInstall(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Copy this program to where Velero looks for plugins",
-		Long: `The image of this plugin runs install when it is started without a command: as the init container that "velero plugin add" makes of it, and in any
-other that has a volume at /target. It copies this program there, whole or not at all, and over what an earlier version has left. It needs no shell, no
-rights in the cluster and no network.`,
+		Long: `The image of this plugin runs install when it is started without a command: as the init container that "velero plugin add" adds, and in any other
+container with a volume at /target. It copies this program there, whole or not at all, over an earlier version. It needs no shell, no rights in the cluster
+and no network.`,
 		Example: `  # What the init container does
   ` + Name + ` install
 
-  # Into the directory of a Velero server that runs outside of a cluster (velero server --plugin-dir)
+  # Into the directory of a Velero server outside of a cluster (velero server --plugin-dir)
   ` + Name + ` install --target /opt/velero/plugins`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

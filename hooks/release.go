@@ -33,36 +33,37 @@ const (
 )
 
 const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in
-the same order as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external
-resource is made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
+the same order as the restore, from the managed resources up to the claims. It lifts a hold only when all objects of the backup exist, so no external resource
+is created again or deleted. A user's own pause, update policy and managementPolicies come back as they were.
 
-It leaves alone, and names, what a Restore under way holds, what is in quarantine, copies of what is alive, and CronOperations and WatchOperations. --restore
-names the Restore whose holds to lift, also if that seems to be under way or has put them in quarantine. A name ends a quarantine too, and lifts the hold of
-a CronOperation or WatchOperation. Copies stay held.
+It leaves alone, and lists, what a running Restore holds, objects in quarantine, copies of existing objects, and CronOperations and WatchOperations.
+--restore names the Restore whose holds to lift, also if it seems to run or has put them in quarantine. A name also ends a quarantine, and lifts the hold of a
+CronOperation or WatchOperation. Copies stay held.
 
-A mark counts only if the plugin of this cluster has signed it. --trust-marks has those of what is named count as well: what Velero alone has restored from a
-backup that was taken while it was held, and what is held while the key was lost. See first what they say: whoever may write an object can write its mark.
+A mark counts only if the plugin of this cluster has signed it. With --trust-marks the marks of the named objects count too: for objects that Velero alone
+restored from a backup in which they were held, and for objects that were held when the key was lost. Check these marks first: users who can write an object
+can write its mark.
 
-What can't be lifted stays held, with the reason and the next step; when nothing has moved for a while the command ends.
+A hold that it can't lift stays, with the reason and the next step. The command ends when nothing has changed for a while.
 
---force then lifts those holds as well. Before, it says of each what that can cost, and asks. --dry-run says what would be done, and changes nothing.
+--force then lifts these holds too. It first prints the risks of each, and asks. --dry-run prints what it would do, and changes nothing.
 
-It exits with 0 if nothing that was asked for is held any more, 3 if something stays held, 4 if that is because of the timeout, and 2 if --force can't ask:
-on no terminal it needs --yes. See docs/release.md.`
+It exits with 0 if no requested object is held any more, 3 if one stays held, 4 if that is because of the timeout, and 2 if --force can't ask: without a
+terminal it needs --yes. See docs/release.md.`
 
-const releaseExample = `  # What is held for no reason any more, and what would be done about it?
+const releaseExample = `  # Which holds does no Restore work on, and what would release do?
   ` + Name + ` release --dry-run
 
-  # Finish what a restore has left
+  # Finish a Restore
   ` + Name + ` release --restore nightly-20261120
 
-  # One claim with all that belongs to it
+  # One claim with its tree
   ` + Name + ` release team-a/orders
 
-  # What would it cost to do without what is missing?
+  # Which risks has a release without the missing objects?
   ` + Name + ` release team-a/orders --force --dry-run
 
-  # What a backup has brought back held, without the plugin
+  # Objects that Velero restored held, without the plugin
   ` + Name + ` release team-a/orders --trust-marks
 
   # Let a CronOperation start Operations again
@@ -110,12 +111,12 @@ func newRelease(o *options) *cobra.Command {
 			return failed(r.run(c.Context()))
 		},
 	}
-	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore of Velero's, whatever its phase is")
-	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "say what would be done, and change nothing")
-	c.Flags().BoolVar(&r.force, "force", false, "lift what can't be lifted safely too, after saying what that can cost")
-	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "rely on the marks of what is named, or of --restore, that are not signed with the key of this cluster")
+	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore, in any phase")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
+	c.Flags().BoolVar(&r.force, "force", false, "also lift holds that it can't lift safely, after printing the risks")
+	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
-	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "for how long to go on")
+	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "how long to continue")
 	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
 
 	return c

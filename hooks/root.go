@@ -106,12 +106,13 @@ func messageOf(err error) reason.Message {
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   Name,
-		Short: "Look into backups of Crossplane, validate restores, and finish them",
-		Long: `Velero starts this program as a plugin. Started by hand it looks into backups, validates a cluster after a restore, waits until what was
-restored is adopted, lifts holds, makes room for what an XR had before it was composed anew, and says which settings are in effect. In its image it installs
-itself for Velero.
+		Short: "Inspect backups of Crossplane, validate restores, and finish them",
+		Long: `Velero starts this program as a plugin. On the command line it inspects backups, validates a cluster after a restore, waits until restored objects
+are adopted, lifts holds, exchanges what an XR has composed again, guards a cluster during a restore, and prints the settings in effect. In its image it
+installs itself for Velero.
 
-Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command failed, 2 wrong usage, 3 problems were found, 4 timed out.`,
+Results go to stdout, progress and errors to stderr. A message ends with a code: the command explain prints what it means and what to do.
+Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 timeout.`,
 		Version:       cmp.Or(o.version, "of unknown version"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -124,12 +125,12 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	root.SetOut(rawWriter(o.Out)) // Cobra writes help and scripts, nothing from a cluster.
 	root.SetErr(rawWriter(o.Err))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.Flags().Bool("version", false, "say which version this is, and what it was built from")
+	root.Flags().Bool("version", false, "print the version and what it was built from")
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig file")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
-	flags.BoolP("all-namespaces", "A", false, "what is in all namespaces, as without --namespace")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "only objects in this namespace")
+	flags.BoolP("all-namespaces", "A", false, "objects in all namespaces, as without --namespace")
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))

@@ -37,24 +37,24 @@ func newWait(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
 		Short: "Wait until claims and XRs are adopted",
-		Long: `Wait returns when the claims and XRs that are named, or all that it finds, are adopted: no restore holds them any more, and Crossplane has reconciled
-them as they are. At least one has to exist, so it can start before they are restored, and before their kinds are served. With -n it reads claims and XRs in
-that namespace only, so a Role there that allows to list them is all that it needs.
+		Long: `Wait returns when the named claims and XRs, or all that it finds, are adopted: no restore holds them any more, and Crossplane has reconciled them
+since. At least one must exist, so you can start it before they are restored and before their kinds are served. With -n it reads claims and XRs in that
+namespace only, so it needs no more than a Role there with the right to list them.
 
-What a person has paused themselves counts as adopted: Crossplane does not reconcile it until they are done.
+An object that a user has paused counts as adopted: Crossplane does not reconcile it until the user unpauses it.
 
-If the guard is up, it says so when it ends; --guard-off has it wait until the Restores are over too, and then take the guard down. If the time is over it
-leaves the guard up.
+If the guard is up, it prints that at the end. With --guard-off it also waits until the Restores are over, and then takes the guard down. After a timeout the
+guard stays up.
 
-It says on stderr what it waits for whenever that changes. It exits with 4 if that takes longer than the timeout. Errors of the API server, and missing
-rights, are no why to stop before: a restore brings those back, too.`,
+It prints on stderr what it waits for, whenever that changes. It exits with 4 at the timeout. Errors of the API server and missing rights don't end it,
+because a restore can bring back both.`,
 		Example: `  # In an init container: until the claim of this application is adopted
   ` + Name + ` wait orders -n team-a --timeout 15m
 
-  # In a script: until all that a restore brought back is adopted
+  # In a script: until all objects of a Restore are adopted
   ` + Name + ` wait --for=adopted --restore nightly-20261120
 
-  # After a restore behind the guard, which is taken down then
+  # After a restore with the guard, then take the guard down
   ` + Name + ` wait --restore nightly-20261120 --guard-off
 
   # By label
@@ -79,10 +79,10 @@ rights, are no why to stop before: a restore brings those back, too.`,
 		},
 	}
 	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
-	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "for how long; 0 looks once")
+	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
-	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore of Velero's has created")
-	c.Flags().BoolVar(&guardOff, "guard-off", false, "wait until the Restore is over, or all are, and then take the guard down")
+	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore has created")
+	c.Flags().BoolVar(&guardOff, "guard-off", false, "also wait until the Restore, or all Restores, are over, then take the guard down")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c

@@ -30,8 +30,8 @@ type watch struct {
 
 func (w *watch) addTo(c *cobra.Command) {
 	w.pause = watchInterval
-	c.Flags().BoolVarP(&w.on, "watch", "w", false, "look again until no problem is left and no restore is under way, and show on stderr how it goes on")
-	c.Flags().DurationVar(&w.timeout, "timeout", 0, "with --watch, for how long; 0 is without end")
+	c.Flags().BoolVarP(&w.on, "watch", "w", false, "repeat until there is no problem and no Restore runs, and show the progress on stderr")
+	c.Flags().DurationVar(&w.timeout, "timeout", 0, "with --watch, for how long; 0 means without limit")
 }
 
 // check fails if the flags do not fit together.
