@@ -190,7 +190,7 @@ func (r guardReport) table() []byte {
 	if !r.Up {
 		row("GUARD", "down: everybody can create claims and XRs")
 	} else {
-		row("GUARD", fmt.Sprintf("up since %s, put up by %s", r.Since.UTC().Format(time.RFC3339), cmp.Or(r.By, "somebody")))
+		row("GUARD", fmt.Sprintf("up since %s, put up by %s", r.Since.UTC().Format(time.RFC3339), cmp.Or(r.By, "an unknown user")))
 		row("OTHERS", r.effect())
 		row("WHERE", cmp.Or(strings.Join(r.Namespaces, ", "), "everywhere"))
 		row("KINDS", r.Kinds...)

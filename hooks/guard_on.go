@@ -108,8 +108,8 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p prober) erro
 	}
 	asked = s.Merge(asked)
 	if len(asked.Kinds) == 0 {
-		return reason.NothingToGuard.Errorf("cannot find a kind to guard: neither this cluster nor the backup has an XRD. Give the backup with --backup, " +
-			"a file from \"velero backup download\", or the kinds of claims and XRs with --kind")
+		return reason.NothingToGuard.Errorf("cannot find a kind to guard: neither this cluster nor the backup has an XRD. Give a backup with --backup, " +
+			"or the kinds of claims and XRs with --kind")
 	}
 	objects, err := cluster.GuardObjects(asked)
 	if err != nil {
@@ -149,8 +149,8 @@ func (g *guardOn) awaitEnforced(ctx context.Context, p prober) (live.Probe, erro
 
 		return "", nil
 	case now == live.Refused && g.paused:
-		return now, reason.GuardNotEnforced.Errorf("cannot admit claims and XRs paused: the API server does not enforce its MutatingAdmissionPolicy; its feature "+
-			"gate can be off. The guard is up and refuses them: leave it so, or take it down: %s guard off", Name)
+		return now, reason.GuardNotEnforced.Errorf("cannot admit claims and XRs paused: the API server does not enforce its MutatingAdmissionPolicy. "+
+			"The guard is up and refuses them: leave it so, or take it down: %s guard off", Name)
 	case now != wanted:
 		return now, reason.GuardNotEnforced.Errorf("cannot rely on the guard: it exists, and the API server has not enforced it for %s; check: %s guard status",
 			p.timeout, Name)

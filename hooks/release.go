@@ -128,7 +128,7 @@ func (r *release) prepare(args []string) error {
 		return err
 	}
 	if r.timeout < 0 {
-		return fmt.Errorf("cannot go on for %s", r.timeout)
+		return fmt.Errorf("cannot continue for %s", r.timeout)
 	}
 	if r.restore != "" && !strings.Contains(r.restore, "/") {
 		r.restore = r.velero + "/" + r.restore
@@ -186,8 +186,8 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give --velero-namespace if Velero "+
-			"is in another one; otherwise give --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
+		r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give Velero's namespace with "+
+			"--velero-namespace, or --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
 		key = make(adoption.Key, adoption.KeySize)
 		_, _ = rand.Read(key) // It never fails.
 

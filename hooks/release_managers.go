@@ -12,8 +12,7 @@ const (
 	reasonManagersMissing = "Velero was stopped before it restored the managedFields, and release can't restore them"
 	nextManagersMissing   = "restore the same backup again before the release, which restores them"
 	reasonManagersLost    = "its managedFields of the backup are lost, because Velero was stopped before it restored them"
-	nextManagersLost      = "if it is applied server-side, apply it once as it is before you remove a field from it, which makes the applier its manager again. " +
-		"Next time restore again before the release"
+	nextManagersLost      = "if it is applied server-side, apply it once as it is before you remove a field from it; next time restore again before the release"
 )
 
 // addManagers adds to the result if a release loses, or has lost, the field managers.

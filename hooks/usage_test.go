@@ -1,12 +1,19 @@
 package hooks
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // nowhere is a kubeconfig file whose API server does not exist: port 1 of loopback is closed.
@@ -66,6 +73,28 @@ func TestUsage(t *testing.T) {
 			begun := commandResult{code: got.code, out: short(got.out, tc.out), err: short(got.err, tc.err)}
 			if diff := cmp.Diff(want, begun, cmp.AllowUnexported(commandResult{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMessageOf(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   reason.Code
+	}{
+		"Coded":     {reason: "A command knows best what has failed.", err: reason.MarkKeyMissing.Errorf("%w", forbidden), want: reason.MarkKeyMissing},
+		"Forbidden": {reason: "A missing right has the same cure for all commands.", err: fmt.Errorf("cannot list: %w", forbidden), want: reason.RightMissing},
+		"Timeout":   {reason: "A request without an answer has timed out.", err: fmt.Errorf("cannot list: %w", context.DeadlineExceeded), want: reason.TimedOut},
+		"Cancelled": {reason: "A signal cancels the context.", err: context.Canceled, want: reason.Interrupted},
+		"Usage":     {reason: "The help explains flags.", err: errors.New("unknown flag")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := messageOf(tc.err); got.Code != tc.want || got.Text != tc.err.Error() {
+				t.Errorf("%s\nmessageOf(…): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -173,14 +172,17 @@ func collectWaiting(nodes []*report.Node, into map[xp.ID][]string) {
 	}
 }
 
-// problemText returns the reason of a problem. For a hold it is only what that waits for, which is
-// the part that changes.
+// problemText returns the reason of a problem. For a hold it is only what that waits for, or why it
+// has failed, which is the part that changes.
 func problemText(p report.Problem, waiting []string) string {
-	if isHold(p.Code) && len(waiting) > 0 {
-		return "waiting for " + adoption.FirstReasons(waiting)
+	switch {
+	case !isHold(p.Code) || len(waiting) == 0:
+		return p.Reason
+	case len(waiting) == 1:
+		return waiting[0]
+	default:
+		return fmt.Sprintf("%s (and %d more)", waiting[0], len(waiting)-1)
 	}
-
-	return p.Reason
 }
 
 func isHold(code reason.Code) bool { return code == reason.Held || code == reason.LeakedHold }

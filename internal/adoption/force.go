@@ -117,8 +117,9 @@ type forceAssessor struct {
 	snapshot *Snapshot
 	u        *unstructured.Unstructured
 	hold     *Hold
-	// covered are the prefixes of the waiting messages that a risk covers already.
-	covered []string
+	// covered are the objects that a risk names already. What waits for one of them is no further
+	// risk.
+	covered []xp.Ref
 }
 
 func (f *forceAssessor) risk(code reason.Code, format string, args ...any) {
@@ -126,7 +127,7 @@ func (f *forceAssessor) risk(code reason.Code, format string, args ...any) {
 }
 
 func (f *forceAssessor) riskOf(r xp.Ref, code reason.Code, format string, args ...any) {
-	f.covered = append(f.covered, r.String()+": ")
+	f.covered = append(f.covered, r)
 	f.risk(code, "%s "+format, append([]any{r}, args...)...)
 }
 
@@ -147,7 +148,7 @@ func (f *forceAssessor) composite() {
 		f.composed(r, err != nil || listed[r.ID()])
 	}
 	if xrd := f.snapshot.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
-		f.covered = append(f.covered, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.RefTo(f.u))
 		f.risk(reason.XRDTerminating, "its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
 	}
 	f.composition(xr)
@@ -160,13 +161,13 @@ func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	switch {
 	case u == nil && !listed: // The XR does not list it, so Crossplane does not look for it.
 	case u == nil && f.snapshot.unserved[r.GroupVersionKind().GroupKind()]:
-		f.riskOf(r, reason.Dangling, "is missing and its kind is not served: Crossplane can't reconcile this XR until it is, and then creates it again; "+
-			"a managed resource gets another external resource")
+		f.riskOf(r, reason.Dangling, "is missing and its kind is not served: Crossplane can't reconcile this XR until it is, and then creates "+
+			"it again, a managed resource with another external resource")
 	case unknown:
 		f.riskOf(r, reason.NotRead, "can't be read (%s): if it is missing, or does not belong to this XR, Crossplane creates another in its place", why)
 	case u == nil:
-		f.riskOf(r, reason.Dangling, "is missing: Crossplane creates it again, under another name unless the Composition names it; a managed resource gets another "+
-			"external resource, and nothing manages the old one")
+		f.riskOf(r, reason.Dangling, "is missing: Crossplane creates it again, a managed resource with another external resource and, unless the "+
+			"Composition names it, another name; nothing manages the old one")
 	case !listed:
 		f.riskOf(r, reason.Orphaned, "is not in the resourceRefs: Crossplane creates another in its place, and no XR manages this one any more")
 	case u.GetDeletionTimestamp() != nil:
@@ -195,7 +196,9 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
 		return
 	}
-	f.covered = append(f.covered, "CompositionRevision "+xr.Revision()+": it is neither")
+	if r := revisionRef(xr); !f.snapshot.Has(r) {
+		f.covered = append(f.covered, r)
+	}
 	newest := f.snapshot.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
@@ -222,11 +225,11 @@ func (f *forceAssessor) managed() {
 			f.risk(reason.NotObserved, "its provider has not found its external resource yet: if it is gone, the provider creates another")
 		}
 	case f.hold.Identity == xp.CreatePending:
-		f.covered = append(f.covered, xp.String(f.u)+": ")
-		f.risk(reason.CreatePending, "its external resource was being created at the backup: when a user removes the annotation %s, its provider creates one, "+
+		f.covered = append(f.covered, xp.RefTo(f.u))
+		f.risk(reason.CreatePending, "its external resource was being created at the backup: without the annotation %s its provider creates one, "+
 			"and a first one can exist that nothing manages", xp.AnnotationCreatePending)
 	default:
-		f.covered = append(f.covered, xp.String(f.u)+": ")
+		f.covered = append(f.covered, xp.RefTo(f.u))
 		f.risk(reason.IdentityMissing, "it has no external-name: its provider creates another external resource, and nothing manages the old one%s, unless it finds "+
 			"that by the name of this object", called)
 	}
@@ -240,7 +243,7 @@ func (f *forceAssessor) ownerless() {
 	if why.IsZero() {
 		return
 	}
-	f.covered = append(f.covered, xp.String(f.u)+": ")
+	f.covered = append(f.covered, xp.RefTo(f.u))
 	f.Risks = append(f.Risks, why)
 	for _, why := range []string{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
 		if why != "" {
@@ -268,10 +271,11 @@ func (f *forceAssessor) claim() {
 	}
 }
 
-// uncovered adds what the object still waits for and no other risk covers.
+// uncovered adds what the object still waits for and no other risk covers. Each message of a Plan
+// begins with its object.
 func (f *forceAssessor) uncovered() {
 	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
-		if !slices.ContainsFunc(f.covered, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
+		if !slices.ContainsFunc(f.covered, func(r xp.Ref) bool { return strings.HasPrefix(waiting, r.String()+": ") }) {
 			f.risk(reason.NotAwaited, "it no longer waits for %s", waiting)
 		}
 	}
