@@ -151,7 +151,10 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 	}
 	backup, err := archive.Read(ctx, from, archive.Default())
 	if err != nil {
-		return nil, reason.BackupUnreadable.Errorf("cannot read the backup %s: %w", source(file), cmp.Or(ctx.Err(), err))
+		err = cmp.Or(ctx.Err(), err)
+		code := cmp.Or(messageOf(err).Code, reason.BackupUnreadable)
+
+		return nil, code.Errorf("cannot read the backup %s: %w", source(file), err)
 	}
 
 	return backup, nil

@@ -177,7 +177,7 @@ func codeOfHold(h *held, hold *adoption.Hold) reason.Code {
 	}
 }
 
-// unreadable returns the message for a mark that can't be read.
+// unreadable returns the message for a mark that can't be read or does not count.
 func unreadable(err error) reason.Message {
 	m := reason.ErrorMessage(err)
 	m.Code = cmp.Or(m.Code, reason.Malformed)

@@ -32,7 +32,7 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 		h.Result = report.WouldWait
 		switch {
 		case forged != nil:
-			h.because(reason.MarkNotSigned.Messagef("%v", forged))
+			h.because(unreadable(forged))
 		case !planned:
 			h.because(reason.NotRead.Messagef("too few of its composed resources can be read"))
 		case plan.Failed != "" || plan.Blocked:

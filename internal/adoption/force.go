@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	}
 	f := forceAssessor{snapshot: s, u: u, hold: h}
 	if err := s.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
-		f.risk(reason.MarkNotSigned, "its annotation %s is not trustworthy: %s. The following risks, and the settings that come back, are those of the annotation",
+		f.risk(cmp.Or(reason.Of(err), reason.Malformed), "its annotation %s is not trustworthy: %s. All other risks, and its settings, are from it",
 			AnnotationHold, err)
 	}
 	if h.Clone != "" {
@@ -142,7 +143,7 @@ func (f *forceAssessor) composite() {
 	t := tree{snapshot: f.snapshot, xr: xr, hold: f.hold}
 	listed, err := t.listed()
 	if f.u.GetDeletionTimestamp() != nil {
-		f.risk(reason.DeletionContinues, "it is being deleted: Crossplane continues the deletion, and deletes all that it composes: %s", names(f.hold.Refs))
+		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes all that it composes: %s", names(f.hold.Refs))
 	}
 	for _, r := range f.hold.Refs {
 		f.composed(r, err != nil || listed[r.ID()])
@@ -171,7 +172,7 @@ func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	case !listed:
 		f.riskOf(r, reason.Orphaned, "is not in the resourceRefs: Crossplane creates another in its place, and no XR manages this one any more")
 	case u.GetDeletionTimestamp() != nil:
-		f.riskOf(r, reason.DeletionContinues, "is being deleted: Crossplane creates it again when it is gone")
+		f.riskOf(r, reason.BeingDeleted, "is being deleted: Crossplane creates it again when it is gone")
 	default:
 		f.present(r, u)
 	}
@@ -267,7 +268,7 @@ func (f *forceAssessor) claim() {
 		f.risk(reason.OneSided, "%s does not name it as its claim: Crossplane refuses to reconcile it", r)
 	}
 	if f.u.GetDeletionTimestamp() != nil {
-		f.risk(reason.DeletionContinues, "it is being deleted: Crossplane continues the deletion, and deletes its XR and all that it composes")
+		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes its XR and all that it composes")
 	}
 }
 

@@ -56,7 +56,7 @@ func TestForce(t *testing.T) {
 		},
 		"Going": {
 			reason: "The resource is about to be deleted.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
-			want: []reason.Code{reason.DeletionContinues},
+			want: []reason.Code{reason.BeingDeleted},
 		},
 		"FollowsAnother": {
 			reason: "Another writer changed the Composition during the hold.", of: x,
@@ -81,7 +81,7 @@ func TestForce(t *testing.T) {
 		},
 		"Deleted": {
 			reason: "Only the hold keeps Crossplane from deleting the XR.", snapshot: snapshot(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
-			want: []reason.Code{reason.DeletionContinues},
+			want: []reason.Code{reason.BeingDeleted},
 		},
 		"OwnPause": {
 			reason: "Nothing happens while the user's own pause stays.", snapshot: snapshot(xr(xptest.Annotated(xp.AnnotationPaused, "true")), pinned), of: x,

@@ -151,7 +151,7 @@ func TestPlan(t *testing.T) {
 		},
 		"Deleting": {
 			reason: "The XR is being deleted and needs no exchange.", root: xptest.With(anew, xptest.Deleting()),
-			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.DeletionContinues}},
+			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.BeingDeleted}},
 		},
 		"Protected": {
 			reason: "A Usage protects the MR from deletion.",

@@ -48,7 +48,7 @@ func refuse(code reason.Code, format string, args ...any) []reason.Message {
 func refuseState(root *unstructured.Unstructured) reason.Message {
 	switch {
 	case root.GetDeletionTimestamp() != nil:
-		return reason.DeletionContinues.Messagef("it is being deleted; when it is gone, restore again")
+		return reason.BeingDeleted.Messagef("it is being deleted; when it is gone, restore again")
 	case xp.HasAnnotation(root, adoption.AnnotationHold):
 		return reason.Held.Messagef("a restore holds it; wait until it is adopted, or see what it waits for: %s", xp.ValidateCommand(xp.RefTo(root)))
 	case xp.Label(root, xp.LabelRestore) != "":
@@ -149,7 +149,7 @@ func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UI
 	case xp.HasAnnotation(u, adoption.AnnotationHold):
 		return reason.Held.Messagef("a restore has brought it back and holds it; wait until it is adopted")
 	case u.GetDeletionTimestamp() != nil:
-		return reason.DeletionContinues.Messagef("it is in the backup, and it is being deleted in this cluster; wait until it is gone")
+		return reason.BeingDeleted.Messagef("it is in the backup, and it is being deleted in this cluster; wait until it is gone")
 	case claimed && claim.ID() == xp.RefTo(s.Live.Root).ID():
 		return reason.Message{} // It is the claim's XR of the backup; the claim has a new one too.
 	case ok && owners[c.UID]:
