@@ -43,11 +43,11 @@ func objectsOf(b *archive.Backup) *diagnosis.Objects {
 			}
 			r = xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: f.Item.Namespace, Name: f.Item.Name}
 		}
-		severity, next := report.Grave, "a restore can't bring it back; back up again, or download the backup again if the source cluster is lost"
+		severity, next := report.Grave, "a restore can't restore it; back up again, or download the backup again if you lost the source cluster"
 		if f.Ignored {
-			severity, next = report.Warning, "Velero leaves it alone; if you did not put it there, find out who has"
+			severity, next = report.Warning, "Velero ignores it; if you did not add it, find out who did"
 		}
-		o.AddMalformed(r, severity, "the file "+f.Path+" is of no use: "+f.Why, next)
+		o.AddMalformed(r, severity, "the file "+f.Path+" can't be used: "+f.Why, next)
 	}
 
 	return o
@@ -79,14 +79,14 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 	if err == nil && n == knownFormat {
 		return nil
 	}
-	why := fmt.Sprintf("it is of the format %q, and this program knows %d", b.Format, knownFormat)
+	why := fmt.Sprintf("its format is %q, and this program knows %d", b.Format, knownFormat)
 	if b.Format == "" {
-		why = "it does not say of which format it is"
+		why = "its format is not known"
 	}
 
 	return []report.Problem{{
 		Code: reason.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: why,
-		Next: "what is said here may be wrong; use a newer version of this program, and look at what Velero itself says: velero backup describe",
+		Next: "this report can be wrong; use a newer version of this program, and compare with: velero backup describe",
 	}}
 }
 
@@ -105,7 +105,7 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 		delete(in, "")
 		next := "check the name"
 		if names := slices.Sorted(maps.Keys(in)); len(names) > maxNames {
-			next += fmt.Sprintf("; the backup has some in %s, and %d other namespaces", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+			next += fmt.Sprintf("; the backup has some in %s, and in %d other namespaces", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 		} else if len(names) > 0 {
 			next += "; the backup has some in " + strings.Join(names, ", ")
 		}
@@ -121,8 +121,8 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 
 	return []report.Problem{{
 		Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "Backup", Name: source(file)},
-		Reason: "it has nothing of Crossplane's: no claim, XR, managed resource or XRD",
-		Next:   "check that it is the right file, and which namespaces and resources the backup includes: velero backup describe",
+		Reason: "it has no claim, XR, managed resource or XRD",
+		Next:   "check the file, and which namespaces and resources the backup includes: velero backup describe",
 	}}
 }
 

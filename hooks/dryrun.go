@@ -36,7 +36,7 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report
 	}
 	steps := &steps{backup: b, positions: map[string]int{}}
 	if err = i.dryRunner(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot find out the order of a restore: %w", err)
+		return nil, nil, nil, fmt.Errorf("cannot determine the order of a restore: %w", err)
 	}
 	if !i.against {
 		return steps.order, nil, nil, nil
@@ -46,7 +46,7 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report
 		return nil, nil, nil, err
 	}
 	if err = i.dryRunner(ctx, b, cluster, i.restoreOf(), func(f report.ItemResult) { results = append(results, f) }); err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot find out what a restore into %s would do: %w", cluster.Name(), err)
+		return nil, nil, nil, fmt.Errorf("cannot determine what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
 	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, results, nil
@@ -91,23 +91,23 @@ func outcomeReason(u *unstructured.Unstructured) string {
 	case u == nil:
 		return ""
 	case u.GroupVersionKind().Group == archive.GroupCRD:
-		return "the kinds of what follows; Velero restores them before all else"
+		return "they define kinds, and Velero restores them first"
 	case xp.IsDefinition(u):
-		return "the kinds of XRs and claims, before these"
+		return "they define the kinds of XRs and claims"
 	case xp.IsPlatform(u):
-		return "what XRs run on, before these"
+		return "XRs need them"
 	case xp.IsClaim(u):
-		return "on hold, after all that is below them"
+		return "held, after all objects below them"
 	case xp.IsComposite(u):
-		return "on hold, before what they compose, which gets them for its owners"
+		return "held, before their composed resources, which they own"
 	case xp.IsUsage(u):
-		return "after what they protect"
+		return "after the objects that they protect"
 	case xp.IsConnectionSecret(u):
-		return "after what publishes them, but before claims"
+		return "after the objects that publish them, and before claims"
 	case xp.IsComposed(u):
 		return "after the XRs that compose them"
 	case xp.IsManaged(u):
-		return "nothing has to be there before them"
+		return "they need no other objects"
 	case u.GetKind() == xp.KindStoreConfig:
 		return "where connection details are published"
 	case xp.IsProviderConfig(u):
@@ -146,7 +146,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		}
 		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
 			problems = append(problems, report.Problem{
-				Code: reason.NotRestored, Severity: report.Grave, Object: f.Item, Next: "see to that before you restore",
+				Code: reason.NotRestored, Severity: report.Grave, Object: f.Item, Next: "correct that before the restore",
 				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
 			})
 		}

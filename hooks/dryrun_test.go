@@ -51,7 +51,7 @@ func TestInspectOrder(t *testing.T) {
 	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"}, Streams{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr},
 		WithDryRunner(dryRunner))
 	want := []report.Step{
-		{Resource: "xorders.example.org", Items: 2, Why: "on hold, before what they compose, which gets them for its owners; the first for Bucket shop-b"},
+		{Resource: "xorders.example.org", Items: 2, Why: "held, before their composed resources, which they own; the first for Bucket shop-b"},
 		{Resource: "buckets.cloud.example.org", Items: 1, Why: "after the XRs that compose them"},
 	}
 	if diff := cmp.Diff(want, decodeReport(t, commandResult{out: out.String()}).Order); diff != "" || code != ExitFine {

@@ -13,6 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -25,29 +26,29 @@ const (
 	pauseTimeout = 2 * time.Minute
 )
 
-const exchangeLong = `An XR or claim that Flux or Argo CD have made before a restore came to it, and that Crossplane has composed, has new external
-resources, and nobody has the old ones. Exchange deletes what was composed anew, so that the next restore gives the XR what it composed in the backup.
+const exchangeLong = `Exchange is for an XR or claim that Flux or Argo CD created before a restore came to it, and for which Crossplane composed new resources.
+These have new external resources, and nothing manages the old ones. Exchange deletes the new resources, so that the next restore gives the XR its resources
+of the backup.
 
-It first lists what goes, each managed resource with its external-name: with its external resource, or without if something in the backup or in this cluster
-manages that too. And it lists what comes back. Then it asks. Nothing else is deleted than what was listed and confirmed. What can't be done safely it
-refuses, and says why.
+It first lists what it deletes, each managed resource with its external-name. An external resource stays if another object in the backup or in this cluster
+manages it. It also lists what the restore creates. Then it asks, and deletes only what it listed. It refuses what it can't do safely, and prints why.
 
-Then it pauses the XR, deletes what was listed, and when all of it is gone takes it off the XR, which stays paused until a restore takes it over. Flux and
-Argo CD may apply it all the while. It can be ended at any time: run it again to go on, or with --abandon to have the XR go on as it is. What is deleted by
-then is made anew.
+Then it pauses the XR, deletes the listed objects, and removes them from the XR when they are gone. The XR stays paused until a restore adopts it. Flux and
+Argo CD may apply it meanwhile. You can interrupt it at any time: run it again to continue, or with --abandon to let the XR continue as it is. Crossplane then
+composes deleted resources again.
 
-It exits with 0 if the XRs wait for the restore, 3 if something was refused, 4 if something is not gone in time, and 2 if it can't ask: on no terminal it
-needs --yes. See docs/gitops.md.`
+It exits with 0 if the XRs are ready for the restore, 3 if it refused one, 4 if an object is not gone at the timeout, and 2 if it can't ask: without a
+terminal it needs --yes. See docs/gitops.md.`
 
-const exchangeExample = `  # What would go, and what would come back?
+const exchangeExample = `  # What would it delete, and what would the restore create?
   velero backup download nightly -o nightly.tar.gz
   ` + Name + ` exchange team-a/shop --backup nightly.tar.gz --dry-run
 
-  # Do it, and restore
+  # Exchange, then restore
   ` + Name + ` exchange team-a/shop --backup nightly.tar.gz
   velero restore create --from-backup nightly --wait
 
-  # Leave it as it is
+  # End an exchange
   ` + Name + ` exchange team-a/shop --abandon`
 
 // An exchangeRun is one run of exchange: its arguments and what it reads.
@@ -67,7 +68,7 @@ func newExchange(o *options) *cobra.Command {
 	e := &exchangeRun{options: o, pause: exchangeInterval, await: pauseTimeout}
 	c := &cobra.Command{
 		Use:     "exchange [NAMESPACE/]NAME...",
-		Short:   "Delete what an XR has composed anew, for a restore to give it what it had",
+		Short:   "Delete what an XR has composed again, so that a restore gives it its old resources",
 		Long:    exchangeLong,
 		Example: exchangeExample,
 		Args:    someNames,
@@ -85,11 +86,11 @@ func newExchange(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&e.backup, "backup", "", `the backup: a file from "velero backup download", or - for stdin`)
-	c.Flags().StringVar(&e.kind, "kind", "", "the kind, if XRs or claims of several are called like that")
-	c.Flags().BoolVar(&e.dryRun, "dry-run", false, "list what would go and what would come back, and change nothing")
+	c.Flags().StringVar(&e.kind, "kind", "", "the kind, if XRs or claims of several kinds have the name")
+	c.Flags().BoolVar(&e.dryRun, "dry-run", false, "list what it would delete and what a restore would create, and change nothing")
 	c.Flags().BoolVarP(&e.yes, "yes", "y", false, "don't ask")
-	c.Flags().BoolVar(&e.abandon, "abandon", false, "have what an exchange has paused go on as it is")
-	c.Flags().DurationVar(&e.timeout, "timeout", exchangeTimeout, "for how long to wait until what goes is gone")
+	c.Flags().BoolVar(&e.abandon, "abandon", false, "end the exchange and let the XR continue as it is")
+	c.Flags().DurationVar(&e.timeout, "timeout", exchangeTimeout, "how long to wait until the deleted objects are gone")
 	_ = c.MarkFlagFilename("backup", "tar.gz", "tgz") // It fails only without the flag.
 
 	return c
@@ -101,11 +102,11 @@ func (e *exchangeRun) prepare(args []string) error {
 	case err != nil:
 		return err
 	case e.backup == "" && !e.abandon:
-		return errors.New(`cannot tell what it composed without --backup: a file from "velero backup download"`)
+		return errors.New(`cannot find the composed resources of the backup without --backup, a file from "velero backup download"`)
 	case e.timeout < 0:
 		return fmt.Errorf("cannot wait for %s", e.timeout)
 	case !e.yes && !e.dryRun && !e.abandon && (e.backup == "-" || !isTerminal(e.In)):
-		return errors.New("cannot ask: stdin is no terminal. See what would go with --dry-run, and then give --yes")
+		return errors.New("cannot ask: stdin is no terminal; check the list of --dry-run, then give --yes")
 	default:
 		return nil
 	}
@@ -142,11 +143,11 @@ func (e *exchangeRun) run(ctx context.Context) error {
 func (e *exchangeRun) refuseBusy(ctx context.Context) error {
 	restores, err := e.cluster.Restores(ctx, e.velero)
 	if err != nil {
-		return fmt.Errorf("cannot find out whether a Restore is under way: %w", err)
+		return fmt.Errorf("cannot check whether a Restore is running: %w", err)
 	}
 	for _, r := range restores {
 		if diagnosis.IsUnderWay(r.Phase) {
-			return fmt.Errorf("cannot exchange anything while the Restore %s is under way: wait until it is over", r.Name)
+			return reason.RestoreRunning.Errorf("cannot exchange anything while the Restore %s is running; wait until it is over", r.Name)
 		}
 	}
 
@@ -164,7 +165,7 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	if root == nil {
-		fmt.Fprintf(e.Out, "%s is not in this cluster, so there is nothing to exchange: restore.\n", xp.String(saved))
+		fmt.Fprintf(e.Out, "%s is not in this cluster, so there is nothing to exchange. Restore it.\n", xp.String(saved))
 
 		return true, nil
 	}
@@ -179,13 +180,13 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 	case plan.Over, e.dryRun:
 		return true, nil
 	}
-	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s for good, and %s in all?",
+	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s permanently, and %s in all?",
 		count(len(plan.Deletes()), "external resource"), count(len(plan.Items), "object")))
 	if err != nil {
 		return false, err
 	}
 	if !agreed {
-		return false, errors.New("cannot exchange " + plan.Root.String() + ": that was not confirmed, and nothing was changed")
+		return false, reason.NotConfirmed.Errorf("cannot exchange %s: you did not confirm it, and nothing was changed", plan.Root)
 	}
 
 	return true, e.execute(ctx, root, saved, plan)
@@ -198,7 +199,7 @@ func (e *exchangeRun) abandonAll(ctx context.Context) error {
 		return err
 	}
 	for gvk, err := range roots.Unread {
-		return fmt.Errorf("cannot find out which %s are exchanged: %w", gvk.Kind, err)
+		return fmt.Errorf("cannot find the exchanged %s: %w", gvk.Kind, err)
 	}
 	for _, name := range e.names {
 		found := false
@@ -212,7 +213,7 @@ func (e *exchangeRun) abandonAll(ctx context.Context) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("cannot abandon the exchange of %s: there is no claim or XR of this name in the cluster; give its namespace too if it is in one", name)
+			return reason.NotFound.Errorf("cannot abandon the exchange of %s: the cluster has no claim or XR of this name; add its namespace if it is in one", name)
 		}
 	}
 
@@ -233,12 +234,12 @@ func (e *exchangeRun) find(name string) (*unstructured.Unstructured, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("cannot find %s: there is no claim or XR of this name in the backup %s", name, source(e.backup))
+		return nil, reason.NotFound.Errorf("cannot find %s: the backup %s has no claim or XR of this name", name, source(e.backup))
 	case 1:
 		return found[0], nil
 	default:
 		return nil, &exit{
-			code: ExitUsage, err: fmt.Errorf("cannot tell which %s is meant: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind()),
+			code: ExitUsage, err: fmt.Errorf("cannot decide between the kinds of %s: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind()),
 		}
 	}
 }

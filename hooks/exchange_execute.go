@@ -17,6 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -40,7 +41,7 @@ func (e *exchangeRun) list(p exchange.Plan) {
 		}
 	}
 	for _, r := range p.Foreign {
-		row("listed", r, "", "left as it is: it is somebody else's")
+		row("listed", r, "", "left as it is: it belongs to another object")
 	}
 	for _, r := range p.Returns {
 		becomes := "restored"
@@ -55,7 +56,7 @@ func (e *exchangeRun) list(p exchange.Plan) {
 		_, _ = rawWriter(e.Out).Write(b.Bytes()) // The question that follows repeats the numbers.
 	}
 	for _, why := range p.Refused {
-		fmt.Fprintln(e.Out, "REFUSED: "+why)
+		fmt.Fprintln(e.Out, "REFUSED:", why)
 	}
 	if p.Over && len(p.Refused) == 0 {
 		e.printDone(p.Root)
@@ -63,8 +64,8 @@ func (e *exchangeRun) list(p exchange.Plan) {
 }
 
 func (e *exchangeRun) printDone(root xp.Ref) {
-	fmt.Fprintf(e.Out, "%s is paused and composes nothing, until a restore takes it over. Restore now: velero restore create --from-backup BACKUP --wait. "+
-		"Or have it compose anew: %s\n", root, e.abandonCommand(root))
+	fmt.Fprintf(e.Out, "%s is paused and composes nothing until a restore adopts it. Restore now: velero restore create --from-backup BACKUP --wait. "+
+		"Or let it compose again: %s\n", root, e.abandonCommand(root))
 }
 
 func (e *exchangeRun) abandonCommand(root xp.Ref) xp.Command {
@@ -79,20 +80,21 @@ func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Uns
 	// The XRs are paused now, so no reconcile changes the plan any more.
 	root, err := e.cluster.Find(ctx, confirmed.Root)
 	if err != nil || root == nil {
-		return e.rollBack(ctx, root, begun, cmp.Or(err, fmt.Errorf("cannot go on: %s is not there any more", confirmed.Root)))
+		return e.rollBack(ctx, root, begun, cmp.Or(err, reason.ChangedSinceConfirmed.Errorf("cannot continue: %s does not exist any more", confirmed.Root)))
 	}
 	now, err := e.plan(ctx, root, saved)
 	if err != nil {
 		return e.rollBack(ctx, root, begun, err)
 	}
-	if beyond := append(now.Beyond(confirmed), now.Refused...); len(beyond) > 0 {
+	if beyond := append(now.Beyond(confirmed), reason.Strings(now.Refused)...); len(beyond) > 0 {
 		return e.rollBack(ctx, root, begun, &exit{
 			code: ExitFailed, list: beyond,
-			err: fmt.Errorf("cannot go on with %s: it is not as it was confirmed any more, so nothing was deleted; run it again", confirmed.Root),
+			err: reason.ChangedSinceConfirmed.Errorf("cannot continue with %s: it has changed since you confirmed it, and nothing was deleted; run it again",
+				confirmed.Root),
 		})
 	}
 	if err := e.removeAll(ctx, root, now.Items); err != nil {
-		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandonCommand(confirmed.Root))
+		fmt.Fprintf(e.Err, "%s stays paused. Run it again to continue, or leave it as it is: %s\n", confirmed.Root, e.abandonCommand(confirmed.Root))
 
 		return err
 	}
@@ -111,7 +113,7 @@ func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructu
 			return err
 		}
 		if now == nil || now.GetUID() != root.GetUID() {
-			return fmt.Errorf("cannot go on: %s was replaced meanwhile", xp.String(root))
+			return reason.ChangedSinceConfirmed.Errorf("cannot continue: another object replaced %s", xp.String(root))
 		}
 		tree, err := e.cluster.Tree(ctx, now)
 		if err != nil {
@@ -125,11 +127,11 @@ func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructu
 			return nil
 		}
 		if !reported {
-			fmt.Fprintln(e.Err, "waiting for Crossplane to see the pause of "+strings.Join(unseen, ", "))
+			fmt.Fprintln(e.Err, "waiting for Crossplane to report the pause of "+strings.Join(unseen, ", "))
 		}
 		if time.Now().After(deadline) {
 			return &exit{
-				code: ExitFailed, list: unseen, err: fmt.Errorf("cannot go on: Crossplane has not said for %s that it has seen the pause; is it running?", e.await),
+				code: ExitFailed, list: unseen, err: reason.PauseNotSeen.Errorf("cannot continue: Crossplane has not reported the pause for %s; is it running?", e.await),
 			}
 		}
 		if err := e.sleep(ctx); err != nil {
@@ -162,7 +164,7 @@ func (e *exchangeRun) pauseEach(ctx context.Context, xrs []*unstructured.Unstruc
 func (e *exchangeRun) sleep(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("cannot go on: %w; run it again, or with --abandon", ctx.Err())
+		return reason.Interrupted.Errorf("cannot continue: %w; run it again, or end it with --abandon", ctx.Err())
 	case <-time.After(e.pause):
 		return nil
 	}
@@ -175,7 +177,7 @@ func (e *exchangeRun) rollBack(ctx context.Context, root *unstructured.Unstructu
 		return why
 	}
 	if err := e.unpauseAll(context.WithoutCancel(ctx), root); err != nil {
-		fmt.Fprintf(e.Err, "It stays paused: %v. Run it again, or with --abandon.\n", err)
+		fmt.Fprintf(e.Err, "It stays paused: %v. Run it again, or end it with --abandon.\n", err)
 	}
 
 	return why
@@ -193,7 +195,7 @@ func (e *exchangeRun) unpauseAll(ctx context.Context, root *unstructured.Unstruc
 	}
 	for _, u := range exchange.ManagedOf(tree) {
 		if live.IsKept(u) && u.GetDeletionTimestamp() == nil {
-			fmt.Fprintf(e.Err, "%s only observes its external resource, which was to stay. Give it its policies back: %s\n", xp.String(u),
+			fmt.Fprintf(e.Err, "%s only observes its external resource, which had to stay. Restore its policies: %s\n", xp.String(u),
 				xp.Kubectl("edit", xp.RefTo(u)))
 		}
 	}
@@ -210,7 +212,7 @@ func (e *exchangeRun) unpauseAll(ctx context.Context, root *unstructured.Unstruc
 		fmt.Fprintf(e.Out, "%s is not paused any more.\n", xp.String(u))
 	}
 	if left == 0 {
-		fmt.Fprintf(e.Out, "Nothing of %s is exchanged.\n", xp.String(root))
+		fmt.Fprintf(e.Out, "%s has no exchange.\n", xp.String(root))
 	}
 
 	return nil
@@ -227,8 +229,8 @@ func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstruct
 			return err
 		}
 		if now == nil || now.GetUID() != root.GetUID() || !exchange.IsMarked(now) || !sameRefs(now, root) {
-			return fmt.Errorf("cannot go on with %s: somebody has taken the pause off it, or changed what it lists. Find out who (kubectl get --show-managed-fields), "+
-				"have them stop, and run it again", xp.String(root))
+			return reason.PauseRemoved.Errorf("cannot continue with %s: another writer removed its pause or changed its references; "+
+				"find it (kubectl get --show-managed-fields), stop it, and run this again", xp.String(root))
 		}
 		left, err := e.removeRound(ctx, items)
 		if err != nil {
@@ -248,7 +250,7 @@ func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstruct
 		if time.Now().After(deadline) {
 			return &exit{
 				code: ExitTimeout, list: left,
-				err: fmt.Errorf("cannot wait longer than %s, and this is not gone; does its provider run? Mend that, and run it again", e.timeout),
+				err: reason.NotDeleted.Errorf("cannot wait longer than %s, and these objects still exist; is their provider running? Run it again", e.timeout),
 			}
 		}
 		if err := e.sleep(ctx); err != nil {

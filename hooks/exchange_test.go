@@ -159,9 +159,9 @@ func TestExchange(t *testing.T) {
 			reason: "Without a terminal the command can't ask, so it must change nothing.", of: a, want: exchanged{Code: ExitUsage, Listed: true}, said: "stdin is no terminal",
 		},
 		"Declined": {
-			reason: "The command must change nothing when the user declines.", of: a, typed: "n\n", want: exchanged{Code: ExitFailed, Listed: true}, said: "nothing was changed",
+			reason: "The command must change nothing when the user declines.", of: a, typed: "n\n", want: exchanged{Code: ExitFailed, Listed: true}, said: "[NotConfirmed]",
 		},
-		"Agreed": {reason: "The command must delete the new objects after the user agrees.", of: a, typed: "y\n", want: done, said: "Delete 1 external resource for good, and 1 object in all?"},
+		"Agreed": {reason: "The command must delete the new objects after the user agrees.", of: a, typed: "y\n", want: done, said: "Delete 1 external resource permanently, and 1 object in all?"},
 		"Yes":    {reason: "--yes must stand for the user's answer.", of: a, args: []string{"--yes"}, want: done, said: "velero restore create"},
 		"SameExternal": {
 			reason: "The command must protect an external resource of the backup before it deletes the new MR.", of: newRecomposedTree("one"), args: []string{"--yes"},
@@ -175,17 +175,17 @@ func TestExchange(t *testing.T) {
 				_ = s.Tracker().Add(more)
 				_ = s.Tracker().Update(xorders, xptest.With(a.xr, xptest.Refs(a.recreated, more), xptest.Version("2")), "")
 			},
-			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "it is not as it was confirmed any more",
+			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "[ChangedSinceConfirmed]",
 		},
 		"PauseNotReported": {
 			reason: "Crossplane can still compose until it has reported the pause.", of: a, ignoresPauses: true, args: []string{"--yes", "--ignore-pauses"},
-			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "is it running?",
+			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "[PauseNotSeen]",
 		},
 		"Busy": {
 			reason: "A running Restore may bring the object back.", of: a, more: []*unstructured.Unstructured{gone("InProgress")}, args: []string{"--yes"},
-			want: exchanged{Code: ExitFailed, Listed: true}, said: "is under way",
+			want: exchanged{Code: ExitFailed, Listed: true}, said: "[RestoreRunning]",
 		},
-		"Nothing": {reason: "Without an exchange there is nothing to abandon.", of: a, args: []string{"--abandon"}, want: exchanged{Listed: true}, said: "Nothing of XOrder x is exchanged"},
+		"Nothing": {reason: "Without an exchange there is nothing to abandon.", of: a, args: []string{"--abandon"}, want: exchanged{Listed: true}, said: "XOrder x has no exchange"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestExchangeAbandonsNothingSilently(t *testing.T) {
 	a := newRecomposedTree("two")
 	s := exchangeServer(false, a.xr, a.recreated)
 	e := &exchangeRun{options: newOptions(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}), abandon: true, names: []string{"y"}, cluster: live.NewCluster(s, s)}
-	if err := e.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot abandon the exchange of y: there is no claim or XR of this name") {
+	if err := e.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot abandon the exchange of y") {
 		t.Errorf("an exchange of an unknown name must fail; got %v", err)
 	}
 }
@@ -264,7 +264,7 @@ func TestExchangeWhosePauseIsTakenOff(t *testing.T) {
 	s.PrependReactor("delete", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, s.Tracker().Update(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.Annotated(xp.AnnotationPaused, "false")), "")
 	})
-	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFailed || !got.Listed || !strings.Contains(got.err, "somebody has taken the pause off it") {
+	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFailed || !got.Listed || !strings.Contains(got.err, "[PauseRemoved]") {
 		t.Errorf("another writer removed the pause; got %+v:\n%s", got, got.err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
-const explainLong = `Say what a code in a message or report means, why it happens and what to do about it. Without a code it lists all of them.
+const explainLong = `Explain prints what a code in a message or report means, why it happens and what to do. Without a code it lists all
+codes, grouped by where you see them.
 
 It needs no cluster.`
 
@@ -22,7 +23,7 @@ var docsLink = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "explain [CODE]",
-		Short:   "Say what a code in a message or report means, and what to do",
+		Short:   "Explain a code in a message or report",
 		Long:    explainLong,
 		Example: "  " + Name + " explain Orphaned",
 		Args:    cobra.MaximumNArgs(1),
@@ -49,14 +50,23 @@ func newExplain(o *options) *cobra.Command {
 	}
 }
 
+// listReasons prints the codes under a heading for each group, in the order of reasons.yaml.
 func listReasons(out io.Writer) {
 	longest := 0
 	for _, r := range reason.All() {
 		longest = max(longest, len(r.Code))
 	}
+	var group reason.Group
 	for _, r := range reason.All() {
+		if r.Group != group {
+			if group != "" {
+				fmt.Fprintln(out)
+			}
+			group = r.Group
+			fmt.Fprintln(out, strings.ToUpper(group.Place()))
+		}
 		first, _, _ := strings.Cut(plain(r.Meaning), ". ")
-		fmt.Fprintf(out, "%-*s  %s\n", longest, r.Code, text.Snip(first, explainWidth-longest, "…"))
+		fmt.Fprintf(out, "  %-*s  %s\n", longest, r.Code, text.Snip(first, explainWidth-longest, "…"))
 	}
 }
 
@@ -73,7 +83,11 @@ func explain(out io.Writer, code string) error {
 
 		return &exit{code: ExitUsage, err: fmt.Errorf("unknown code %q; %s", code, hint)}
 	}
-	fmt.Fprintf(out, "CODE      %s\nREPORTED  %s\n", r.Code, plain(r.ReportedBy))
+	seen := r.Group.Place()
+	if r.ReportedBy != "" {
+		seen += ": " + plain(r.ReportedBy)
+	}
+	fmt.Fprintf(out, "CODE  %s\nSEEN  %s\n", r.Code, seen)
 	for _, part := range []struct{ title, text string }{{"MEANING", r.Meaning}, {"CAUSE", r.Cause}, {"CURE", r.Cure}} {
 		fmt.Fprintf(out, "\n%s\n%s\n", part.title, indented(plain(part.text)))
 	}

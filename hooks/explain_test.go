@@ -19,9 +19,10 @@ func TestExplain(t *testing.T) {
 	}{
 		"Code": {
 			reason: "The text of a code has its cause and cure; a page replaces each link.", args: []string{"GuardUp"},
-			out: []string{"CODE      GuardUp", "MEANING", "CAUSE", "CURE", "docs/gitops.md#the-guard"},
+			out: []string{"CODE  GuardUp", "SEEN  problems of inspect and validate: validate", "MEANING", "CAUSE", "CURE", "docs/gitops.md#the-guard"},
 		},
-		"Lower":   {reason: "A user can type a code in lower case.", args: []string{"guardup"}, out: []string{"CODE      GuardUp"}},
+		"Command": {reason: "A code outside of reports has a place, too.", args: []string{"NotConfirmed"}, out: []string{"SEEN  output of exchange\n"}},
+		"Lower":   {reason: "A user can type a code in lower case.", args: []string{"guardup"}, out: []string{"CODE  GuardUp"}},
 		"Unknown": {reason: "The error for an unknown code must suggest similar codes.", args: []string{"dangle"}, code: ExitUsage, err: "did you mean Dangling?"},
 		"None":    {reason: "Without a similar code the error must point to the list.", args: []string{"xylophone"}, code: ExitUsage, err: "lists all"},
 	}
@@ -43,15 +44,26 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainListsAll wants each code in the list, in the order of reasons.yaml.
+// TestExplainListsAll wants each code in the list under the heading of its group, in the order of
+// reasons.yaml.
 func TestExplainListsAll(t *testing.T) {
 	var got, want []string
 	for line := range strings.Lines(command(t, nil, "explain").out) {
-		code, _, _ := strings.Cut(line, " ")
-		got = append(got, code)
+		code, isCode := strings.CutPrefix(line, "  ")
+		switch code, _, _ = strings.Cut(code, " "); {
+		case isCode:
+			got = append(got, code)
+		case line != "\n":
+			got = append(got, strings.TrimSpace(line))
+		}
 	}
-	for _, c := range reason.All() {
-		want = append(want, string(c.Code))
+	var group reason.Group
+	for _, r := range reason.All() {
+		if r.Group != group {
+			group = r.Group
+			want = append(want, strings.ToUpper(group.Place()))
+		}
+		want = append(want, string(r.Code))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

@@ -16,20 +16,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 func newGuard(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard on|off|status",
-		Short: "Keep everybody but Velero and Crossplane from creating claims and XRs until a restore has",
-		Long: `An XR that Flux or Argo CD create before a restore comes to it gets new cloud resources, and nobody has the old ones. The guard keeps everybody
-but Velero and Crossplane from creating claims and XRs meanwhile. It is a ValidatingAdmissionPolicy with its binding, so it takes Kubernetes v1.30 or later.
-Nothing has to be suspended: Flux tries again and goes on when it is taken down, and so does Argo CD as long as its
-retries last (docs/gitops.md).`,
-		Example: `  # Before a restore, also if nothing is in the cluster yet
+		Short: "Let only Velero and Crossplane create claims and XRs, until a restore is over",
+		Long: `If Flux or Argo CD creates an XR before a restore comes to it, the XR gets new cloud resources, and nothing manages the old ones. While the guard is
+up, only Velero and Crossplane can create claims and XRs. It is a ValidatingAdmissionPolicy with its binding, so it needs Kubernetes v1.30 or later. You don't
+have to suspend anything: when you take it down, Flux continues, and so does Argo CD as long as its retries last (docs/gitops.md).`,
+		Example: `  # Before a restore, also into an empty cluster
   ` + Name + ` guard on --backup nightly.tar.gz
 
-  # When it is over
+  # After the restore
   ` + Name + ` wait --restore nightly-20261120 --guard-off`,
 		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -42,7 +42,7 @@ retries last (docs/gitops.md).`,
 // rejectNamespace fails if --namespace is given: there is one guard for all namespaces.
 func (o *options) rejectNamespace(*cobra.Command, []string) error {
 	if o.namespace != "" {
-		return &exit{code: ExitUsage, err: fmt.Errorf("cannot look at the guard of the namespace %s alone: there is one guard, for all that it guards", o.namespace)}
+		return &exit{code: ExitUsage, err: fmt.Errorf("cannot show the guard of the namespace %s alone: there is one guard for all namespaces", o.namespace)}
 	}
 
 	return nil
@@ -190,7 +190,7 @@ func (r guardReport) table() []byte {
 	if !r.Up {
 		row("GUARD", "down: everybody can create claims and XRs")
 	} else {
-		row("GUARD", fmt.Sprintf("up since %s, put up by %s", r.Since.UTC().Format(time.RFC3339), cmp.Or(r.By, "somebody")))
+		row("GUARD", fmt.Sprintf("up since %s, put up by %s", r.Since.UTC().Format(time.RFC3339), cmp.Or(r.By, "an unknown user")))
 		row("OTHERS", r.effect())
 		row("WHERE", cmp.Or(strings.Join(r.Namespaces, ", "), "everywhere"))
 		row("KINDS", r.Kinds...)
@@ -212,23 +212,26 @@ func (r guardReport) table() []byte {
 func (r guardReport) effect() string {
 	switch r.Does {
 	case live.Refused:
-		return "what they create is refused"
+		return "the API server refuses what they create"
 	case live.Paused:
-		return "what they create is paused"
+		return "the API server pauses what they create"
 	case live.Admitted:
-		return "what they create is admitted: the API server does not enforce the guard"
+		return "the API server admits what they create: it does not enforce the guard"
 	default:
-		return "whether what they create is refused can't be found out"
+		return "unknown: you may not probe the guard"
 	}
 }
 
 func (r guardReport) next() []string {
 	var next []string
-	if len(r.Changed) > 0 || r.Up && r.Does == live.Admitted {
-		next = append(next, "somebody has changed the guard; put it up again: "+Name+" guard on")
+	switch {
+	case len(r.Changed) > 0:
+		next = append(next, reason.GuardChanged.Messagef("another writer changed the guard; put it up again: %s guard on", Name).String())
+	case r.Up && r.Does == live.Admitted:
+		next = append(next, reason.GuardNotEnforced.Messagef("put the guard up again: %s guard on", Name).String())
 	}
 	if len(r.Uncovered) > 0 {
-		next = append(next, "have the guard cover all kinds: "+Name+" guard on")
+		next = append(next, reason.KindNotGuarded.Messagef("guard all kinds: %s guard on", Name).String())
 	}
 	if r.Up {
 		next = append(next, "when the restore is over: "+Name+" guard off")

@@ -10,18 +10,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 func newGuardOff(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off",
 		Short: "Take the guard down",
-		Long: `Takes the guard down, and returns when the API server lets everybody create claims and XRs again. What the guard has let in paused is not paused
-any more then, except for what a restore holds: run it again when that is adopted. Restores that are under way are named: what they have not brought back yet
-is not guarded any more.
+		Long: `Takes the guard down, and returns when the API server lets all users create claims and XRs again. It also unpauses the objects that the guard
+admitted paused, except those that a restore holds: run it again when these are adopted. It lists running Restores, because the objects that they have not
+created yet are no longer guarded.
 
 It exits with 0 also if there is no guard.`,
-		Example: `  # When the restore is over
+		Example: `  # After the restore
   ` + Name + ` guard off`,
 		Args:    cobra.NoArgs,
 		PreRunE: o.rejectNamespace,
@@ -50,9 +51,9 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p prober)
 	} else {
 		o.warnOfRestores(ctx, cluster)
 		if now, err := p.await(ctx, live.Admitted); err == nil && now != live.Admitted {
-			fmt.Fprintln(o.Err, "The API server still enforces the guard; it should be over in a moment.")
+			fmt.Fprintln(o.Err, reason.GuardNotEnforced.Messagef("The API server still enforces the guard; this should end in a moment."))
 		}
-		fmt.Fprintln(o.Out, "The guard is down: everybody can create claims and XRs again.")
+		fmt.Fprintln(o.Out, "The guard is down: all users can create claims and XRs again.")
 	}
 
 	return o.unpause(ctx, cluster, s.Paused)
@@ -67,8 +68,8 @@ func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
 	}
 	for _, r := range restores {
 		if diagnosis.IsUnderWay(r.Phase) {
-			fmt.Fprintf(o.Err, "%s is still under way (%s): whoever applies claims and XRs can be ahead of it now. Put the guard up again until it is over.\n",
-				r.Name, cmp.Or(r.Phase, "New"))
+			fmt.Fprintln(o.Err, reason.RestoreRunning.Messagef("%s is still running (%s), and other users can now create its claims and XRs first. "+
+				"Put the guard up again until it is over.", r.Name, cmp.Or(r.Phase, "New")))
 		}
 	}
 }
@@ -82,7 +83,7 @@ func (o *options) unpause(ctx context.Context, cluster *live.Cluster, expected b
 	}
 	for _, u := range paused {
 		if h, err := adoption.HoldOf(u); h != nil || err != nil {
-			fmt.Fprintf(o.Err, "%s stays paused: a restore holds it. Run this again when it is adopted.\n", nameOf(u))
+			fmt.Fprintln(o.Err, reason.Held.Messagef("%s stays paused: a restore holds it. Run this again when it is adopted.", nameOf(u)))
 
 			continue
 		}

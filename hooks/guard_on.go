@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,26 +15,27 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // defaultCrossplane is Crossplane's usual namespace.
 const defaultCrossplane = "crossplane-system"
 
-const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs.
-Everybody else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
+const guardOnLong = `Puts the guard up, and returns when the API server enforces it. From then on only Velero and Crossplane can create claims and XRs.
+Other users are refused, with a message that explains why, who put the guard up and how it ends. Changes and deletions of existing objects are not affected.
 
-It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore,
-and what Git has can be there first. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these
-namespaces only, and cluster-scoped ones only if --kind names them.
+It guards the kinds of the XRDs in this cluster and in --backup, and those of --kind. A new cluster has no XRDs: they come with the restore, and Git can be
+faster. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these namespaces only, and
+cluster-scoped kinds only if --kind names them.
 
-Who may pass is told by the user name: the ServiceAccounts of Velero and Crossplane, as their Deployments say or as they usually are, and --allow-user. Nobody
-else is let through, not even the group system:masters; taking the guard down is the way out.
+It recognizes users by name: the ServiceAccounts of Velero and Crossplane, from their Deployments or by their usual names, and --allow-user. All others are
+refused, also the group system:masters; they can take the guard down.
 
-If it is up already, what it guards and whom it lets pass is added to. With --paused others can create claims and XRs, but paused, which takes a
-MutatingAdmissionPolicy; "guard off" takes the pause off.`
+If the guard is already up, it adds kinds and users to it. With --paused other users can create claims and XRs, but paused; this needs a
+MutatingAdmissionPolicy, and "guard off" removes the pause.`
 
-const guardOnExample = `  # Before a restore: all kinds that there are, and those in the backup
+const guardOnExample = `  # Before a restore: all kinds of this cluster and of the backup
   velero backup download nightly -o nightly.tar.gz
   ` + Name + ` guard on --backup nightly.tar.gz
 
@@ -78,13 +78,13 @@ func newGuardOn(o *options) *cobra.Command {
 			return failed(g.run(c.Context(), cluster, proberOf(cluster)))
 		},
 	}
-	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; can be given more than once")
-	c.Flags().StringVar(&g.backup, "backup", "", `guard the kinds of the XRDs in this backup, too: a file from "velero backup download", or - for stdin`)
+	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; repeat it for several")
+	c.Flags().StringVar(&g.backup, "backup", "", `also guard the kinds of the XRDs in this backup: a file from "velero backup download", or - for stdin`)
 	c.Flags().StringSliceVar(&g.kinds, "kind", nil,
-		"guard this kind of claims or XRs, too, as PLURAL.GROUP, or *.GROUP for all of a group; can be given more than once")
-	c.Flags().StringArrayVar(&g.users, "allow-user", nil, "let this user create claims and XRs; can be given more than once")
+		"also guard this kind of claims or XRs, as PLURAL.GROUP, or *.GROUP for all of a group; repeat it for several")
+	c.Flags().StringArrayVar(&g.users, "allow-user", nil, "let this user create claims and XRs; repeat it for several")
 	c.Flags().StringVar(&g.crossplane, "crossplane-namespace", defaultCrossplane, "namespace of Crossplane")
-	c.Flags().BoolVar(&g.paused, "paused", false, "let others create claims and XRs, but paused")
+	c.Flags().BoolVar(&g.paused, "paused", false, "let other users create claims and XRs, but paused")
 	c.Flags().BoolVar(&g.dryRun, "dry-run", false, "print what would be applied as YAML, and change nothing")
 	_ = c.MarkFlagFilename("backup", "tar.gz", "tgz") // It fails only without the flag.
 
@@ -103,17 +103,17 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p prober) erro
 	accounts, guessed := cluster.Accounts(ctx, g.velero, g.crossplane)
 	asked.Users = slices.Concat(accounts, g.users)
 	for _, program := range guessed {
-		fmt.Fprintf(g.Err, "No Deployment of %[1]s says which ServiceAccount it has, so %[1]s can pass by the usual names. If it has another, give --allow-user.\n",
-			program)
+		fmt.Fprintln(g.Err, reason.AccountUnknown.Messagef("The Deployment of %[1]s can't be read, so the guard admits the usual ServiceAccounts of %[1]s. "+
+			"If it has another, give --allow-user.", program))
 	}
 	asked = s.Merge(asked)
 	if len(asked.Kinds) == 0 {
-		return errors.New("cannot guard nothing: there is no XRD in this cluster or the backup. They come with the restore, so give the kinds of claims and XRs: " +
-			"with --backup, a file from \"velero backup download\", or with --kind")
+		return reason.NothingToGuard.Errorf("cannot find a kind to guard: neither this cluster nor the backup has an XRD. Give a backup with --backup, " +
+			"or the kinds of claims and XRs with --kind")
 	}
 	objects, err := cluster.GuardObjects(asked)
 	if err != nil {
-		return err
+		return reason.GuardUnsupported.Errorf("%w", err)
 	}
 	if g.dryRun {
 		return g.printObjects(objects)
@@ -145,14 +145,15 @@ func (g *guardOn) awaitEnforced(ctx context.Context, p prober) (live.Probe, erro
 	case ctx.Err() != nil:
 		return now, ctx.Err()
 	case err != nil:
-		fmt.Fprintf(g.Err, "%s. It should be in a few seconds.\n", err)
+		fmt.Fprintf(g.Err, "%s. The API server should enforce it in a few seconds.\n", err)
 
 		return "", nil
 	case now == live.Refused && g.paused:
-		return now, errors.New("cannot let claims and XRs in paused: the API server does not enforce its MutatingAdmissionPolicy, of which the feature gate may be " +
-			"off. The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
+		return now, reason.GuardNotEnforced.Errorf("cannot admit claims and XRs paused: the API server does not enforce its MutatingAdmissionPolicy. "+
+			"The guard is up and refuses them: leave it so, or take it down: %s guard off", Name)
 	case now != wanted:
-		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not enforced it for %s; see: %s guard status", p.timeout, Name)
+		return now, reason.GuardNotEnforced.Errorf("cannot rely on the guard: it exists, and the API server has not enforced it for %s; check: %s guard status",
+			p.timeout, Name)
 	default:
 		return now, nil
 	}
@@ -181,7 +182,7 @@ func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string,
 		return nil, err
 	}
 	for _, other := range others {
-		fmt.Fprintf(g.Err, "%s is not guarded: an XRD defines it, and what is served in this cluster as that is neither a claim nor an XR.\n", other)
+		fmt.Fprintln(g.Err, reason.NotGuardable.Messagef("%s is not guarded: an XRD defines it, and this cluster serves another kind under that name.", other))
 	}
 	kinds = slices.DeleteFunc(kinds, func(kind schema.GroupResource) bool { return slices.Contains(others, kind) })
 	var named []schema.GroupResource
@@ -192,7 +193,8 @@ func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string,
 		return nil, err
 	}
 	if len(others) > 0 {
-		return nil, fmt.Errorf("cannot guard %q: what is served in this cluster as that is not, or not only, claims and XRs; name their kinds", others[0])
+		return nil, reason.NotGuardable.Errorf("cannot guard %q: this cluster serves other kinds than claims and XRs under that name; name kinds of claims and XRs",
+			others[0])
 	}
 	var names []string
 	for _, kind := range append(kinds, named...) {
@@ -217,7 +219,7 @@ func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unst
 		}
 	}
 	if len(xrds) == 0 {
-		return nil, fmt.Errorf("cannot find an XRD in the backup %s: give the kinds of claims and XRs with --kind", source(g.backup))
+		return nil, reason.NothingToGuard.Errorf("cannot find an XRD in the backup %s; give the kinds of claims and XRs with --kind", source(g.backup))
 	}
 
 	return xrds, nil

@@ -15,12 +15,12 @@ func newGuardStatus(o *options) *cobra.Command {
 	s := &guardStatus{options: o}
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the guard is up, and what it does not guard",
-		Long: `Says whether the guard is up, since when, who has put it up, what it guards, who may pass, and which kinds of the XRDs in this cluster it does not
-guard, such as those of an XRD that has come since.
+		Short: "Print whether the guard is up, and what it does not guard",
+		Long: `Prints whether the guard is up, since when, who put it up, what it guards, whom it admits, and which kinds of the XRDs in this cluster it does not
+guard, such as those of a newer XRD.
 
-It exits with 0 if the guard is up and guards all kinds, or with -n all namespaced ones, and with 3 if it is not up, does not guard a kind, is not enforced, or
-somebody has changed it.`,
+It exits with 0 if the guard is up and guards all kinds, or all namespaced kinds with -n. It exits with 3 if it is not up, does not guard a kind, is not
+enforced, or was changed.`,
 		Example: `  # Is it up?
   ` + Name + ` guard status
 

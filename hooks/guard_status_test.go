@@ -37,7 +37,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 		status  []string
 		off     []string
 	}{
-		"Up":      {reason: "The guard covers every kind.", objects: whole.Objects(""), status: []string{"what they create is refused", "*.example.org"}, off: []string{"The guard is down"}},
+		"Up":      {reason: "The guard covers every kind.", objects: whole.Objects(""), status: []string{"the API server refuses what they create", "*.example.org"}, off: []string{"The guard is down"}},
 		"Down":    {reason: "Without a guard everybody can create objects.", code: ExitProblems, status: []string{"everybody can create"}, off: []string{"There is no guard."}},
 		"Part":    {reason: "The guard misses one kind.", objects: part.Objects(""), code: ExitProblems, status: []string{"NOT GUARDED", "xorders.example.org", "guard on"}},
 		"Weak":    {reason: "Another writer changed the guard's policy.", objects: weak, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
@@ -52,7 +52,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 			reason: "guard off must warn while a restore runs.",
 			objects: append(whole.Objects(""), xptest.Object("velero.io/v1", "Restore", "velero", "over", xptest.Field("Completed", "status", "phase")),
 				xptest.Object("velero.io/v1", "Restore", "velero", "monday", xptest.Field("InProgress", "status", "phase"))),
-			off: []string{"velero/monday is still under way (InProgress)", "The guard is down"},
+			off: []string{"velero/monday is still running (InProgress)", "The guard is down"},
 		},
 	}
 	for name, tc := range cases {
@@ -131,8 +131,8 @@ func TestWaitForRestores(t *testing.T) {
 	}{
 		"None":  {reason: "The cluster may have no Restore."},
 		"Over":  {reason: "A finished Restore is not under way.", objects: []*unstructured.Unstructured{of("a", "Completed"), of("b", "PartiallyFailed")}},
-		"Busy":  {reason: "One of the Restores is still running.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, want: []string{"Restore velero/a: it is InProgress"}},
-		"New":   {reason: "A new Restore has not begun.", objects: []*unstructured.Unstructured{of("a", "")}, want: []string{"Restore velero/a: it is New"}},
+		"Busy":  {reason: "One of the Restores is still running.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, want: []string{"Restore velero/a: it is InProgress [RestoreRunning]"}},
+		"New":   {reason: "A new Restore has not begun.", objects: []*unstructured.Unstructured{of("a", "")}, want: []string{"Restore velero/a: it is New [RestoreRunning]"}},
 		"Named": {reason: "The status of other Restores must not matter.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, name: "b"},
 	}
 	for name, tc := range cases {
@@ -192,8 +192,8 @@ func TestGuardUsage(t *testing.T) {
 		"Off":       {reason: "The cluster has one guard, so taking it down for one namespace would take it down for all.", args: []string{"guard", "off", "-n", "a"}, want: "there is one guard"},
 		"Status":    {reason: "The cluster has one guard, so a status of one namespace would mislead.", args: []string{"guard", "status", "-n", "a"}, want: "there is one guard"},
 		"Kind":      {reason: "A kind needs its group.", args: []string{"guard", "on", "--kind", "pods"}, want: "PLURAL.GROUP"},
-		"Namespace": {reason: "The namespace must have a valid name.", args: []string{"guard", "on", "-n", "A"}, want: "no namespace can have this name"},
-		"User":      {reason: "The user must have a name.", args: []string{"guard", "on", "--allow-user", ""}, want: "cannot let the user"},
+		"Namespace": {reason: "The namespace must have a valid name.", args: []string{"guard", "on", "-n", "A"}, want: "the name is not valid"},
+		"User":      {reason: "The user must have a name.", args: []string{"guard", "on", "--allow-user", ""}, want: "cannot allow the user"},
 		"Unknown":   {reason: "The error must name the unknown subcommand.", args: []string{"guard", "up"}, want: "unknown command"},
 	}
 	for name, tc := range cases {

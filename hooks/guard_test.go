@@ -151,7 +151,7 @@ func TestGuardOn(t *testing.T) {
 		"Cluster": {
 			reason: "By default the guard covers the kinds of all XRDs and names the users that it allows.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
 			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, Users: accounts(), By: "alice"}},
-			out:  []string{"up since", "put up by alice", "what they create is refused", "everywhere", "orderclaims.example.org", "system:serviceaccount:velero:velero", "guard off"},
+			out:  []string{"up since", "put up by alice", "the API server refuses what they create", "everywhere", "orderclaims.example.org", "system:serviceaccount:velero:velero", "guard off"},
 		},
 		"Namespace": {
 			reason: "A guard of a namespace covers only claims.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{namespaces: []string{"team-a"}},
@@ -202,10 +202,10 @@ func TestGuardOn(t *testing.T) {
 		},
 		"Nothing":      {reason: "A guard without kinds would protect nothing.", want: want{Err: "with --backup"}},
 		"EmptyBackup":  {reason: "A guard of a backup without XRDs would protect nothing.", on: guardOn{backup: "-"}, want: want{Err: "cannot find an XRD"}},
-		"OtherKind":    {reason: "The guard must only cover claims and XRs.", on: guardOn{kinds: []string{"others.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
-		"OtherInGroup": {reason: "The guard must not cover a group that has other kinds too.", on: guardOn{kinds: []string{"*.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
+		"OtherKind":    {reason: "The guard must only cover claims and XRs.", on: guardOn{kinds: []string{"others.example.org"}}, want: want{Err: "serves other kinds than claims and XRs"}},
+		"OtherInGroup": {reason: "The guard must not cover a group that has other kinds too.", on: guardOn{kinds: []string{"*.example.org"}}, want: want{Err: "serves other kinds than claims and XRs"}},
 		"Foreign": {
-			reason: "The guard must not overwrite an object of another owner.", objects: []*unstructured.Unstructured{xrdOf("example.org"), foreign}, want: want{Err: "it is not the guard's"},
+			reason: "The guard must not overwrite an object of another owner.", objects: []*unstructured.Unstructured{xrdOf("example.org"), foreign}, want: want{Err: "it has the name of the guard"},
 		},
 	}
 	for name, tc := range cases {
@@ -261,7 +261,7 @@ func TestGuardOnNotEnforced(t *testing.T) {
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s got %v, want %q", tc.reason, err, tc.want)
 			}
-			if (tc.err != nil) != strings.Contains(errs.String(), "It should be in a few seconds") {
+			if (tc.err != nil) != strings.Contains(errs.String(), "The API server should enforce it in a few seconds") {
 				t.Errorf("%s got %q", tc.reason, errs.String())
 			}
 		})

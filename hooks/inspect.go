@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -17,25 +16,26 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-const inspectLong = `Says what is in a backup: the trees of claims, XRs and what they compose, the order in which a restore with this plugin brings
-them back, and what a restore of it would stumble over. It needs no cluster, and no value of a Secret is kept or shown.
+const inspectLong = `Inspect prints what is in a backup: the trees of claims, XRs and their composed resources, the order in which a restore with this plugin
+creates them, and the problems of such a restore. It needs no cluster, and neither keeps nor prints values of Secrets.
 
-With --against it looks at the cluster of the current kubeconfig and says what a restore would do there with each item: create it, hold it, restore it as a
-copy, leave it because it exists, skip it because the control plane makes it anew, or refuse it. It writes nothing.
+With --against it reads the cluster of the current kubeconfig, and prints what a restore would do there with each item: create it, hold it, restore it as a
+copy, leave it because it exists, skip it because the control plane creates it again, or refuse it. It writes nothing.
 
 BACKUP is a file from "velero backup download", or - for stdin.`
 
-const inspectExample = `  # What is in a backup, and what is wrong with it?
+const inspectExample = `  # What is in a backup, and which problems does it have?
   velero backup download nightly -o nightly.tar.gz
   velero-plugin-for-crossplane inspect nightly.tar.gz
 
   # What would a restore into the cluster of the current kubeconfig do with each item?
   velero-plugin-for-crossplane inspect nightly.tar.gz --against
 
-  # Only the trees of one namespace, for a program to read.
+  # Only the trees of one namespace, for a program
   velero-plugin-for-crossplane inspect nightly.tar.gz -n team-a -o json`
 
 type inspect struct {
@@ -51,7 +51,7 @@ func newInspect(o *options) *cobra.Command {
 	i := &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 	c := &cobra.Command{
 		Use:     "inspect BACKUP",
-		Short:   "Say what is in a backup, and what a restore of it would stumble over",
+		Short:   "Print what is in a backup, and the problems of a restore",
 		Long:    inspectLong,
 		Example: inspectExample,
 		Args:    oneBackup,
@@ -60,9 +60,9 @@ func newInspect(o *options) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error { return failed(i.run(c.Context(), args[0])) },
 	}
-	c.Flags().BoolVar(&i.strict, "strict", false, "warnings make it fail too")
-	c.Flags().BoolVar(&i.against, "against", false, "say what a restore into the current cluster would do; nothing is written to it")
-	c.Flags().Var(&i.mappings, "namespace-mappings", "the restore's, as from:to,from:to; only with --against")
+	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
+	c.Flags().BoolVar(&i.against, "against", false, "print what a restore into the current cluster would do; it writes nothing")
+	c.Flags().Var(&i.mappings, "namespace-mappings", "those of the restore, as from:to,from:to; only with --against")
 	i.out.addProblemsOnlyTo(c)
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 
@@ -75,7 +75,7 @@ const gcPercent = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
 	if len(i.mappings.Data()) > 0 && !i.against {
-		return &exit{code: ExitUsage, err: errors.New("cannot map namespaces without --against: only a restore does")}
+		return &exit{code: ExitUsage, err: errors.New("cannot use --namespace-mappings without --against")}
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	backup, err := i.read(ctx, file)
@@ -132,16 +132,16 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 	from := o.In
 	if file == "-" {
 		if f, ok := from.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-			return nil, errors.New("cannot read a backup from the terminal: give it a file, or pipe one into it")
+			return nil, errors.New("cannot read a backup from the terminal: give a file, or pipe one into stdin")
 		}
 	} else {
 		f, err := os.Open(file) //nolint:gosec // The user names the file.
 		if err != nil {
-			return nil, fmt.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
+			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
 		}
 		defer f.Close() //nolint:errcheck // The file is only read.
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file to give here`, file)
+			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file`, file)
 		}
 		from = f
 	}
@@ -151,7 +151,10 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 	}
 	backup, err := archive.Read(ctx, from, archive.Default())
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the backup %s: %w", source(file), cmp.Or(ctx.Err(), err))
+		err = cmp.Or(ctx.Err(), err)
+		code := cmp.Or(messageOf(err).Code, reason.BackupUnreadable)
+
+		return nil, code.Errorf("cannot read the backup %s: %w", source(file), err)
 	}
 
 	return backup, nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // defaultTarget is where "velero plugin add" mounts Velero's plugin directory.
@@ -19,19 +21,19 @@ func newInstall(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Copy this program to where Velero looks for plugins",
-		Long: `The image of this plugin runs install when it is started without a command: as the init container that "velero plugin add" makes of it, and in any
-other that has a volume at /target. It copies this program there, whole or not at all, and over what an earlier version has left. It needs no shell, no
-rights in the cluster and no network.`,
+		Long: `The image of this plugin runs install when it is started without a command: as the init container that "velero plugin add" adds, and in any other
+container with a volume at /target. It copies this program there, whole or not at all, over an earlier version. It needs no shell, no rights in the cluster
+and no network.`,
 		Example: `  # What the init container does
   ` + Name + ` install
 
-  # Into the directory of a Velero server that runs outside of a cluster (velero server --plugin-dir)
+  # Into the directory of a Velero server outside of a cluster (velero server --plugin-dir)
   ` + Name + ` install --target /opt/velero/plugins`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			program, err := os.Executable()
 			if err != nil {
-				return failed(fmt.Errorf("cannot install: this program can't find its own file: %w", err))
+				return failed(reason.InstallFailed.Errorf("cannot install: the path of this program is unknown: %w", err))
 			}
 			installed, err := install(program, target)
 			if err != nil {
@@ -55,14 +57,14 @@ func install(program, dir string) (string, error) {
 	to := filepath.Join(dir, Name)
 	beside, err := os.CreateTemp(dir, "."+Name+"-*")
 	if err != nil {
-		return "", fmt.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), hintFor(err))
+		return "", reason.InstallFailed.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), hintFor(err))
 	}
 	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // After a successful copy neither does anything.
 	if err := copyProgram(beside, program); err != nil {
-		return "", fmt.Errorf("cannot install %s: %w", to, err)
+		return "", reason.InstallFailed.Errorf("cannot install %s: %w", to, err)
 	}
 	if err := os.Rename(beside.Name(), to); err != nil {
-		return "", fmt.Errorf("cannot install %s: %w", to, err)
+		return "", reason.InstallFailed.Errorf("cannot install %s: %w", to, err)
 	}
 
 	return to, nil
@@ -95,7 +97,7 @@ func copyProgram(file *os.File, program string) error {
 // hintFor returns what to do if the target cannot be written.
 func hintFor(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Sprintf("let the user %d write to it, as an emptyDir does", os.Getuid())
+		return fmt.Sprintf("allow the user %d to write to it, as an emptyDir does", os.Getuid())
 	}
 
 	return `mount the volume "plugins" of Velero's Deployment there, as "velero plugin add" does`

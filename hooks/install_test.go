@@ -113,7 +113,7 @@ func TestInstallForbidden(t *testing.T) {
 	if err := os.Chmod(dir, 0o555); err != nil { //nolint:gosec // It is a directory.
 		t.Fatal(err)
 	}
-	if _, err := install(dir, dir); err == nil || !strings.Contains(err.Error(), "let the user ") {
+	if _, err := install(dir, dir); err == nil || !strings.Contains(err.Error(), "allow the user ") {
 		t.Errorf("the error must contain the next step: %v", err)
 	}
 }

@@ -24,14 +24,14 @@ func newestRestore(restores map[string]report.Restore, namespace string, now tim
 	missing := func(called, why string) []report.Problem {
 		return []report.Problem{{
 			Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
-			Reason: why, Next: "see whether restores are still made: velero restore get",
+			Reason: why, Next: "check whether restores still run: velero restore get",
 		}}
 	}
 	switch {
 	case last.Started == nil:
 		return "", missing("*", "no Restore has begun")
 	case now.Sub(*last.Started) > within:
-		return name, missing(name, fmt.Sprintf("it is the newest, and began %s ago, which is longer than %s", now.Sub(*last.Started).Round(time.Second), within))
+		return name, missing(name, fmt.Sprintf("it is the newest one and began %s ago, which is longer than %s", now.Sub(*last.Started).Round(time.Second), within))
 	default:
 		return name, nil
 	}

@@ -37,7 +37,7 @@ func TestNewest(t *testing.T) {
 		"Newest": {reason: "The option selects the Restore that began last.", restores: restores(old, young), want: want{Name: "young"}},
 		"Late": {
 			reason:   "The check must show first that drills have stopped.",
-			restores: restores(old), want: want{Name: "old", Reasons: []string{"it is the newest, and began 25h0m0s ago, which is longer than 24h0m0s"}},
+			restores: restores(old), want: want{Name: "old", Reasons: []string{"it is the newest one and began 25h0m0s ago, which is longer than 24h0m0s"}},
 		},
 		"None": {reason: "The check must fail when no drill ever ran.", want: want{Reasons: []string{"no Restore has begun"}}},
 		"NotBegun": {

@@ -52,7 +52,7 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 }
 
 func (out *output) addProblemsOnlyTo(c *cobra.Command) {
-	c.Flags().BoolVar(&out.problemsOnly, "problems-only", false, "leave out the trees in which nothing is wrong; what is counted stays the same")
+	c.Flags().BoolVar(&out.problemsOnly, "problems-only", false, "leave out trees without problems; the counts stay the same")
 }
 
 func (o *options) print(r *report.Report, out output) error {

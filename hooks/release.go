@@ -20,6 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -32,36 +33,37 @@ const (
 )
 
 const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in
-the same order as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external
-resource is made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
+the same order as the restore, from the managed resources up to the claims. It lifts a hold only when all objects of the backup exist, so no external resource
+is created again or deleted. A user's own pause, update policy and managementPolicies come back as they were.
 
-It leaves alone, and names, what a Restore under way holds, what is in quarantine, copies of what is alive, and CronOperations and WatchOperations. --restore
-names the Restore whose holds to lift, also if that seems to be under way or has put them in quarantine. A name ends a quarantine too, and lifts the hold of
-a CronOperation or WatchOperation. Copies stay held.
+It leaves alone, and lists, what a running Restore holds, objects in quarantine, copies of existing objects, and CronOperations and WatchOperations.
+--restore names the Restore whose holds to lift, also if it seems to run or has put them in quarantine. A name also ends a quarantine, and lifts the hold of a
+CronOperation or WatchOperation. Copies stay held.
 
-A mark counts only if the plugin of this cluster has signed it. --trust-marks has those of what is named count as well: what Velero alone has restored from a
-backup that was taken while it was held, and what is held while the key was lost. See first what they say: whoever may write an object can write its mark.
+A mark counts only if the plugin of this cluster has signed it. With --trust-marks the marks of the named objects count too: for objects that Velero alone
+restored from a backup in which they were held, and for objects that were held when the key was lost. Check these marks first: users who can write an object
+can write its mark.
 
-What can't be lifted stays held, with the reason and the next step; when nothing has moved for a while the command ends.
+A hold that it can't lift stays, with the reason and the next step. The command ends when nothing has changed for a while.
 
---force then lifts those holds as well. Before, it says of each what that can cost, and asks. --dry-run says what would be done, and changes nothing.
+--force then lifts these holds too. It first prints the risks of each, and asks. --dry-run prints what it would do, and changes nothing.
 
-It exits with 0 if nothing that was asked for is held any more, 3 if something stays held, 4 if that is because of the timeout, and 2 if --force can't ask:
-on no terminal it needs --yes. See docs/release.md.`
+It exits with 0 if no requested object is held any more, 3 if one stays held, 4 if that is because of the timeout, and 2 if --force can't ask: without a
+terminal it needs --yes. See docs/release.md.`
 
-const releaseExample = `  # What is held for no reason any more, and what would be done about it?
+const releaseExample = `  # Which holds does no Restore work on, and what would release do?
   ` + Name + ` release --dry-run
 
-  # Finish what a restore has left
+  # Finish a Restore
   ` + Name + ` release --restore nightly-20261120
 
-  # One claim with all that belongs to it
+  # One claim with its tree
   ` + Name + ` release team-a/orders
 
-  # What would it cost to do without what is missing?
+  # Which risks has a release without the missing objects?
   ` + Name + ` release team-a/orders --force --dry-run
 
-  # What a backup has brought back held, without the plugin
+  # Objects that Velero restored held, without the plugin
   ` + Name + ` release team-a/orders --trust-marks
 
   # Let a CronOperation start Operations again
@@ -109,12 +111,12 @@ func newRelease(o *options) *cobra.Command {
 			return failed(r.run(c.Context()))
 		},
 	}
-	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore of Velero's, whatever its phase is")
-	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "say what would be done, and change nothing")
-	c.Flags().BoolVar(&r.force, "force", false, "lift what can't be lifted safely too, after saying what that can cost")
-	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "rely on the marks of what is named, or of --restore, that are not signed with the key of this cluster")
+	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore, in any phase")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
+	c.Flags().BoolVar(&r.force, "force", false, "also lift holds that it can't lift safely, after printing the risks")
+	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
-	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "for how long to go on")
+	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "how long to continue")
 	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
 
 	return c
@@ -126,16 +128,16 @@ func (r *release) prepare(args []string) error {
 		return err
 	}
 	if r.timeout < 0 {
-		return fmt.Errorf("cannot go on for %s", r.timeout)
+		return fmt.Errorf("cannot continue for %s", r.timeout)
 	}
 	if r.restore != "" && !strings.Contains(r.restore, "/") {
 		r.restore = r.velero + "/" + r.restore
 	}
 	if r.trustMarks && len(r.names) == 0 && r.restore == "" {
-		return errors.New("cannot trust all marks that there are: name the objects, or their Restore with --restore")
+		return errors.New("cannot trust the marks of all objects: name the objects, or their Restore with --restore")
 	}
 	if r.force && !r.yes && !r.dryRun && !isTerminal(r.In) {
-		return errors.New("cannot ask: stdin is no terminal. See what --force can cost with --force --dry-run, and then give --yes")
+		return errors.New("cannot ask: stdin is no terminal; check the risks with --force --dry-run, then give --yes")
 	}
 
 	return nil
@@ -184,14 +186,14 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
 	switch {
 	case apierrors.IsNotFound(err):
-		r.logf("warning: there is no Secret %s in the namespace %s, so nothing tells which marks the plugin wrote. If that is not the namespace of Velero, give "+
-			"--velero-namespace; if it is, and you know what is held, give --trust-marks", live.MarkKeySecret, r.velero)
+		r.logf("warning: %s", reason.MarkKeyMissing.Messagef("the namespace %s has no Secret %s, so release can't verify marks. Give Velero's namespace with "+
+			"--velero-namespace, or --trust-marks if you know what is held", r.velero, live.MarkKeySecret))
 		key = make(adoption.Key, adoption.KeySize)
 		_, _ = rand.Read(key) // It never fails.
 
 		return key, nil
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%w; the rights that release needs are in example/rbac/release.yaml", err)
+		return nil, reason.RightMissing.Errorf("%w; example/rbac/release.yaml has the rights for release", err)
 	default:
 		return key, err
 	}
@@ -223,7 +225,7 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 	}
 	switch {
 	case timeout != nil && r.holds.unfinished():
-		return &exit{code: ExitTimeout, err: fmt.Errorf("cannot wait any longer than %s: see above what is still waited for, and run it again", r.timeout)}
+		return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s: check above what it waits for, then run it again", r.timeout)}
 	default:
 		return exitFor(rep.Summary.Problems)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -63,7 +64,7 @@ func TestReleaseForcesOnlyConfirmed(t *testing.T) {
 		t.Errorf("got %v, exit code %d", got.Results, got.Code)
 	}
 	for _, r := range got.releases {
-		if r.Object.Kind == xptest.LegacyKind && !strings.Contains(r.Reason, "it has changed since it was asked about") {
+		if r.Object.Kind == xptest.LegacyKind && r.Code != reason.ChangedSinceConfirmed {
 			t.Errorf("the reason must name the change; got %q", r.Reason)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -26,8 +27,8 @@ func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	}
 	roots = slices.DeleteFunc(roots, func(h *held) bool {
 		f := assessed[h.Object.ID()]
-		if f.Refused != "" {
-			h.Reason = f.Refused
+		if !f.Refused.IsZero() {
+			h.because(f.Refused)
 		}
 
 		return f.Patch == nil
@@ -52,16 +53,16 @@ func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 			continue
 		}
 		if !slices.Equal(before.Risks, f.Risks) {
-			h.Reason = "it has changed since it was asked about, so it was not lifted: " + strings.Join(f.Risks, "; ")
+			h.because(reason.ChangedSinceConfirmed.Messagef("it has changed since you confirmed it, so it was not released: %s", reason.Join(f.Risks)))
 
 			continue
 		}
 		if err := r.adopter.Force(ctx, f); err != nil {
-			h.Reason = err.Error()
+			h.because(messageOf(err))
 
 			continue
 		}
-		h.Risks = f.Risks
+		h.Risks = reason.Strings(f.Risks)
 		r.forced[h.Object.ID()], some = true, true
 	}
 
@@ -100,7 +101,7 @@ func (r *release) assessForce(ctx context.Context, selector string, some []*held
 		return assessed, err
 	}
 	for id, f := range assessed {
-		f.Risks = append(f.Risks, "a Restore is under way, and may bring back what is missing: "+strings.Join(r.busy, ", "))
+		f.Risks = append(f.Risks, reason.RestoreRunning.Messagef("a Restore is running, and can still restore missing objects: %s", strings.Join(r.busy, ", ")))
 		assessed[id] = f
 	}
 
@@ -118,11 +119,11 @@ func (r *release) wrapped(t string, indent int) string {
 
 func (r *release) warn(roots []*held, assessed map[xp.ID]adoption.ForceAssessment) {
 	r.logf("")
-	r.logf("These are held because not all is there or known that was in the backup. Without their holds:")
+	r.logf("These are held because objects or values of the backup are missing. Without their holds:")
 	for _, h := range roots {
 		f := assessed[h.Object.ID()]
 		r.logf("%s", h.Object)
-		lines := slices.Clone(f.Risks)
+		lines := reason.Strings(f.Risks)
 		if len(lines) == 0 {
 			lines = append(lines, "no risk is known")
 		}

@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func (r *release) find(s *live.Survey) (*holds, error) {
 	}
 	for _, name := range r.names {
 		if !f.found[name] {
-			return nil, fmt.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
+			return nil, reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
 		}
 	}
 
@@ -116,7 +115,8 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 			return nil
 		}
 		h.Result, h.excluded, h.asked = report.StillHeld, true, true
-		h.Reason, h.Next = err.Error(), howToRead(err)
+		h.Next = howToRead(err)
+		h.because(unreadable(err))
 		f.put(h)
 
 		return h
@@ -146,13 +146,15 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
 	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked, h.quarantined && !h.asked && f.restore == "":
-		h.excluded, h.Reason, h.Next = true, hold.Reason, how
+		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), hold.Reason, how
 	case f.restore != "":
 	case h.Phase == diagnosis.PhaseUnread:
-		h.excluded, h.Reason = true, "whether its Restore is under way could not be read"
-		h.Next = "if it is not, run: " + release
+		h.excluded = true
+		h.because(reason.NotRead.Messagef("its Restore can't be read, so it can be running"))
+		h.Next = "if it is not running, run: " + release
 	case known && diagnosis.IsUnderWay(h.Phase):
-		h.excluded, h.Reason = true, "its Restore is "+cmp.Or(h.Phase, "New")+", and lifts the hold itself"
+		h.excluded = true
+		h.because(reason.RestoreRunning.Messagef("its Restore is %s, and lifts the hold", cmp.Or(h.Phase, "New")))
 		h.Next = "wait for it: " + Name + " wait; if nothing works on that Restore any more, run: " + release
 	}
 	if h.excluded {
@@ -162,6 +164,29 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 		}
 	}
 }
+
+// codeOfHold returns why release lifts a hold only on request.
+func codeOfHold(h *held, hold *adoption.Hold) reason.Code {
+	switch {
+	case hold.Clone != "":
+		return reason.CopyOfAnother
+	case h.schedule:
+		return reason.StartsOperations
+	default:
+		return reason.Quarantined
+	}
+}
+
+// unreadable returns the message for a mark that can't be read or does not count.
+func unreadable(err error) reason.Message {
+	m := reason.ErrorMessage(err)
+	m.Code = cmp.Or(m.Code, reason.Malformed)
+
+	return m
+}
+
+// because records why a hold stays, or what was lost with it.
+func (h *held) because(m reason.Message) { h.Code, h.Reason = m.Code, m.String() }
 
 func (f *finder) put(h *held) {
 	f.holds.all = append(f.holds.all, h)

@@ -3,10 +3,10 @@ package hooks
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -29,15 +29,16 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 		plan, planned := plans[h.Object.ID()]
 		below := waits[h]
 		_, forged := r.key.HoldOf(h.object)
+		h.Result = report.WouldWait
 		switch {
 		case forged != nil:
-			h.Result, h.Reason = report.WouldWait, forged.Error()
+			h.because(unreadable(forged))
 		case !planned:
-			h.Result, h.Reason = report.WouldWait, "not enough of what it composes could be read to tell"
+			h.because(reason.NotRead.Messagef("too few of its composed resources can be read"))
 		case !plan.Failed.IsZero() || plan.Blocked:
-			h.Result, h.Reason = report.WouldWait, whyHeld(plan, hold)
+			h.Reason = whyHeld(plan, hold)
 		case below != "":
-			h.Result, h.Reason = report.WouldWait, "waiting for "+below
+			h.because(reason.HeldBelow.Messagef("waiting for %s", below))
 		default:
 			h.Result, h.Steps = report.WouldRelease, expected(h, hold, plan)
 		}
@@ -98,19 +99,20 @@ func (r *release) previewForce(ctx context.Context, due []*held, waits map[*held
 	}
 	for _, h := range left {
 		f := assessed[h.Object.ID()]
-		if f.Refused != "" {
-			h.Reason, h.Next = f.Refused, ""
+		if !f.Refused.IsZero() {
+			h.Next = ""
+			h.because(f.Refused)
 
 			continue
 		}
 		risks := f.Risks
 		if waits[h] != "" {
 			// The objects below are lifted first, so their holds are no risk.
-			risks = slices.DeleteFunc(slices.Clone(risks), func(risk string) bool { return strings.Contains(risk, adoption.RiskHeld) })
+			risks = slices.DeleteFunc(slices.Clone(risks), func(risk reason.Message) bool { return risk.Code == reason.HeldBelow })
 		}
-		h.Next, h.Risks = "", risks
+		h.Next, h.Risks = "", reason.Strings(risks)
 		if len(risks) == 0 && waits[h] != "" {
-			h.Result, h.Reason, h.Steps = report.WouldRelease, "", []string{"when what is below is lifted, go on as without --force"}
+			h.Result, h.Code, h.Reason, h.Steps = report.WouldRelease, "", "", []string{"continue as without --force when the objects below are released"}
 
 			continue
 		}

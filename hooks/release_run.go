@@ -17,6 +17,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -60,7 +61,7 @@ func (r *release) lift(ctx context.Context) error {
 	defer cancel()
 	last, err := l.liftAll(limited)
 	if ctx.Err() != nil {
-		return fmt.Errorf("cannot go on; what was not lifted yet is still held: %w", ctx.Err())
+		return reason.Interrupted.Errorf("cannot continue: %w; objects that are not released yet stay held", ctx.Err())
 	}
 	if judgeErr := l.conclude(ctx, last); judgeErr != nil {
 		return judgeErr
@@ -256,14 +257,16 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 		p, id := last[h.Object.ID()], h.Object.ID()
 		u := objects[id]
 		if u == nil {
-			h.Result, h.Reason = report.LeftAlone, "it does not exist any more"
+			h.Result = report.LeftAlone
+			h.because(reason.NotFound.Messagef("it does not exist any more"))
 
 			continue
 		}
 		hold, err := adoption.HoldOf(u)
 		switch {
 		case err != nil:
-			h.Result, h.Reason, h.Next = report.StillHeld, err.Error(), howToRead(err)
+			h.Result, h.Next = report.StillHeld, howToRead(err)
+			h.because(unreadable(err))
 		case hold != nil:
 			h.Result = report.StillHeld
 			if h.Reason == "" {
@@ -271,8 +274,8 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 			}
 			h.Next = nextAfterFix(h)
 		case !h.schedule && !p.Done:
-			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.FirstReasons(p.Waiting)
-			h.Next = "see whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
+			h.Result, h.Reason = report.Unproven, "it is released; waiting for "+adoption.FirstReasons(p.Waiting)
+			h.Next = "check whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
 		case r.forced[id]:
 			h.Result = report.Forced
 		default:
@@ -289,11 +292,11 @@ func howToRead(err error) string {
 		return adoption.HowToRead + ", and run release again"
 	}
 
-	return "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
+	return "remove that annotation, and crossplane.io/paused if it should not be paused, then run release again"
 }
 
 func nextAfterFix(h *held) string {
-	return "mend that, and run: " + xp.ReleaseCommand(h.Object).String() + " (to see what doing without it can cost, with --force --dry-run)"
+	return "repair that, then run: " + xp.ReleaseCommand(h.Object).String() + " (add --force --dry-run to see the risks of a release without it)"
 }
 
 func whyHeld(p adoption.Plan, hold *adoption.Hold) string {

@@ -175,7 +175,7 @@ func TestRelease(t *testing.T) {
 		},
 		"Missing": {
 			reason: "An XR that lacks a resource must stay held, with the reason.", objects: missing, want: results{Results: all(report.StillHeld), Code: ExitProblems},
-			wrote: []string{"orderclaims o1", "xorders x1"}, said: "XOrder x1: waiting for Bucket b1: it was not restored",
+			wrote: []string{"orderclaims o1", "xorders x1"}, said: "XOrder x1: waiting for Bucket b1: it is not in the cluster. ",
 		},
 		"TimedOut": {
 			reason: "A resource that is not ready yet may become ready later.", objects: []*unstructured.Unstructured{left.claim, left.xr, left.revision, xptest.With(left.mr, xptest.Without("status"))},
@@ -187,7 +187,7 @@ func TestRelease(t *testing.T) {
 		"Forced": {
 			reason: "--yes confirms the cost, and the release of the XR releases the claim.", objects: missing, of: releaseArgs{force: true, yes: true},
 			want:  results{Results: map[string]report.Result{"XOrder x1": report.Forced, "OrderClaim team-a/o1": report.Released}},
-			wrote: []string{"orderclaims o1", "xorders x1", "xorders x1", "orderclaims o1"}, said: "Bucket b1 is missing: Crossplane makes it anew",
+			wrote: []string{"orderclaims o1", "xorders x1", "xorders x1", "orderclaims o1"}, said: "[Dangling]",
 		},
 		"Schedule": {
 			reason: "A schedule must stay held until a user names it.", objects: []*unstructured.Unstructured{cron()}, want: results{Results: map[string]report.Result{"CronOperation nightly": report.LeftAlone}},
@@ -229,7 +229,7 @@ func TestRelease(t *testing.T) {
 		},
 		"NoExternalNameForced": {
 			reason: "A user can want a second external resource.", objects: []*unstructured.Unstructured{nameless}, of: releaseArgs{force: true, yes: true},
-			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "its provider makes another external resource",
+			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "[IdentityMissing]",
 		},
 		"Quarantine": {
 			reason: "The source cluster may be alive, so the quarantine must stay.", objects: away.all(), want: results{Results: inQuarantine(report.LeftAlone)},
@@ -270,7 +270,7 @@ func TestRelease(t *testing.T) {
 		"ByHandOfTheRestore": {
 			reason: "--restore is the user's decision.", objects: append(kept.all(), gone("Completed")), of: releaseArgs{restore: "gone"},
 			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
-			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"}, said: "let it go on, as a person has said",
+			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"}, said: "release it, as a user has agreed",
 		},
 		"ByHandNamed": {
 			reason: "A name is the user's decision for its whole tree.", objects: append(kept.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"x3"}},

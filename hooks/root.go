@@ -9,8 +9,10 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -69,30 +71,48 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	return codeOf(err)
 }
 
-// printError prints why a command failed, unless its output shows that already.
+// printError prints why a command failed and its code, unless its output shows that already.
 func (o *options) printError(err error) {
 	var e *exit
 	switch {
 	case err == nil, errors.As(err, &e) && e.err == nil:
-	case errors.As(err, &e) && len(e.list) > 0:
-		fmt.Fprintln(o.Err, "Error:", e.err)
+	case errors.As(err, &e):
+		fmt.Fprintln(o.Err, "Error:", messageOf(e.err))
 		for _, line := range e.list {
 			fmt.Fprintln(o.Err, "  "+line)
 		}
 	default:
-		fmt.Fprintln(o.Err, "Error:", err)
+		fmt.Fprintln(o.Err, "Error:", messageOf(err))
 	}
+}
+
+// messageOf returns the message of an error. An error of the API server without a code gets the one
+// for missing rights, or for a timeout.
+func messageOf(err error) reason.Message {
+	m := reason.ErrorMessage(err)
+	switch {
+	case m.Code != "":
+	case apierrors.IsForbidden(err):
+		m.Code = reason.RightMissing
+	case errors.Is(err, context.DeadlineExceeded):
+		m.Code = reason.TimedOut
+	case errors.Is(err, context.Canceled):
+		m.Code = reason.Interrupted
+	}
+
+	return m
 }
 
 func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   Name,
-		Short: "Look into backups of Crossplane, validate restores, and finish them",
-		Long: `Velero starts this program as a plugin. Started by hand it looks into backups, validates a cluster after a restore, waits until what was
-restored is adopted, lifts holds, makes room for what an XR had before it was composed anew, and says which settings are in effect. In its image it installs
-itself for Velero.
+		Short: "Inspect backups of Crossplane, validate restores, and finish them",
+		Long: `Velero starts this program as a plugin. On the command line it inspects backups, validates a cluster after a restore, waits until restored objects
+are adopted, lifts holds, exchanges what an XR has composed again, guards a cluster during a restore, and prints the settings in effect. In its image it
+installs itself for Velero.
 
-Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command failed, 2 wrong usage, 3 problems were found, 4 timed out.`,
+Results go to stdout, progress and errors to stderr. A message ends with a code: the command explain prints what it means and what to do.
+Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 timeout.`,
 		Version:       cmp.Or(o.version, "of unknown version"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -105,12 +125,12 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	root.SetOut(rawWriter(o.Out)) // Cobra writes help and scripts, nothing from a cluster.
 	root.SetErr(rawWriter(o.Err))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.Flags().Bool("version", false, "say which version this is, and what it was built from")
+	root.Flags().Bool("version", false, "print the version and what it was built from")
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig file")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
-	flags.BoolP("all-namespaces", "A", false, "what is in all namespaces, as without --namespace")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "only objects in this namespace")
+	flags.BoolP("all-namespaces", "A", false, "objects in all namespaces, as without --namespace")
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
@@ -130,7 +150,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 func (o *options) cluster() (*live.Cluster, error) {
 	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
 	if err != nil {
-		return nil, err
+		return nil, reason.NoCluster.Errorf("%w", err)
 	}
 
 	return c.FailFast(), nil

@@ -28,16 +28,15 @@ func newSettings(o *options) *cobra.Command {
 	s := &settings{options: o}
 	c := &cobra.Command{
 		Use:   "settings",
-		Short: "Print the settings that are in effect, and where each comes from",
-		Long: `Settings reads the ConfigMap of settings in Velero's namespace and, with --restore or --backup, the annotations of that Restore or Backup, which win.
-It prints each setting with its value and where that comes from, and everything that is wrong with what people have written there, each with what to
-do. It changes nothing.
+		Short: "Print the settings in effect, and where each comes from",
+		Long: `Settings reads the ConfigMap of settings in Velero's namespace and, with --restore or --backup, the annotations of that Restore or Backup, which have
+priority. It prints each setting with its value and its source, and each fault with the next step. It changes nothing.
 
-It exits with 3 if anything is wrong: a restore holds everything then, and a backup does not hear it. docs/settings.md says what each setting is for.`,
-		Example: `  # What holds for all backups and restores
+It exits with 3 if there is a fault: a restore then holds everything, and a backup ignores the setting. docs/settings.md explains each setting.`,
+		Example: `  # The settings of all backups and restores
   ` + Name + ` settings
 
-  # What a restore hears
+  # The settings of one Restore
   ` + Name + ` settings --restore nightly-20261120
 
   # For a program
@@ -52,8 +51,8 @@ It exits with 3 if anything is wrong: a restore holds everything then, and a bac
 			return failed(s.run(c.Context(), cluster))
 		},
 	}
-	c.Flags().StringVar(&s.restore, "restore", "", "what this Restore of Velero's hears")
-	c.Flags().StringVar(&s.backup, "backup", "", "what this Backup of Velero's hears")
+	c.Flags().StringVar(&s.restore, "restore", "", "the settings of this Restore")
+	c.Flags().StringVar(&s.backup, "backup", "", "the settings of this Backup")
 	c.MarkFlagsMutuallyExclusive("restore", "backup")
 	_ = s.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
 

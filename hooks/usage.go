@@ -25,17 +25,17 @@ func knownCommand(c *cobra.Command, args []string) error {
 func oneBackup(_ *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return errors.New("no BACKUP given; name the file of one, or - for stdin")
+		return errors.New("no BACKUP given; give its file, or - for stdin")
 	case 1:
 		return nil
 	default:
-		return fmt.Errorf("one BACKUP can be inspected at a time; there are %d arguments: %s", len(args), strings.Join(args, " "))
+		return fmt.Errorf("cannot inspect more than one BACKUP; there are %d arguments: %s", len(args), strings.Join(args, " "))
 	}
 }
 
 func someNames(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errors.New("no name given; give those of the claims or XRs, as NAMESPACE/NAME")
+		return errors.New("no name given; give the names of claims or XRs, as NAMESPACE/NAME")
 	}
 
 	return nil
@@ -84,10 +84,9 @@ func addCompletion(root *cobra.Command) {
 // newVersion returns the command version, the same as the root's flag --version.
 func newVersion(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which version this is, and what it was built from",
-		Long: `Version prints the version of this program, the commit and the version of Go that it was built from, and what it runs on. The flag --version of the
-program does the same.`,
+		Use:     "version",
+		Short:   "Print the version and what it was built from",
+		Long:    `Version prints the version of this program, its commit, its version of Go and its platform. The flag --version does the same.`,
 		Example: `  ` + Name + ` version`,
 		Args:    cobra.NoArgs,
 		Run:     func(*cobra.Command, []string) { fmt.Fprintln(root.OutOrStdout(), Name, root.Version) },

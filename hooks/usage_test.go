@@ -1,12 +1,19 @@
 package hooks
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // nowhere is a kubeconfig file whose API server does not exist: port 1 of loopback is closed.
@@ -45,10 +52,10 @@ func TestUsage(t *testing.T) {
 		"Version":        {reason: "The version is available as a command too.", args: "version", out: "velero-plugin-for-crossplane of unknown version"},
 		"Format":         {reason: "The error must list the formats.", args: "validate -o tabel", code: ExitUsage, err: "Error: invalid argument \"tabel\" for \"-o, --output\" flag: unknown output format; use one of table,"},
 		"NoBackup":       {reason: "The error must name the missing argument.", args: "inspect", code: ExitUsage, err: "Error: no BACKUP given;"},
-		"TwoBackups":     {reason: "The error must name the surplus argument.", args: "inspect a b", code: ExitUsage, err: "Error: one BACKUP can be inspected at a time; there are 2 arguments: a b"},
+		"TwoBackups":     {reason: "The error must name the surplus argument.", args: "inspect a b", code: ExitUsage, err: "Error: cannot inspect more than one BACKUP; there are 2 arguments: a b"},
 		"NoFile":         {reason: "The error must name a file that does not exist.", args: "inspect " + dir + "/none", code: ExitFailed, err: "Error: cannot read the backup: open"},
 		"Directory":      {reason: "The error must name the directory, which is no backup.", args: "inspect " + dir, code: ExitFailed, err: "Error: cannot read the backup: " + dir + " is a directory;"},
-		"NoName":         {reason: "The error must name the missing arguments.", args: "exchange --backup f", code: ExitUsage, err: "Error: no name given; give those of the claims or XRs"},
+		"NoName":         {reason: "The error must name the missing arguments.", args: "exchange --backup f", code: ExitUsage, err: "Error: no name given; give the names of claims or XRs"},
 		"NoConfig":       {reason: "Without a kubeconfig the error must name the ways to set one.", args: "validate", code: ExitFailed, err: "Error: cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG"},
 		"NothingListens": {reason: "A wrong address must fail at once.", args: "validate --kubeconfig " + config, code: ExitFailed, err: "Error: cannot ask which kinds are served: "},
 		"TwoScopes":      {reason: "The two flags contradict each other.", args: "validate -A -n x", code: ExitUsage, err: "Error: if any flags in the group [namespace all-namespaces]"},
@@ -66,6 +73,28 @@ func TestUsage(t *testing.T) {
 			begun := commandResult{code: got.code, out: short(got.out, tc.out), err: short(got.err, tc.err)}
 			if diff := cmp.Diff(want, begun, cmp.AllowUnexported(commandResult{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMessageOf(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   reason.Code
+	}{
+		"Coded":     {reason: "A command knows best what has failed.", err: reason.MarkKeyMissing.Errorf("%w", forbidden), want: reason.MarkKeyMissing},
+		"Forbidden": {reason: "A missing right has the same cure for all commands.", err: fmt.Errorf("cannot list: %w", forbidden), want: reason.RightMissing},
+		"Timeout":   {reason: "A request without an answer has timed out.", err: fmt.Errorf("cannot list: %w", context.DeadlineExceeded), want: reason.TimedOut},
+		"Cancelled": {reason: "A signal cancels the context.", err: context.Canceled, want: reason.Interrupted},
+		"Usage":     {reason: "The help explains flags.", err: errors.New("unknown flag")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := messageOf(tc.err); got.Code != tc.want || got.Text != tc.err.Error() {
+				t.Errorf("%s\nmessageOf(…): want %q, got %q", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -28,35 +28,35 @@ func newValidate(o *options) *cobra.Command {
 	strict := false
 	c := &cobra.Command{
 		Use:   "validate [NAMESPACE/NAME|KIND/NAME...]",
-		Short: "Tell how well the claims, XRs and managed resources of a cluster are",
-		Long: `Validate reads the trees of claims, XRs and what they compose, and says what is wrong with them: what is held by a restore and what that waits for,
-what no XR lists or controls any more, what manages one external resource twice, what has no sure identity, what nobody reconciles, and what was left behind.
-It changes nothing, and needs neither Velero nor a restore to have something to say.
+		Short: "Print the problems of the claims, XRs and managed resources of a cluster",
+		Long: `Validate reads the trees of claims, XRs and their composed resources, and prints their problems: held objects and what they wait for, resources
+that no XR lists or controls, two that manage one external resource, resources without a known identity, objects that nothing reconciles, and leftovers.
+It changes nothing, and works without Velero and without a restore.
 
 Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace; or KIND/NAME or KIND.GROUP/NAME,
 of any namespace or that of -n.
 
-It exits with 3 if it found a problem, or with --strict a warning; that something named is not there is a problem. It exits with 1 if it could not read
-the cluster at all; a kind that may not be read is a warning. docs/validate.md says which rights it needs.`,
+It exits with 3 if it found a problem, or a warning with --strict; a name that does not exist is a problem. It exits with 1 if it can't read the cluster; a
+kind that you may not read is a warning. docs/validate.md lists the rights that it needs.`,
 		Example: `  # Everything in the cluster
   ` + Name + ` validate
 
-  # What a restore brought back
+  # The objects of a Restore
   ` + Name + ` validate --restore nightly-20261120
 
-  # One claim with all that belongs to it, for a program
+  # One claim with its tree, for a program
   ` + Name + ` validate team-a/orders -o json
 
-  # One XR, by its kind, and only what is wrong
+  # One XR, by its kind, and only problems
   ` + Name + ` validate xorder/orders-x7k2p --problems-only
 
-  # Until a restore is over and everything is well, but for half an hour at most
+  # Until the restore is over and there are no problems, for half an hour at most
   ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
 
-  # After a nightly drill: what the newest Restore brought back, if that was today
+  # After a nightly drill: the objects of the newest Restore, if that was today
   ` + Name + ` validate --newest-restore 24h
 
-  # What is in a namespace, with rights in that namespace only
+  # One namespace, with rights in that namespace only
   ` + Name + ` validate -n team-a --strict`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
@@ -82,11 +82,11 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 			return exitFor(r.Failing(strict))
 		},
 	}
-	c.Flags().StringVar(&v.restore, "restore", "", "only the trees that this Restore of Velero's has brought something back of")
+	c.Flags().StringVar(&v.restore, "restore", "", "only trees with an object of this Restore")
 	c.Flags().DurationVar(&v.newest, "newest-restore", 0,
-		"like --restore, with the Restore that began last; that this was longer ago, or that there is none, is a problem")
+		"like --restore, with the newest Restore; it is a problem if that began longer ago, or if there is none")
 	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
-	c.Flags().BoolVar(&strict, "strict", false, "fail if there are warnings, too")
+	c.Flags().BoolVar(&strict, "strict", false, "also fail for warnings")
 	w.addTo(c)
 	out.addProblemsOnlyTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
@@ -183,7 +183,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	restore, late := v.restore, []report.Problem(nil)
 	if v.newest > 0 {
 		if s.Unread != nil {
-			return nil, fmt.Errorf("cannot find out which Restore is the newest: %w", s.Unread)
+			return nil, fmt.Errorf("cannot determine the newest Restore: %w", s.Unread)
 		}
 		restore, late = newestRestore(s.Restores, v.velero, s.State.Now, v.newest)
 	}

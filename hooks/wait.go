@@ -3,7 +3,6 @@ package hooks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -37,31 +37,31 @@ func newWait(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
 		Short: "Wait until claims and XRs are adopted",
-		Long: `Wait returns when the claims and XRs that are named, or all that it finds, are adopted: no restore holds them any more, and Crossplane has reconciled
-them as they are. At least one has to exist, so it can start before they are restored, and before their kinds are served. With -n it reads claims and XRs in
-that namespace only, so a Role there that allows to list them is all that it needs.
+		Long: `Wait returns when the named claims and XRs, or all that it finds, are adopted: no restore holds them any more, and Crossplane has reconciled them
+since. At least one must exist, so you can start it before they are restored and before their kinds are served. With -n it reads claims and XRs in that
+namespace only, so it needs no more than a Role there with the right to list them.
 
-What a person has paused themselves counts as adopted: Crossplane does not reconcile it until they are done.
+An object that a user has paused counts as adopted: Crossplane does not reconcile it until the user unpauses it.
 
-If the guard is up, it says so when it ends; --guard-off has it wait until the Restores are over too, and then take the guard down. If the time is over it
-leaves the guard up.
+If the guard is up, it prints that at the end. With --guard-off it also waits until the Restores are over, and then takes the guard down. After a timeout the
+guard stays up.
 
-It says on stderr what it waits for whenever that changes. It exits with 4 if that takes longer than the timeout. Errors of the API server, and missing
-rights, are no why to stop before: a restore brings those back, too.`,
+It prints on stderr what it waits for, whenever that changes. It exits with 4 at the timeout. Errors of the API server and missing rights don't end it,
+because a restore can bring back both.`,
 		Example: `  # In an init container: until the claim of this application is adopted
   ` + Name + ` wait orders -n team-a --timeout 15m
 
-  # In a script: until all that a restore brought back is adopted
+  # In a script: until all objects of a Restore are adopted
   ` + Name + ` wait --for=adopted --restore nightly-20261120
 
-  # After a restore behind the guard, which is taken down then
+  # After a restore with the guard, then take the guard down
   ` + Name + ` wait --restore nightly-20261120 --guard-off
 
   # By label
   ` + Name + ` wait -n team-a -l app=orders`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if condition != adopted {
-				return &exit{code: ExitUsage, err: fmt.Errorf("cannot wait for %q: there is %s", condition, adopted)}
+				return &exit{code: ExitUsage, err: fmt.Errorf("cannot wait for %q: use %s", condition, adopted)}
 			}
 			if err := w.prepare(args, restore); err != nil {
 				return err
@@ -79,10 +79,10 @@ rights, are no why to stop before: a restore brings those back, too.`,
 		},
 	}
 	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
-	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "for how long; 0 looks once")
+	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
-	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore of Velero's has created")
-	c.Flags().BoolVar(&guardOff, "guard-off", false, "wait until the Restore is over, or all are, and then take the guard down")
+	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore has created")
+	c.Flags().BoolVar(&guardOff, "guard-off", false, "also wait until the Restore, or all Restores, are over, then take the guard down")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
@@ -113,8 +113,8 @@ func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
 	defer cancel()
 	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
-		fmt.Fprintf(w.Err, "The guard is still up: nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n",
-			Name)
+		fmt.Fprintf(w.Err, "The guard is still up: only Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off [%s]\n",
+			Name, reason.GuardUp)
 	}
 
 	return err
@@ -126,13 +126,14 @@ func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.C
 	return func(ctx context.Context) []pending {
 		restores, err := cluster.Restores(ctx, w.velero)
 		if err != nil {
-			return []pending{{what: "the Restores in " + w.velero, why: err.Error(), next: "see docs/hooks.md for the rights that are needed"}}
+			return []pending{{what: "the Restores in " + w.velero, why: messageOf(err), next: "docs/hooks.md has the required rights"}}
 		}
 		var left []pending
 		for _, r := range restores {
 			if diagnosis.IsUnderWay(r.Phase) && (name == "" || r.Name == w.velero+"/"+name) {
 				left = append(left, pending{
-					what: "Restore " + r.Name, why: "it is " + cmp.Or(r.Phase, "New"), next: "see how far it is: velero restore describe --details",
+					what: "Restore " + r.Name, why: reason.RestoreRunning.Messagef("it is %s", cmp.Or(r.Phase, "New")),
+					next: "check its progress: velero restore describe --details",
 				})
 			}
 		}
@@ -237,15 +238,17 @@ func latest(a, b time.Time) time.Time {
 
 // A pending object, or kind, is not adopted or could not be read.
 type pending struct {
-	what, why, next string
+	what string
+	why  reason.Message
+	next string
 }
 
-func (p pending) String() string { return p.what + ": " + p.why }
+func (p pending) String() string { return p.what + ": " + p.why.String() }
 
 // classify returns the adopted objects and the pending ones.
 func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []pending) {
 	if err != nil {
-		return nil, []pending{{what: "the cluster", why: err.Error(), next: "see whether the API server can be reached"}}
+		return nil, []pending{{what: "the cluster", why: messageOf(err), next: "check whether the API server answers"}}
 	}
 	found := map[string]bool{}
 	for _, u := range roots.Objects {
@@ -255,7 +258,7 @@ func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []p
 			continue
 		}
 		found[path] = true
-		if why, next := adoption.WhyNotAdopted(u); why != "" {
+		if why, next := adoption.WhyNotAdopted(u); !why.IsZero() {
 			left = append(left, pending{what: r.String(), why: why, next: next})
 		} else {
 			adopted = append(adopted, r.String())
@@ -263,12 +266,15 @@ func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []p
 	}
 	for _, name := range w.names {
 		if !found[name] {
-			left = append(left, pending{what: name, why: "there is no claim or XR of this name", next: "see whether it was restored: velero restore describe --details"})
+			left = append(left, pending{
+				what: name, why: reason.NotFound.Messagef("there is no claim or XR of this name"), next: "check whether it was restored: velero restore describe --details",
+			})
 		}
 	}
 	if len(w.names) == 0 && len(found) == 0 {
 		left = append(left, pending{
-			what: "claims and XRs", why: "there are none here yet", next: "see whether they were restored, and whether their XRD is Established",
+			what: "claims and XRs", why: reason.NotFound.Messagef("there are none here yet"),
+			next: "check whether they were restored, and whether their XRD is Established",
 		})
 	}
 
@@ -281,17 +287,17 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	var left []pending
 	// An extension API server that is down for good must not block the wait.
 	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {
-		w.reportChange(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
+		w.reportChange(gv, reason.NotRead.Messagef("claims and XRs of %s are left out, because it does not report its kinds: %s", gv, roots.Unasked[gv]).String())
 	}
 	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
 	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
 		err := roots.Unread[gvk]
 		p := pending{
-			what: gvk.GroupKind().String(), why: err.Error(),
-			next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace",
+			what: gvk.GroupKind().String(), why: messageOf(err),
+			next: "docs/validate.md has the required rights; give -n if they are for one namespace",
 		}
 		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
-			w.reportChange(p.what, p.what+" is left out, since it may not be read: "+p.why)
+			w.reportChange(p.what, p.what+" is left out, because you may not read it: "+p.why.String())
 
 			continue
 		}
@@ -320,5 +326,5 @@ func (w *wait) timedOut(left []pending) error {
 		lines = append(lines, fmt.Sprintf("%s; %s", p, p.next))
 	}
 
-	return &exit{code: ExitTimeout, err: errors.New("cannot wait longer than " + w.timeout.String() + ", and this is not adopted:"), list: lines}
+	return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout), list: lines}
 }

@@ -49,15 +49,15 @@ func TestWait(t *testing.T) {
 		"Adopted": {reason: "An adopted XR must end the wait at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
 		"Held": {
 			reason: "The command must wait for the end of the hold.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
-			err: []string{"waiting for Order team-a/o: it is held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
+			err: []string{"waiting for Order team-a/o: held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
 		},
 		"HeldPastTimeout": {
 			reason: "After the timeout the error must name the object and the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
-			err: []string{"waiting for Order team-a/o", "this is not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
+			err: []string{"waiting for Order team-a/o", "these are not adopted:\n  Order team-a/o: held", "validate team-a/o"},
 		},
 		"NotReconciled": {
 			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.ModernXR("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
-			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it as it is"},
+			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it yet [AwaitingCrossplane]"},
 		},
 		"NotSynced": {
 			reason: "An XR that fails to reconcile is not adopted.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Synced("False", "ReconcileError", "no function")))},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // watchInterval is the time between two validations.
@@ -29,8 +29,8 @@ type watch struct {
 
 func (w *watch) addTo(c *cobra.Command) {
 	w.pause = watchInterval
-	c.Flags().BoolVarP(&w.on, "watch", "w", false, "look again until no problem is left and no restore is under way, and show on stderr how it goes on")
-	c.Flags().DurationVar(&w.timeout, "timeout", 0, "with --watch, for how long; 0 is without end")
+	c.Flags().BoolVarP(&w.on, "watch", "w", false, "repeat until there is no problem and no Restore runs, and show the progress on stderr")
+	c.Flags().DurationVar(&w.timeout, "timeout", 0, "with --watch, for how long; 0 means without limit")
 }
 
 // check fails if the flags do not fit together.
@@ -39,7 +39,7 @@ func (w *watch) check() error {
 	case w.timeout < 0:
 		return &exit{code: ExitUsage, err: fmt.Errorf("cannot watch for %s", w.timeout)}
 	case w.timeout > 0 && !w.on:
-		return &exit{code: ExitUsage, err: errors.New("cannot time out without watching: --timeout goes with --watch")}
+		return &exit{code: ExitUsage, err: errors.New("cannot use --timeout without --watch")}
 	default:
 		return nil
 	}
@@ -72,9 +72,9 @@ func (w *watch) run(ctx context.Context, out output, strict bool, look func(ctx 
 	case err == nil:
 		return nil
 	case ctx.Err() != nil && last != nil:
-		return &exit{code: ExitFailed, err: errors.New("interrupted; this is how it was when it was last looked at")}
+		return &exit{code: ExitFailed, err: reason.Interrupted.Errorf("interrupted; this is the last report")}
 	case limited.Err() != nil && ctx.Err() == nil:
-		return &exit{code: ExitTimeout, err: fmt.Errorf("cannot wait longer than %s: %w", w.timeout, err)}
+		return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s: %w", w.timeout, err)}
 	default:
 		return err
 	}
@@ -112,11 +112,11 @@ func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.C
 func remaining(last *report.Report, strict bool, err error) error {
 	switch {
 	case last == nil:
-		return fmt.Errorf("nothing was seen yet: %w", err)
+		return fmt.Errorf("there is no report yet: %w", err)
 	case last.Failing(strict) > 0:
 		return fmt.Errorf("%d problems and %d warnings are left", last.Summary.Problems, last.Summary.Warnings)
 	default:
-		return errors.New("a restore is still under way")
+		return reason.RestoreRunning.Errorf("a Restore is still running")
 	}
 }
 
@@ -149,27 +149,43 @@ type reportedProblem struct {
 // reportable returns the problems of a report in order, and the text of each.
 func reportable(r *report.Report) (order []reportedProblem, lines map[reportedProblem]string) {
 	lines = map[reportedProblem]string{}
+	waiting := map[xp.ID][]string{}
+	collectWaiting(r.Trees, waiting)
 	for _, p := range r.Problems {
 		t := reportedProblem{code: p.Code, object: printer.Clean(p.Object.String())}
 		if _, again := lines[t]; !again {
 			order = append(order, t)
 		}
-		lines[t] = printer.Clean(problemText(p))
+		lines[t] = printer.Clean(problemText(p, waiting[p.Object.ID()]))
 	}
 
 	return order, lines
 }
 
-// problemText returns the reason of a problem. For a hold it is only the cause: that part changes.
-func problemText(p report.Problem) string {
-	if p.Code == reason.Held || p.Code == reason.LeakedHold {
-		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {
-			return p.Reason[at:]
+// collectWaiting collects what each held object of the trees waits for.
+func collectWaiting(nodes []*report.Node, into map[xp.ID][]string) {
+	for _, n := range nodes {
+		if n.Hold != nil {
+			into[n.ID()] = n.Hold.Waiting
 		}
+		collectWaiting(n.Children, into)
 	}
-
-	return p.Reason
 }
+
+// problemText returns the reason of a problem. For a hold it is only what that waits for, or why it
+// has failed, which is the part that changes.
+func problemText(p report.Problem, waiting []string) string {
+	switch {
+	case !isHold(p.Code) || len(waiting) == 0:
+		return p.Reason
+	case len(waiting) == 1:
+		return waiting[0]
+	default:
+		return fmt.Sprintf("%s (and %d more)", waiting[0], len(waiting)-1)
+	}
+}
+
+func isHold(code reason.Code) bool { return code == reason.Held || code == reason.LeakedHold }
 
 // progressText returns the progress in one line.
 func progressText(r *report.Report) string {

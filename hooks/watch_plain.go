@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -29,8 +28,7 @@ func (v *plainView) show(r *report.Report) {
 		v.reported[t] = lines[t]
 		// Only a hold's cause is worth a line when it changes. Reasons of other problems contain
 		// times.
-		waits := t.code == reason.Held || t.code == reason.LeakedHold
-		if !known || waits && before != lines[t] {
+		if !known || isHold(t.code) && before != lines[t] {
 			v.writeLine(string(t.code) + ": " + t.object + ": " + lines[t])
 		}
 	}

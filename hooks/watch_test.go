@@ -141,6 +141,17 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// A view shows what a held object waits for, and not its whole reason, which can change for nothing.
+func TestReportableHold(t *testing.T) {
+	r := reportWith(0, "held by the Restore velero/r since noon; waiting for a")
+	r.Trees[0].Hold = &report.Hold{Waiting: []string{"a", "b"}}
+	_, lines := reportable(r)
+	want := map[reportedProblem]string{{code: reason.Held, object: "Order team-a/orders"}: "a (and 1 more)"}
+	if diff := cmp.Diff(want, lines, cmp.AllowUnexported(reportedProblem{})); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
 func TestWatchInterrupted(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,7 +1,10 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -9,17 +12,17 @@ import (
 )
 
 // WhyNotAdopted returns why a claim or an XR is not adopted, as far as the object itself shows it,
-// and the next step; both are "" if it is adopted. A restored object never looks adopted before it
+// and the next step; both are zero if it is adopted. A restored object never looks adopted before it
 // is held: it is created with its hold.
-func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
+func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next string) {
 	h, err := HoldOf(u)
 	switch {
 	case err != nil:
-		return err.Error(), "correct or remove that annotation"
+		return reason.Message{Code: cmp.Or(reason.Of(err), reason.MarkUnreadable), Text: err.Error()}, "correct or remove that annotation"
 	case h != nil && h.Quarantine:
-		return fmt.Sprintf("in quarantine since %s, by the Restore %s", h.Since, h.Restore), HowToRelease(u, h)
+		return reason.Quarantined.Messagef("in quarantine since %s, by the Restore %s", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:
-		why, next = fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
+		why, next = reason.Message{Text: fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason)},
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
 			next = manualNext(h)
@@ -27,16 +30,16 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 
 		return why, next
 	case u.GetDeletionTimestamp() != nil:
-		return "it is being deleted", "see what its finalizers wait for, and restore it again"
+		return reason.BeingDeleted.Messagef("it is being deleted"), "see what its finalizers wait for, and restore it again"
 	case xp.IsPaused(u):
-		return "", "" // A user has paused it. Crossplane does not reconcile it until they unpause it.
+		return reason.Message{}, "" // A user has paused it. Crossplane does not reconcile it until they unpause it.
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		return "Crossplane has not reconciled it yet", "check that Crossplane runs, and that its XRD is Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
+		return reason.AwaitingCrossplane.Messagef("Crossplane has not reconciled it yet"), "check that Crossplane runs, and that its XRD is Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
 	case c.Status != "True":
-		return "Crossplane can't reconcile it: " + c.Message, "correct that; see also its Events: kubectl describe"
+		return reason.CrossplaneFailing.Messagef("Crossplane can't reconcile it: %s", c.Message), "correct that; see also its Events: kubectl describe"
 	default:
-		return "", ""
+		return reason.Message{}, ""
 	}
 }

@@ -74,7 +74,7 @@ func TestNextOfCopiedMarks(t *testing.T) {
 			snapshot: snapshot(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
 			want: outcome{Adopted: 1, Total: 2, Waiting: []string{
 				"XOrder child: cannot use the annotation velero.crossplane.x-k8s.io/hold of XOrder child: it is that of another object: this plugin did not write " +
-					"it on this object, or somebody has changed it since; it is ignored. If this plugin wrote it in another cluster, or before its key was " +
+					"it on this object, or another writer has changed it since; it is ignored. If this plugin wrote it in another cluster, or before its key was " +
 					"lost, run: velero-plugin-for-crossplane release --trust-marks child; if not, remove the annotation [MarkForged]",
 			}},
 		},

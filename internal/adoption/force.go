@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,11 +20,11 @@ type ForceAssessment struct {
 	Change
 
 	// Risks are the possible consequences, each with the names of the objects concerned.
-	Risks []string
+	Risks []reason.Message
 	// Settings are the user's own settings that come back.
 	Settings []string
-	// Refused is why the hold can't be lifted by force, and the next step; "" if it can.
-	Refused string
+	// Refused is why the hold can't be lifted by force, and the next step; zero if it can.
+	Refused reason.Message
 }
 
 // AssessForce plans to lift the hold of what r names at once, whatever is missing. It finds only
@@ -32,22 +33,24 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	s.Consent(r) // Lifting by force includes consent.
 	u := s.Get(r)
 	if u == nil {
-		return ForceAssessment{Refused: r.String() + " does not exist any more"}
+		return ForceAssessment{Refused: reason.NotFound.Messagef("%s does not exist any more", r)}
 	}
 	h, err := HoldOf(u)
 	switch {
 	case err != nil:
-		return ForceAssessment{Refused: err.Error() + "; remove the annotation, and crossplane.io/paused if it is not to be paused, then run release again"}
+		return ForceAssessment{Refused: reason.Malformed.Messagef("%v; remove the annotation, and crossplane.io/paused if it should not be paused, "+
+			"then run release again", err)}
 	case h == nil:
 		return ForceAssessment{}
 	}
 	f := forceAssessor{snapshot: s, u: u, hold: h}
 	if err := s.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
-		f.risk("its annotation %s can't be relied on: %s. What follows, and the settings that come back, are what it says", AnnotationHold, err)
+		f.risk(cmp.Or(reason.Of(err), reason.Malformed), "its annotation %s is not trustworthy: %s. All other risks, and its settings, are from it",
+			AnnotationHold, err)
 	}
 	if h.Clone != "" {
-		f.risk("it is a copy of %s: if that is alive, both manage the same external resources from then on, and what one of them changes or deletes is changed or "+
-			"deleted for the other", h.Clone)
+		f.risk(reason.CopyOfAnother, "it is a copy of %s: if that exists, both then manage the same external resources, and each changes or deletes those of "+
+			"the other", h.Clone)
 	}
 	f.Change = s.key.lift(u, h, "hold lifted by force; its own settings are back")
 	f.Settings = Settings(h)
@@ -55,7 +58,7 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	case xp.IsSchedule(u):
 		f.Step = "hold lifted; its own settings are back"
 		if !h.ownPause() {
-			f.risk("from then on it starts Operations by itself, for a WatchOperation one for each object that it watches")
+			f.risk(reason.StartsOperations, "it starts Operations again: a WatchOperation starts one for each object that it watches")
 		}
 	case xp.IsComposite(u):
 		f.composite()
@@ -73,14 +76,14 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	switch {
 	case h.Clone != "":
-		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which does nothing to them; to have it, restore it " +
-			"again with the setting clone, or after the original was deleted with its external resources kept; if it is no copy, release it with --force"
+		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which keeps these; or restore it again with the " +
+			"setting clone, or after you deleted the original and kept its external resources. If it is no copy, release it with --force"
 	case h.Quarantine:
 		return quarantineNext(h)
 	case h.ByHand:
 		return manualNext(h)
 	case xp.IsSchedule(u):
-		return "it starts Operations by itself; to let it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
+		return "a released one starts Operations; to release it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
 		return ""
 	}
@@ -110,26 +113,24 @@ func Settings(h *Hold) []string {
 	return settings
 }
 
-// RiskHeld is the text of the risk for a composed resource that has a hold of its own.
-const RiskHeld = "is held itself"
-
 type forceAssessor struct {
 	ForceAssessment
 
 	snapshot *Snapshot
 	u        *unstructured.Unstructured
 	hold     *Hold
-	// covered are the prefixes of the waiting messages that a risk covers already.
-	covered []string
+	// covered are the objects that a risk names already. What waits for one of them is no further
+	// risk.
+	covered []xp.Ref
 }
 
-func (f *forceAssessor) risk(format string, args ...any) {
-	f.Risks = append(f.Risks, fmt.Sprintf(format, args...))
+func (f *forceAssessor) risk(code reason.Code, format string, args ...any) {
+	f.Risks = append(f.Risks, code.Messagef(format, args...))
 }
 
-func (f *forceAssessor) riskOf(r xp.Ref, format string, args ...any) {
-	f.covered = append(f.covered, r.String()+": ")
-	f.risk("%s "+format, append([]any{r}, args...)...)
+func (f *forceAssessor) riskOf(r xp.Ref, code reason.Code, format string, args ...any) {
+	f.covered = append(f.covered, r)
+	f.risk(code, "%s "+format, append([]any{r}, args...)...)
 }
 
 // composite finds what Crossplane does to an XR that it may reconcile now (crossplane
@@ -138,19 +139,19 @@ func (f *forceAssessor) riskOf(r xp.Ref, format string, args ...any) {
 func (f *forceAssessor) composite() {
 	xr := xp.CompositeFrom(f.u)
 	if f.hold.ownPause() {
-		f.risk("it stays paused, as it was; what follows happens when somebody takes that off")
+		f.risk(reason.PausedByUser, "it stays paused, as it was; the following happens when a user removes that pause")
 	}
 	t := tree{snapshot: f.snapshot, xr: xr, hold: f.hold}
 	listed, err := t.listed()
 	if f.u.GetDeletionTimestamp() != nil {
-		f.risk("it is being deleted: Crossplane carries on with that, and deletes all that it composes: %s", names(f.hold.Refs))
+		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes all that it composes: %s", names(f.hold.Refs))
 	}
 	for _, r := range f.hold.Refs {
 		f.composed(r, err != nil || listed[r.ID()])
 	}
 	if xrd := f.snapshot.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
-		f.covered = append(f.covered, xp.String(f.u)+": ")
-		f.risk("its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
+		f.covered = append(f.covered, xp.RefTo(f.u))
+		f.risk(reason.XRDTerminating, "its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
 	}
 	f.composition(xr)
 	f.uncovered()
@@ -162,17 +163,17 @@ func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	switch {
 	case u == nil && !listed: // The XR does not list it, so Crossplane does not look for it.
 	case u == nil && f.snapshot.unserved[r.GroupVersionKind().GroupKind()]:
-		f.riskOf(r, "is missing and its kind is not served: Crossplane can't reconcile this until it is, and then makes it anew, with an external resource of "+
-			"its own if it is a managed resource")
+		f.riskOf(r, reason.Dangling, "is missing and its kind is not served: Crossplane can't reconcile this XR until it is, and then creates "+
+			"it again, a managed resource with another external resource")
 	case unknown:
-		f.riskOf(r, "can't be read (%s): if it is missing, or is not this one's own, Crossplane makes another in its place", why)
+		f.riskOf(r, reason.NotRead, "can't be read (%s): if it is missing, or does not belong to this XR, Crossplane creates another in its place", why)
 	case u == nil:
-		f.riskOf(r, "is missing: Crossplane makes it anew, under another name unless the Composition names it; if it is a managed resource, with another external "+
-			"resource, and nothing manages the one that it had")
+		f.riskOf(r, reason.Dangling, "is missing: Crossplane creates it again, a managed resource with another external resource and, unless the "+
+			"Composition names it, another name; nothing manages the old one")
 	case !listed:
-		f.riskOf(r, "is not in the resourceRefs: Crossplane makes another in its place, and nobody manages this one any more")
+		f.riskOf(r, reason.Orphaned, "is not in the resourceRefs: Crossplane creates another in its place, and no XR manages this one any more")
 	case u.GetDeletionTimestamp() != nil:
-		f.riskOf(r, "is being deleted: Crossplane makes it anew when it is gone")
+		f.riskOf(r, reason.BeingDeleted, "is being deleted: Crossplane creates it again when it is gone")
 	default:
 		f.present(r, u)
 	}
@@ -180,30 +181,32 @@ func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 
 func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 	if c, ok := xp.Controller(u); ok && c.UID != f.u.GetUID() {
-		f.riskOf(r, "is controlled by %s %s: Crossplane drops it from the resourceRefs, and makes another in its place or, if that gets the same name, fails",
-			c.Kind, c.Name)
+		f.riskOf(r, reason.ControlledByAnother, "is controlled by %s %s: Crossplane removes it from the resourceRefs, and creates another in its place, or fails if "+
+			"that gets the same name", c.Kind, c.Name)
 
 		return
 	}
 	if h, err := HoldOf(u); err != nil || h != nil {
-		f.riskOf(r, RiskHeld+": a Composition that waits for it can leave out what it composes after it, and Crossplane deletes what is left out")
+		f.riskOf(r, reason.HeldBelow, "is held: a Composition that waits for it can leave out the resources that it composes later, and Crossplane deletes these")
 	}
 }
 
 func (f *forceAssessor) composition(xr xp.Composite) {
 	if elsewhere := changedFollowing(f.u, f.hold); !elsewhere.IsZero() {
-		f.risk("%s", elsewhere)
+		f.Risks = append(f.Risks, elsewhere)
 	}
 	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
 		return
 	}
-	f.covered = append(f.covered, "CompositionRevision "+xr.Revision()+": it is not in the cluster")
+	if r := revisionRef(xr); !f.snapshot.Has(r) {
+		f.covered = append(f.covered, r)
+	}
 	newest := f.snapshot.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
-		f.risk("its Composition %s has no revision here: Crossplane can't reconcile it until there is one", xr.Composition())
+		f.risk(reason.RevisionMissing, "its Composition %s has no revision here: Crossplane can't reconcile it until there is one", xr.Composition())
 	case newest != xr.Revision():
-		f.risk("its update policy is Automatic: it follows CompositionRevision %s at once, and not %s with which it was backed up", newest, xr.Revision())
+		f.risk(reason.FollowsAnother, "its update policy is Automatic: it uses CompositionRevision %s at once, and not %s of the backup", newest, xr.Revision())
 	}
 }
 
@@ -214,23 +217,23 @@ func (f *forceAssessor) managed() {
 	id, known := xp.ProviderID(f.u)
 	called := ""
 	if known {
-		called = fmt.Sprintf(" (which its provider called %q)", id)
+		called = fmt.Sprintf(" (to its provider %q)", id)
 	}
 	f.ownerless()
 	switch {
 	case f.hold.ownPause() || !xp.MayCreate(own.Unstructured):
 	case isSettled(f.u, f.hold):
 		if f.hold.Observes && xp.OnlyObserves(f.u) {
-			f.risk("its provider has not found its external resource yet: if it is gone, its provider makes another")
+			f.risk(reason.NotObserved, "its provider has not found its external resource yet: if it is gone, the provider creates another")
 		}
 	case f.hold.Identity == xp.CreatePending:
-		f.covered = append(f.covered, xp.String(f.u)+": ")
-		f.risk("it was being created when it was backed up: as soon as its annotation %s is removed its provider makes an external resource, though there may be "+
-			"one that nothing names", xp.AnnotationCreatePending)
+		f.covered = append(f.covered, xp.RefTo(f.u))
+		f.risk(reason.CreatePending, "its external resource was being created at the backup: without the annotation %s its provider creates one, "+
+			"and a first one can exist that nothing manages", xp.AnnotationCreatePending)
 	default:
-		f.covered = append(f.covered, xp.String(f.u)+": ")
-		f.risk("it has no external-name: its provider makes another external resource, unless it finds the one that it had%s by the name of this object, and then "+
-			"nothing manages that", called)
+		f.covered = append(f.covered, xp.RefTo(f.u))
+		f.risk(reason.IdentityMissing, "it has no external-name: its provider creates another external resource, and nothing manages the old one%s, unless it finds "+
+			"that by the name of this object", called)
 	}
 	f.uncovered()
 }
@@ -239,14 +242,14 @@ func (f *forceAssessor) managed() {
 // waited for its XR it did not report the other things that it lacks.
 func (f *forceAssessor) ownerless() {
 	why := f.snapshot.riskOfOwnerless(f.u, f.hold)
-	if why == "" {
+	if why.IsZero() {
 		return
 	}
-	f.covered = append(f.covered, xp.String(f.u)+": ")
-	f.risk("%s", why)
+	f.covered = append(f.covered, xp.RefTo(f.u))
+	f.Risks = append(f.Risks, why)
 	for _, why := range []reason.Message{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
 		if !why.IsZero() {
-			f.risk("this is not waited for any more: %s: %s", xp.String(f.u), why)
+			f.risk(reason.NotAwaited, "it no longer waits for this: %s: %s", xp.String(f.u), why.Text)
 		}
 	}
 }
@@ -259,22 +262,23 @@ func (f *forceAssessor) claim() {
 	switch xr := f.snapshot.Get(r); {
 	case !ok:
 	case xr == nil && unknown:
-		f.risk("%s can't be read (%s): if it is missing, Crossplane makes another XR, and all that it composes anew, with other external resources", r, why)
+		f.risk(reason.NotRead, "%s can't be read (%s): if it is missing, Crossplane creates another XR and composes all again, with other external resources", r, why)
 	case xr == nil:
-		f.risk("%s is missing: Crossplane makes another XR, and all that it composes anew, with other external resources; nothing manages those that it had", r)
+		f.risk(reason.Dangling, "%s is missing: Crossplane creates another XR and composes all again, with other external resources; nothing manages the old ones", r)
 	case !xp.Bound(claim, xp.CompositeFrom(xr)):
-		f.risk("%s does not name it as its claim: Crossplane refuses to reconcile it", r)
+		f.risk(reason.OneSided, "%s does not name it as its claim: Crossplane refuses to reconcile it", r)
 	}
 	if f.u.GetDeletionTimestamp() != nil {
-		f.risk("it is being deleted: Crossplane carries on with that, and deletes its XR and all that it composes")
+		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes its XR and all that it composes")
 	}
 }
 
-// uncovered adds what the object still waits for and no other risk covers.
+// uncovered adds what the object still waits for and no other risk covers. Each message of a Plan
+// begins with its object.
 func (f *forceAssessor) uncovered() {
 	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
-		if !slices.ContainsFunc(f.covered, func(name string) bool { return strings.HasPrefix(waiting.Text, name) }) {
-			f.risk("this is not waited for any more: %s", waiting)
+		if !slices.ContainsFunc(f.covered, func(r xp.Ref) bool { return strings.HasPrefix(waiting.Text, r.String()+": ") }) {
+			f.risk(reason.NotAwaited, "it no longer waits for this: %s", waiting.Text)
 		}
 	}
 }

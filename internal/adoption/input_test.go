@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -112,7 +113,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 func TestForceNamesMissingInputs(t *testing.T) {
 	mr := reading(xptest.MR("db"), Input{Namespace: "infra", Name: "password"})
 	f := AssessForce(snapshot(mr), xp.RefTo(mr))
-	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool { return strings.Contains(risk, inputNowhere) }) {
+	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk reason.Message) bool { return strings.Contains(risk.Text, inputNowhere) }) {
 		t.Errorf("got %v and risks %q", f.Patch, f.Risks)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -27,7 +29,7 @@ const KeySize = sha256.Size
 
 // ErrForged is the error of a mark that this plugin did not write on this object, or that was
 // changed since.
-var ErrForged = errors.New("this plugin did not write it on this object, or somebody has changed it since")
+var ErrForged = reason.MarkForged.Errorf("this plugin did not write it on this object, or another writer has changed it since")
 
 // errCopied is ErrForged of a mark that names another object: a function can copy all annotations
 // of an XR to its composed resources.
@@ -38,7 +40,7 @@ var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
 const Format = 1
 
 // ErrNewer is the error of a mark in a newer format, which this version can't interpret.
-var ErrNewer = errors.New("a newer version of this plugin has written it")
+var ErrNewer = reason.MarkNewer.Errorf("a newer version of this plugin has written it")
 
 // HowToRead is the next step for ErrNewer.
 const HowToRead = "install that version of the plugin again, or a later one"

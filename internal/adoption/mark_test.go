@@ -136,7 +136,7 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 // the mark decides the settings.
 func TestForceOfAForgedMark(t *testing.T) {
 	f := AssessForce(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
-	if f.Refused != "" || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0], ErrForged.Error()) {
+	if !f.Refused.IsZero() || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0].Text, ErrForged.Error()) {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -1,7 +1,6 @@
 package adoption
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -44,17 +43,18 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 }
 
-// riskOfOwnerless returns the risk of releasing an MR that its XR does not control; "" if it does.
-func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
+// riskOfOwnerless returns the risk of releasing an MR that its XR does not control; the zero Message
+// if it does.
+func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason.Message {
 	switch e := s.ownerlessStep(u, h); {
 	case e.why.IsZero():
-		return ""
+		return reason.Message{}
 	case e.failed:
-		return fmt.Sprintf("%s does not compose it any more: if its external resource was deleted with that, its provider makes another, and nobody "+
-			"deletes that with an XR", h.Owner)
+		return reason.Orphaned.Messagef("%s does not compose it any more: if its external resource was deleted too, its provider creates another, and no XR deletes "+
+			"that", h.Owner)
 	default:
-		return fmt.Sprintf("%s is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it",
-			h.Owner)
+		return reason.Uncontrolled.Messagef("%s is not its controller: the XR can compose another in its place, with another external resource, and does not delete "+
+			"this one", h.Owner)
 	}
 }
 

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -65,36 +66,28 @@ func TestForceOfOwnerless(t *testing.T) {
 	owner := xp.RefTo(xr)
 	ownerless := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner})
 	publishing := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner, Secret: true})
-	const uncontrolled = "XOrder x is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it"
-	const unwanted = "XOrder x does not compose it any more: if its external resource was deleted with that, its provider makes another"
 	unreadable := snapshot(ownerless)
 	unreadable.AddUnreadable(xr.GroupVersionKind(), "forbidden")
 	cases := map[string]struct {
 		reason   string
 		snapshot *Snapshot
-		// want are prefixes of the risks.
-		want []string
+		want     []reason.Code
 	}{
-		"Listed":     {reason: "Crossplane may be about to drop the MR from its list.", snapshot: snapshot(xr, ownerless), want: []string{uncontrolled}},
-		"Dropped":    {reason: "The MR was deleted on purpose.", snapshot: snapshot(xptest.With(xr, xptest.Refs()), ownerless), want: []string{unwanted}},
-		"Gone":       {reason: "The MR was deleted with its XR.", snapshot: snapshot(ownerless), want: []string{unwanted}},
-		"Unreadable": {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unreadable, want: []string{uncontrolled}},
+		"Listed":     {reason: "Crossplane may be about to drop the MR from its list.", snapshot: snapshot(xr, ownerless), want: []reason.Code{reason.Uncontrolled}},
+		"Dropped":    {reason: "The MR was deleted on purpose.", snapshot: snapshot(xptest.With(xr, xptest.Refs()), ownerless), want: []reason.Code{reason.Orphaned}},
+		"Gone":       {reason: "The MR was deleted with its XR.", snapshot: snapshot(ownerless), want: []reason.Code{reason.Orphaned}},
+		"Unreadable": {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unreadable, want: []reason.Code{reason.Uncontrolled}},
 		"Publishing": {
 			reason: "The risks also name everything else that is missing.", snapshot: snapshot(xr, publishing),
-			want: []string{uncontrolled, "this is not waited for any more: Bucket b: its connection Secret store/details was not restored"},
+			want: []reason.Code{reason.Uncontrolled, reason.NotAwaited},
 		},
 		"Taken": {reason: "The XR controls the MR, so the Composition still wants it.", snapshot: snapshot(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := AssessForce(tc.snapshot, xp.RefTo(mr))
-			if len(f.Risks) != len(tc.want) {
-				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
-			}
-			for n, want := range tc.want {
-				if !strings.HasPrefix(f.Risks[n], want) {
-					t.Errorf("%s\nwant %q, got %q", tc.reason, want, f.Risks[n])
-				}
+			if diff := cmp.Diff(tc.want, codesOf(f.Risks)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, reason.Join(f.Risks))
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -99,8 +100,8 @@ func TestForceNamesTheLostSecret(t *testing.T) {
 	mr, xr := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	for name, u := range map[string]*unstructured.Unstructured{"MR": leftOut(mr), "XR": leftOut(xr)} {
 		f := AssessForce(snapshot(u), xp.RefTo(u))
-		if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool {
-			return strings.Contains(risk, secretLeftOut)
+		if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk reason.Message) bool {
+			return strings.Contains(risk.Text, secretLeftOut)
 		}) {
 			t.Errorf("%s: got risks %q", name, f.Risks)
 		}

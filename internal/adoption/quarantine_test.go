@@ -153,7 +153,7 @@ func TestForceInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
 	u := quarantinedObject(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))
 	f := AssessForce(snapshot(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
-	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(s string) bool { return strings.HasPrefix(s, "Bucket b is missing") }) {
+	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(m reason.Message) bool { return m.Code == reason.Dangling }) {
 		t.Fatalf("got %+v", f)
 	}
 	if h, err := HoldOf(xptest.Merge(u, f.Patch)); h != nil || err != nil {

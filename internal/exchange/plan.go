@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -51,7 +52,7 @@ type Return struct {
 type Plan struct {
 	Root xp.Ref
 	// Refused is why it can't be done; none if it can.
-	Refused []string
+	Refused []reason.Message
 	// Over is set if only the restore remains to be done.
 	Over    bool
 	Items   []Item
@@ -92,8 +93,8 @@ func (s *Snapshot) Plan() Plan {
 	for _, u := range s.Live.Below {
 		i := s.item(u, taken)
 		p.Items = append(p.Items, i)
-		if why := s.refuseItem(u, i); why != "" {
-			p.Refused = append(p.Refused, i.Ref.String()+": "+why)
+		if why := s.refuseItem(u, i); !why.IsZero() {
+			p.Refused = append(p.Refused, of(i.Ref, why))
 		}
 	}
 	p.Refused = append(p.Refused, s.refuseSaved()...)
@@ -104,7 +105,7 @@ func (s *Snapshot) Plan() Plan {
 	}
 	p.Over = IsMarked(s.Live.Root) && len(p.Items) == 0 && !xp.HasComposed(s.Live.Root)
 	if len(p.Refused) == 0 && s.isSame(p) {
-		p.Refused = append(p.Refused, "it composes what it did in the backup, so there is nothing to exchange")
+		p.Refused = refuse(reason.NothingToExchange, "it composes the same resources as in the backup, so there is nothing to exchange")
 	}
 
 	return p
@@ -177,7 +178,7 @@ func (s *Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Ite
 	}
 	i.External = externalOf(u)
 	if i.Guarded = !Deletes(u); i.Guarded {
-		i.Stays = "its own policies say so"
+		i.Stays = "its own policies keep it"
 	}
 	for _, n := range namesOf(u) {
 		if why := taken[n]; why != "" {

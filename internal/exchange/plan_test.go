@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -69,8 +69,9 @@ func TestPlan(t *testing.T) {
 	was := mr("a", "one", in(old))
 	fresh := mr("b", "two", in(anew))
 	type want struct {
-		Goes, Comes, Refused []string
-		Over                 bool
+		Goes, Comes []string
+		Refused     []reason.Code
+		Over        bool
 	}
 	cases := map[string]struct {
 		reason      string
@@ -116,7 +117,7 @@ func TestPlan(t *testing.T) {
 		"Same": {
 			reason: "The cluster has the same objects as the backup, so there is nothing to exchange.",
 			live:   []*unstructured.Unstructured{mr("a", "one", in(anew))}, saved: []*unstructured.Unstructured{was},
-			want: want{Goes: []string{"a one stays"}, Comes: []string{"a one"}, Refused: []string{"nothing to exchange"}},
+			want: want{Goes: []string{"a one stays"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.NothingToExchange}},
 		},
 		"Emptied": {
 			reason: "An exchange has done all steps but the restore.",
@@ -130,44 +131,44 @@ func TestPlan(t *testing.T) {
 			saved: []*unstructured.Unstructured{was}, want: want{Comes: []string{"a one"}},
 		},
 		"NeverComposed": {
-			reason: "A restore is enough for an XR that never composed anything.", root: anew, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"restore again"}},
+			reason: "A restore is enough for an XR that never composed anything.", root: anew, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.NothingToExchange}},
 		},
 		"Held": {
 			reason: "A restore is adopting the XR, and an exchange would interfere.", root: xptest.With(anew, xptest.Annotated(adoption.AnnotationHold, "{}")),
-			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"a restore holds it"}},
+			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.Held}},
 		},
 		"Restored": {
 			reason: "A restore created this XR, so it was not in the cluster before the restore.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
-			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"the restore monday"}},
+			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.CreatedByRestore}},
 		},
 		"NotNew": {
 			reason: "The live XR is the backed-up one, so its composed resources changed on purpose.", root: xptest.With(anew, xptest.UID("old")),
-			live: []*unstructured.Unstructured{mr("b", "two", in(old))}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"when it was backed up"}},
+			live: []*unstructured.Unstructured{mr("b", "two", in(old))}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.ExistedAtBackup}},
 		},
 		"Paused": {
 			reason: "The exchange pauses the XR itself and would mistake the pause of a user for its own.", root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true")),
-			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"paused"}},
+			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.PausedByUser}},
 		},
 		"Deleting": {
 			reason: "The XR is being deleted and needs no exchange.", root: xptest.With(anew, xptest.Deleting()),
-			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"being deleted"}},
+			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []reason.Code{reason.BeingDeleted}},
 		},
 		"Protected": {
 			reason: "A Usage protects the MR from deletion.",
 			live:   []*unstructured.Unstructured{xptest.With(fresh, xptest.Labelled(xp.LabelInUse, "true"))}, saved: []*unstructured.Unstructured{was},
-			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"Usage"}},
+			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.ProtectedByUsage}},
 		},
 		"InFlight": {
 			reason: "The external resource of a create in flight is not known yet.",
 			live: []*unstructured.Unstructured{xptest.With(fresh, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-01T00:00:00Z"),
 				xptest.Synced("False", "ReconcileError", ""))},
 			saved: []*unstructured.Unstructured{was},
-			want:  want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"being created"}},
+			want:  want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.CreatePending}},
 		},
 		"NoProvider": {
 			reason: "Without a running provider the external resource would stay.",
 			live:   []*unstructured.Unstructured{xptest.With(fresh, xptest.Without("status"))}, saved: []*unstructured.Unstructured{was},
-			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"is its provider running"}},
+			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.Stuck}},
 		},
 		"NoPolicies": {
 			reason: "Without policies nothing keeps the provider from deleting the shared external resource.",
@@ -175,26 +176,26 @@ func TestPlan(t *testing.T) {
 				xptest.With(mr("b", "one", in(anew)), xptest.Without("spec", "managementPolicies"), xptest.Without("spec", "deletionPolicy")),
 			},
 			saved: []*unstructured.Unstructured{was},
-			want:  want{Goes: []string{"b one stays"}, Comes: []string{"a one"}, Refused: []string{"neither managementPolicies"}},
+			want:  want{Goes: []string{"b one stays"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.KeepUnsupported}},
 		},
 		"Taken": {
 			reason: "Another XR controls the object that is to come back.",
 			live:   []*unstructured.Unstructured{fresh, mr("a", "one", in(xptest.XR("other")))}, saved: []*unstructured.Unstructured{was},
-			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"belongs to XOrder other"}},
+			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.ControlledByAnother}},
 		},
 		"Ownerless": {
 			reason: "Without a controller the owner of the live object is unknown.",
 			live:   []*unstructured.Unstructured{fresh, mr("a", "one")}, saved: []*unstructured.Unstructured{was},
-			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []string{"nothing controls it"}},
+			want: want{Goes: []string{"b two"}, Comes: []string{"a one"}, Refused: []reason.Code{reason.Uncontrolled}},
 		},
 		"Namespace": {
 			reason: "A Namespace would go with all objects in it.",
 			live:   []*unstructured.Unstructured{xptest.Object("v1", "Namespace", "", "n", in(anew))}, saved: []*unstructured.Unstructured{was},
-			want: want{Goes: []string{"n "}, Comes: []string{"a one"}, Refused: []string{"by hand"}},
+			want: want{Goes: []string{"n "}, Comes: []string{"a one"}, Refused: []reason.Code{reason.DeletesOthers}},
 		},
 		"NotInBackup": {
 			reason: "A restored XR would wait for an object that the backup lacks.", live: []*unstructured.Unstructured{fresh},
-			want: want{Goes: []string{"b two"}, Refused: []string{"is not in the backup"}},
+			want: want{Goes: []string{"b two"}, Refused: []reason.Code{reason.NotInBackup}},
 		},
 	}
 	for name, tc := range cases {
@@ -216,11 +217,8 @@ func TestPlan(t *testing.T) {
 			for _, r := range p.Returns {
 				got.Comes = append(got.Comes, r.Ref.Name+" "+r.External)
 			}
-			for n, why := range p.Refused {
-				if n < len(tc.want.Refused) && strings.Contains(why, tc.want.Refused[n]) {
-					why = tc.want.Refused[n]
-				}
-				got.Refused = append(got.Refused, why)
+			for _, why := range p.Refused {
+				got.Refused = append(got.Refused, why.Code)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

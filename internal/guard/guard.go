@@ -2,7 +2,6 @@ package guard
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -91,12 +91,12 @@ func (g Guard) Validate() error {
 	}
 	for _, namespace := range g.Namespaces {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
-			return fmt.Errorf("cannot guard the namespace %q: no namespace can have this name", namespace)
+			return fmt.Errorf("cannot guard the namespace %q: the name is not valid", namespace)
 		}
 	}
 	for _, user := range g.Users {
 		if user == "" || !isPrintable(user) {
-			return fmt.Errorf("cannot let the user %q pass: the name is empty, or has characters that do not print", user)
+			return fmt.Errorf("cannot allow the user %q: the name is empty, or has characters that do not print", user)
 		}
 	}
 
@@ -116,7 +116,7 @@ func ParseKind(kind string) (schema.GroupResource, error) {
 	case r.Resource != "*" && len(validation.IsDNS1035Label(r.Resource)) > 0, len(validation.IsDNS1123Subdomain(r.Group)) > 0:
 		return r, fmt.Errorf("cannot read %q as a kind: give it as PLURAL.GROUP, such as orders.example.org, or as *.example.org for all kinds of a group", kind)
 	case !xp.IsCustomGroup(r.Group), xp.IsCrossplaneGroup(r.Group), strings.HasSuffix("."+r.Group, ".kubernetes.io"), r.Group == "velero.io":
-		return r, fmt.Errorf("cannot guard %q: claims and XRs are not in this group, and a cluster in which nobody can create what is can't be repaired", kind)
+		return r, reason.NotGuardable.Errorf("cannot guard %q: this group has no claims or XRs, and a restore needs its kinds; name kinds of claims and XRs", kind)
 	default:
 		return r, nil
 	}
@@ -149,7 +149,7 @@ func KindsOf(xrd *unstructured.Unstructured) []Kind {
 }
 
 // ErrForeign is returned if an object that is not the guard's has its name.
-var ErrForeign = errors.New("it is not the guard's, although it is called so")
+var ErrForeign = reason.GuardNameTaken.Errorf("it has the name of the guard and is not part of it")
 
 // From returns the Guard in the annotation of its policy.
 func From(policy *unstructured.Unstructured) (Guard, error) {

@@ -3,7 +3,6 @@ package guard
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -167,12 +167,12 @@ func (g Guard) Message() string {
 	if len(by) > maxBy {
 		by = strings.ToValidUTF8(by[:maxBy], "") + "..."
 	}
-	what := "nobody but Velero and Crossplane may create claims and XRs of Crossplane"
+	what := "only Velero and Crossplane can create claims and XRs of Crossplane"
 	if g.Paused {
-		what = "claims and XRs of Crossplane stay paused, unless Velero or Crossplane create them"
+		what = "claims and XRs of Crossplane stay paused, unless Velero or Crossplane creates them"
 	}
 
-	return fmt.Sprintf(`A restore comes first: until it is over, %s. There is nothing wrong with this one: have it applied again afterwards. `+
+	return reason.GuardUp.Messagef(`A restore comes first: until it is over, %s. This object is not wrong: apply it again afterwards. `+
 		`This is the guard of %s, put up by %s at %s. The administrators of this cluster take it down with "%s guard off".`,
-		what, xp.Program, cmp.Or(by, "an administrator"), g.Since, xp.Program)
+		what, xp.Program, cmp.Or(by, "an administrator"), g.Since, xp.Program).String()
 }

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -120,7 +120,7 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	a.onStep(f.Change)
 	why := f.Step
 	if len(f.Risks) > 0 {
-		why += "; " + strings.Join(f.Risks, "; ")
+		why += "; " + reason.Join(f.Risks)
 	}
 	if n, ok := releaseNotice(after, why); ok && reportsRelease(f.Target) {
 		a.recordEvent(ctx, n)

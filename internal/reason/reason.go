@@ -52,6 +52,32 @@ const (
 	Command  Group = "command"
 )
 
+// Place returns where a user sees the reasons of the group.
+func (g Group) Place() string {
+	switch g {
+	case Report:
+		return "problems of inspect and validate"
+	case Hold:
+		return "description of a restore's operations, Events, the mark of a hold"
+	case Restore:
+		return "log of a restore, description of its operations"
+	case Backup:
+		return "log of a backup"
+	case Setting:
+		return "log of a backup or restore, settings"
+	case Release:
+		return "output of release"
+	case Exchange:
+		return "output of exchange"
+	case Guard:
+		return "output of guard"
+	case Command:
+		return "output of all commands"
+	default:
+		return string(g)
+	}
+}
+
 //go:embed reasons.yaml
 var file []byte
 

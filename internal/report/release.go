@@ -3,6 +3,7 @@ package report
 import (
 	"time"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -23,7 +24,10 @@ type Release struct {
 	Settings []string `json:"settings,omitempty"`
 	// Risks are what can happen if the hold is lifted by force.
 	Risks []string `json:"risks,omitempty"`
-	// Reason is why the hold stays, or what was lost with it. Next is what to do.
+	// Code is why the hold stays, or what was lost with it; "" if Reason has the codes of several
+	// reasons.
+	Code reason.Code `json:"code,omitempty"`
+	// Reason is the same in words, with its codes in brackets. Next is what to do.
 	Reason string `json:"reason,omitempty"`
 	Next   string `json:"next,omitempty"`
 }

@@ -128,7 +128,7 @@ func (s *suite) testLetInPaused(t *testing.T) {
 	// They are on by default from Kubernetes 1.36 on.
 	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
 	must(t, s.target.Restart(ctx, stack.APIServer))
-	if r := command(t, s.target, on...); r.code != 0 || !strings.Contains(r.stdout, "what they create is paused") {
+	if r := command(t, s.target, on...); r.code != 0 || !strings.Contains(r.stdout, "the API server pauses what they create") {
 		t.Fatalf("guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	a := s.syncs(t, n)

@@ -147,7 +147,7 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	must(t, err)
 	must(t, s.target.ApplyFiles(ctx, filepath.Join(root, "example", "rbac", "guard.yaml")))
 	r := commandAs(t, s.target, s.account(t, "velero", guardName).kubeconfig, "guard", "on", "--allow-user", "stack")
-	if r.code != 0 || !strings.Contains(r.stdout, "what they create is refused") {
+	if r.code != 0 || !strings.Contains(r.stdout, "the API server refuses what they create") {
 		t.Fatalf("guard on ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	t.Logf("guard on:\n%s%s", r.stdout, r.stderr)

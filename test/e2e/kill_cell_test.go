@@ -189,7 +189,7 @@ func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 	missing := s.missing(t, n)
 	t.Logf("release says, with %d objects missing, %d:\n%s%s", missing, r.code, r.stdout, r.stderr)
 	if missing == 0 && r.code == 0 {
-		if strings.Contains(r.stdout, "who managed which of its fields is lost") {
+		if strings.Contains(r.stdout, "[ManagersNotRestored]") {
 			t.Errorf("release must find in the mark who managed what of %s", stray.GetName())
 		}
 
