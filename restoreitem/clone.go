@@ -211,7 +211,7 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 	}
 
 	return a.holdBecauseOf(i, other, reason.PossibleDuplicate.Messagef("%s has %s, so both may manage one external resource. If it belongs to this one, set "+
-		"the other to observe only, or delete that and keep the external resource; then delete this one and restore again", other, with))
+		"the other to observe only, then delete this one and restore again", other, with))
 }
 
 // holdBecauseOf holds an item because of a live object.
@@ -248,8 +248,8 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
 	case xp.IsManaged(i.original) && annotations[xp.AnnotationExternalName] == i.GetName():
-		return a.holdClone(i, of, reason.CopyOfAnother.Messagef("it is a copy of %s with the same name, which is also the name of the external resource. If you "+
-			"need another external resource, create a managed resource with another name", of))
+		return a.holdClone(i, of, reason.CopyOfAnother.Messagef("it is a copy of %s with the same name, which is also that of the external resource. If you need "+
+			"another one, create a managed resource with another name", of))
 	case xp.IsComposite(i.original):
 		xp.CompositeFrom(i.Unstructured).RemoveResourceRefs()
 	case xp.IsClaim(i.original):

@@ -37,8 +37,8 @@ func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.Resour
 		if _, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true); before {
 			return false
 		}
-		m := reason.AwaitingXRD.Messagef("%s is not served yet, so the restore waits for up to %s. If Velero then reports that additional items are not ready, "+
-			"check that Crossplane runs and the XRD is Established, and restore again", item.GetKind(), within)
+		m := reason.AwaitingXRD.Messagef("%s is not served yet, so the restore waits for up to %s. If that is too short, check that Crossplane runs and the XRD "+
+			"is Established, and restore again", item.GetKind(), within)
 		withCode(o.log, m).WithFields(logrus.Fields{"object": xp.String(item), "definition": i.Name}).Info(m)
 
 		return true

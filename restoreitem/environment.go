@@ -33,8 +33,8 @@ func (o *Order) unrestoredInputs(item *unstructured.Unstructured, restore *veler
 	if len(reads.Others) == 0 || !ofNamespaces(restore) && !isSelective(restore) {
 		return left
 	}
-	left = reason.PipelineReads.Messagef("Functions of %s read objects that this restore may not bring: %s. Check that they exist before the restore releases "+
-		"the XRs; the setting %s=by-hand gives you time. A function that finds less can leave out composed resources, and Crossplane deletes these",
+	left = reason.PipelineReads.Messagef("Functions of %s read what this restore may not bring: %s. If they find less, Crossplane can delete composed "+
+		"resources. The setting %s=by-hand gives you time to check",
 		xp.String(item), reads, setting.NameRelease)
 	o.warn(o.log.WithField("object", xp.String(item)), left)
 

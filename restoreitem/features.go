@@ -32,8 +32,8 @@ func (f *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
 		return false
 	}
 	f.logged.Do(func() {
-		m := reason.OwnersLeftToVelero.Messagef("Velero's feature %s is on, so Velero writes the owner references, of the kinds in its ConfigMap's inScope. Objects "+
-			"of other kinds have none until Crossplane takes control of what an XR lists; see docs/compatibility.md", FeatureRelink)
+		m := reason.OwnersLeftToVelero.Messagef("The feature %s is on, so Velero writes the owner references, of the kinds in its ConfigMap. Crossplane takes "+
+			"control of what an XR lists; see docs/compatibility.md", FeatureRelink)
 		withCode(log, m).Info(m)
 	})
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -88,7 +87,7 @@ func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 
 		return
 	}
-	i.warn(reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password than the "+
-		"one in use. Restore the Secret from a backup, or create it with the password of the external resource; the setting %s=include backs it up", r,
-		xp.String(i.original), setting.NameCredentials))
+	i.warn(reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password. Restore "+
+		"the Secret, or create it with the password in use", r,
+		xp.String(i.original)))
 }

@@ -51,8 +51,8 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 		return nil, false
 	}
 	if !isInstance(item) || !xp.IsComposite(item) && !xp.IsClaim(item) && !xp.IsManaged(item) {
-		o.warn(o.log.WithField("object", xp.String(item)), reason.BackupTampered.Messagef("%s has a list of what to restore first, which this plugin writes only on "+
-			"claims, XRs and managed resources, so the restore ignores it. Find out who wrote to the backup", xp.String(item)))
+		o.warn(o.log.WithField("object", xp.String(item)), reason.BackupTampered.Messagef("%s has a list of what to restore first, which only claims, XRs and "+
+			"managed resources have, so the restore ignores it. Find out who wrote to the backup", xp.String(item)))
 
 		return nil, false
 	}

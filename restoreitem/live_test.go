@@ -268,7 +268,7 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 		return r
 	}
 	const warned = "warning: It is not restored, because its XR x exists and does not list it. If you need it, pause the XR, add it to the XR's resourceRefs, " +
-		"and restore again; its external resource stays as it is [NotListed]"
+		"and restore again [NotListed]"
 	const taken = ". If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use [RestoredWithoutOwner]"
 	const next = "warning: Restored without its owner XOrder x: "
 	const forged = "warning: This plugin did not write the mark of the hold on XOrder x, so the restore ignores it: cannot read the annotation " +

@@ -222,7 +222,7 @@ func (i *item) warnOfIdentity() {
 		return
 	}
 	if identity := i.identity(); identity == xp.Unknown || identity == xp.Recoverable {
-		i.warn(reason.IdentityMissing.Messagef("%s comes back without an external-name. Nothing happens while it is paused or may not create anything; before you "+
-			"change that, set its annotation %s to the name of its external resource", xp.String(i.original), xp.AnnotationExternalName))
+		i.warn(reason.IdentityMissing.Messagef("%s comes back without an external-name, and is paused or may not create anything. Before you change that, set its "+
+			"annotation %s to the name of its external resource", xp.String(i.original), xp.AnnotationExternalName))
 	}
 }

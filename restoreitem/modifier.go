@@ -59,7 +59,7 @@ func (a *Adopt) checkModifiers(i *item) error {
 	for n, rule := range rules {
 		if after, ok := rule.apply(i.Unstructured); ok && !isHeldAs(i.Unstructured, after) {
 			return reason.ModifierRemovesHold.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s "+
-				"and %s, which hold it until it is adopted. Change the rule so that it names only its own annotations, and restore again",
+				"and %s of its hold. Change the rule to name only the annotations that it needs, and restore again",
 				xp.String(i.original), n+1, i.restore.Namespace, name, adoption.AnnotationHold, xp.AnnotationPaused)
 		}
 	}

@@ -204,7 +204,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		named = append(named, fmt.Sprintf("and %d more", more))
 	}
 	left = reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
-		"without --include-cluster-resources=false and with these namespaces and resources", xp.String(item), strings.Join(named, ", "))
+		"with these namespaces and resources, and without --include-cluster-resources=false", xp.String(item), strings.Join(named, ", "))
 	o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": out}), left)
 
 	return in, left
@@ -307,8 +307,8 @@ func (o *Order) itemsFor(item *unstructured.Unstructured, refs []xp.Ref, restore
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
 		log := o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()})
 		if meta.IsNoMatchError(err) {
-			o.warn(log, reason.KindNotServed.Messagef("The kind %s is not served yet, so %s is not restored first. If this restore does not bring it later, install "+
-				"its XRD or provider, or activate its ManagedResourceDefinition, then restore again", r.GroupVersionKind().GroupKind(), r))
+			o.warn(log, reason.KindNotServed.Messagef("The kind %s is not served yet, so %s is not restored first. If this restore does not bring the kind, install "+
+				"its XRD or provider, or activate it, then restore again", r.GroupVersionKind().GroupKind(), r))
 
 			continue
 		}

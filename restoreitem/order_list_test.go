@@ -35,7 +35,7 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 	configs := ", which is not restored first: a managed resource comes only after the ProviderConfig that it names itself. Find out who wrote to the backup " +
 		"[BackupTampered]"
 	none := func(who string) ordering {
-		return ordering{Warned: []string{who + " has a list of what to restore first, which this plugin writes only on claims, XRs and managed resources, so the " +
+		return ordering{Warned: []string{who + " has a list of what to restore first, which only claims, XRs and managed resources have, so the " +
 			"restore ignores it. Find out who wrote to the backup [BackupTampered]"}}
 	}
 	runsOn := []string{

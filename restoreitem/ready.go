@@ -98,8 +98,8 @@ func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Res
 	}
 	within := r.timeout(restore)
 	if err := r.await(v, item, restore, within, log); err != nil {
-		return reason.ConversionWebhookDown.Errorf("cannot restore %s: %s is stored in %s, and its conversion from %s (%s) does not answer: %w. What composes it "+
-			"stays held. Start %s (kubectl get providers.pkg.crossplane.io), then restore again. A restore waits for %s, the setting %s", xp.String(item),
+		return reason.ConversionWebhookDown.Errorf("cannot restore %s: %s is stored in %s, and its conversion from %s (%s) does not answer: %w. Start %s (kubectl "+
+			"get providers.pkg.crossplane.io), then restore again. A restore waits for %s, the setting %s", xp.String(item),
 			gvk.GroupKind(), v.Stored, gvk.Version, v.Webhook, err, v.Server(), within, setting.NameKind)
 	}
 

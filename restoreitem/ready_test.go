@@ -64,7 +64,7 @@ func TestReadinessCheck(t *testing.T) {
 	kind, began := gvk.GroupKind().String(), time.Unix(1_700_000_000, 0)
 	never := func(within string) string {
 		return "cannot restore " + xp.String(mr) + ": " + kind + " is stored in v9, and its conversion from " + gvk.Version + " (Service crossplane-system/cloud) " +
-			"does not answer: " + errDown.Error() + ". What composes it stays held. Start Provider cloud (kubectl get providers.pkg.crossplane.io), then restore " +
+			"does not answer: " + errDown.Error() + ". Start Provider cloud (kubectl get providers.pkg.crossplane.io), then restore " +
 			"again. A restore waits for " + within + ", the setting kind-timeout [ConversionWebhookDown]"
 	}
 	type want struct {

@@ -127,8 +127,8 @@ func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.Owne
 		a.refused.Store(i.self().ID(), true)
 
 		// A restore releases nothing before it has restored all, so another writer is at work.
-		return false, reason.XRNotHeld.Errorf("cannot restore %s: its XR %s is newer than this restore and not held, and Crossplane has reconciled it without this. "+
-			"Find out who created it, or removed its hold (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
+		return false, reason.XRNotHeld.Errorf("cannot restore %s: its XR %s is newer than this restore and not held, and Crossplane has reconciled it without "+
+			"this. Find out who wrote it (kubectl get --show-managed-fields), and see docs/gitops.md, \"The hold was taken off\"",
 			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
 		i.warnReplaced(owner)
@@ -151,11 +151,11 @@ func (i *item) warnReplaced(xr *unstructured.Unstructured) {
 			of = claim
 		}
 		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To "+
-			"exchange these for it, download the backup (velero backup download), run this, which lists what it deletes and asks, and restore again: %s", xr.GetName(),
+			"exchange these, download the backup, run this, and restore again: %s", xr.GetName(),
 			xp.ExchangeCommand(of)))
 	} else {
 		i.warn(reason.NotListed.Messagef("It is not restored, because its XR %s exists and does not list it. If you need it, pause the XR, add it to the XR's "+
-			"resourceRefs, and restore again; its external resource stays as it is", xr.GetName()))
+			"resourceRefs, and restore again", xr.GetName()))
 	}
 }
 

@@ -20,8 +20,8 @@ func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItem
 	if xp.IsNamedAfterRevision(i.original) {
 		switch _, err := a.cluster.Owner(context.Background(), revision, ""); {
 		case isAbsent(err):
-			i.warn(reason.SettingsMisplaced.Messagef("Restored without its owner, the package revision %s, because users added to it: %s. The ServiceAccount of "+
-				"another revision does not get these. Put labels and annotations into a DeploymentRuntimeConfig, and pull secrets into the package's packagePullSecrets",
+			i.warn(reason.SettingsMisplaced.Messagef("Restored without its owner, the package revision %s, because users added to it: %s. To have that with all "+
+				"revisions, use a DeploymentRuntimeConfig and packagePullSecrets",
 				revision.Name, strings.Join(added, ", ")))
 		case err != nil:
 			return nil, apiErrorf("cannot find the package revision %s of %s: %w", revision.Name, xp.String(i.original), err)

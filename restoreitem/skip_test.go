@@ -23,8 +23,7 @@ func TestAdoptServiceAccountsOfPackages(t *testing.T) {
 	}
 	assumes := xptest.Annotated(role, "arn:aws:iam::1:role/crossplane")
 	const reported = "ServiceAccount crossplane-system/p-1: Restored without its owner, the package revision p-1, because users added to it: annotation " + role +
-		". The ServiceAccount of another revision does not get these. Put labels and annotations into a DeploymentRuntimeConfig, and pull secrets into the " +
-		"package's packagePullSecrets [SettingsMisplaced]"
+		". To have that with all revisions, use a DeploymentRuntimeConfig and packagePullSecrets [SettingsMisplaced]"
 	type want struct {
 		Skip        bool
 		Annotations map[string]string

@@ -27,7 +27,7 @@ func (i *item) warnOfStatus() {
 		return
 	}
 	i.warn(reason.StatusNotRestored.Messagef("%s comes back without %s, because of the setting %s. A function that reads it can leave out composed resources, "+
-		"and Crossplane deletes these. Write it while this is held, with kubectl edit --subresource=status; the setting %s=by-hand gives you time",
+		"and Crossplane deletes these. Write it while this is held (setting %s=by-hand), with kubectl edit --subresource=status",
 		xp.String(i.original), xp.StatusNames(missing), setting.NameStatus, setting.NameRelease))
 }
 

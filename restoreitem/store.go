@@ -40,6 +40,6 @@ func (a *Adopt) warnOfStore(i *item) {
 		return
 	}
 	name, _, _ := xp.StoreSecret(i.original)
-	i.warn(reason.SecretStoreOutside.Messagef("It publishes with %s in a store outside of this cluster, which the restore does not change. If the store refuses "+
-		"it (kubectl describe), set the tag %s of %s there to the object's new UID, and so for all others that publish with it", config, xp.LabelOwnerUID, name))
+	i.warn(reason.SecretStoreOutside.Messagef("It publishes with %s in a store outside of this cluster. If the store refuses it, or others that publish there "+
+		"(kubectl describe), set the tag %s of %s there to the new UID", config, xp.LabelOwnerUID, name))
 }

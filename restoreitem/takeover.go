@@ -114,8 +114,8 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 
 // takenOver returns the note about an XR or a claim that was taken over.
 func takenOver(r xp.Ref) reason.Message {
-	return reason.TakenOver.Messagef("%s was created by another writer before this restore, and had composed nothing. The restore gave it what it composed in "+
-		"the backup, and kept its spec. Suspend that writer before the next restore: docs/gitops.md", r)
+	return reason.TakenOver.Messagef("Another writer created %s before this restore. It had composed nothing, so the restore gave it what it composed in the "+
+		"backup. Before the next restore, suspend that writer: docs/gitops.md", r)
 }
 
 // holdOfTaken returns the hold of an XR or a claim that is taken over.
