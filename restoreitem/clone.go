@@ -143,7 +143,9 @@ func (i *item) providerConfig() xp.Ref {
 // clone restores a copy of a live object in the given mode.
 func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
-	i.remarks.add(remark{copied: true})
+	if of.foreign || mode == setting.New || i.isHeld() || xp.IsManaged(i.original) {
+		i.remarks.add(remark{copied: true})
+	}
 	switch {
 	case of.foreign:
 		return a.holdDuplicate(i, of.Ref)
