@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -139,6 +140,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		Unstructured: &unstructured.Unstructured{Object: input.Item.UnstructuredContent()},
 		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
 		restore:      input.Restore,
+		remarks:      a.remarks,
 	}
 	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
@@ -148,10 +150,10 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		a.warnedUnreadable = a.warnedUnreadable || i.unreadable
 	}
 
-	return out, err
+	return out, withErrorCode(err)
 }
 
-// execute is Execute without the notes.
+// execute is Execute without the notes, and without the code in the error.
 func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	why, err := a.skipReason(i)
 	if err != nil {
@@ -174,7 +176,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return &velero.RestoreItemActionExecuteOutput{}, nil
 	}
 	if err := xp.CheckMetadata(i.original); err != nil {
-		return nil, fmt.Errorf("cannot restore %s: %w; find out who has written to the backup", xp.String(i.original), err)
+		return nil, reason.BackupTampered.Errorf("cannot restore %s: %w; find out who wrote to the backup", xp.String(i.original), err)
 	}
 	// XRDCheck may have refused the item's controller since 1-order ran.
 	if err := a.xrds.check(i.original, i.namespace); err != nil {
@@ -225,7 +227,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	reconciled, err := a.cluster.IsReconciled(context.Background(), i.GroupVersionKind())
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("cannot find out whether Crossplane or a provider reconciles %s: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find out whether Crossplane or a provider reconciles %s: %w", xp.String(i.original), err)
 	case reconciled && unread != nil:
 		return false, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), unread)
 	default:
@@ -320,12 +322,12 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 
 // holdSchedule holds what starts Operations until a user releases it.
 func (a *Adopt) holdSchedule(i *item) error {
-	why := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
-		xp.NewCommand(xp.Program, "release").On(i.GetName()).String()
-	if err := a.putHold(i, adoption.Hold{Reason: why}); err != nil {
+	why := reason.StartsOperations.Messagef("%s is restored paused, because it starts Operations. When they may start, run: %s", xp.String(i.original),
+		xp.NewCommand(xp.Program, "release").On(i.GetName()))
+	if err := a.putHold(i, adoption.Hold{Reason: why.String()}); err != nil {
 		return err
 	}
-	i.warn(nil, "Restored paused: "+why)
+	i.warn(why)
 
 	return nil
 }
@@ -339,7 +341,7 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	}
 	xr, err := a.cluster.Owner(context.Background(), ref, i.namespace)
 	if err != nil {
-		return false, fmt.Errorf("cannot find the XR of %s: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find the XR of %s: %w", xp.String(i.original), err)
 	}
 	h, err := a.liveHold(i, xr)
 
@@ -353,7 +355,7 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 	}
 	live, err := a.cluster.Exists(context.Background(), i.self())
 	if err != nil {
-		return false, fmt.Errorf("cannot find out whether %s exists: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find out whether %s exists: %w", xp.String(i.original), err)
 	}
 
 	return live, nil
@@ -364,12 +366,12 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 // what it manages now. The backup's Composition would apply to all namespaces, also in a restore of
 // one. What an earlier restore holds is still adopted.
 func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
-	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +
-		"delete it first, with the external resources of what it composes kept"
+	const message = "The object exists, so the restore leaves it as it is, even with --existing-resource-policy=update. Change the live object, or delete it " +
+		"and keep the external resources, then restore again"
 	if _, reported := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
-		i.log.Warn(message)
+		a.warn(i.log, reason.KeptAsLive.Messagef(message))
 	} else {
-		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")
+		i.warn(reason.KeptAsLive.Messagef(message + ". The restore leaves other live objects of the kind, too; its log names each"))
 	}
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 	a.findInputs(i)

@@ -9,12 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-const choices = "to choose what becomes of copies, delete them, set the annotation " + setting.Prefix + setting.NameClone + " of a new Restore to hold, " +
-	"observe or new, and restore again; or delete the original first, with its external resources kept"
+// choices are a user's choices for a held copy.
+const choices = "Delete the copy and restore again with the annotation " + setting.Prefix + setting.NameClone + "=observe or =new on the Restore, or delete " +
+	"the original first and keep its external resources"
 
 // fieldOriginal is the log field that names the original of a copy.
 const fieldOriginal = "original"
@@ -67,7 +69,7 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	for _, o := range originals {
 		live, err := a.cluster.Exists(context.Background(), o)
 		if err != nil {
-			return nil, fmt.Errorf("cannot find out whether %s is a copy of something alive: %w", self, err)
+			return nil, apiErrorf("cannot find out whether %s is a copy of something alive: %w", self, err)
 		}
 		if live {
 			return &liveDuplicate{Ref: o}, nil
@@ -79,7 +81,7 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	}
 	named, err := a.cluster.Named(context.Background(), i.GroupVersionKind(), name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find out who else manages the external resource of %s: %w", self, err)
+		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
 
 	return i.duplicateAmong(named), nil
@@ -115,7 +117,7 @@ func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	}
 	moved, err := a.cluster.Moved(context.Background(), i.GroupVersionKind(), name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find out whether %s was restored to another namespace: %w", xp.String(i.original), err)
+		return nil, apiErrorf("cannot find out whether %s was restored to another namespace: %w", xp.String(i.original), err)
 	}
 	account := i.providerConfig()
 	n := slices.IndexFunc(moved, func(m xp.Managing) bool {
@@ -141,6 +143,9 @@ func (i *item) providerConfig() xp.Ref {
 // clone restores a copy of a live object in the given mode.
 func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
+	if of.foreign || mode == setting.New || i.isHeld() || xp.IsManaged(i.original) {
+		i.remarks.add(remark{copied: true})
+	}
 	switch {
 	case of.foreign:
 		return a.holdDuplicate(i, of.Ref)
@@ -149,15 +154,16 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 	case mode == setting.Observe && xp.IsManaged(i.original):
 		return a.cloneObserving(i, of)
 	case mode == setting.Observe && xp.IsComposite(i.original):
-		why := "it is a copy of " + of.String() + ", and what it composes only observes"
+		why := reason.CopyOfAnother.Messagef("it is a copy of %s, and the managed resources that it composes only observe", of)
 		out, err := a.holdClone(i, of.Ref, why)
 		if err == nil {
-			out.OperationID = noteID(i.self(), "Restored on hold: "+why, false) // The user asked for it, so it is no failure.
+			out.OperationID = noteID(i.self(), why.String(), false) // The user asked for it, so it is no failure.
 		}
 
 		return out, err
 	case i.isHeld() || xp.IsManaged(i.original):
-		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
+		return a.holdClone(i, of.Ref, reason.CopyOfAnother.Messagef("it is a copy of %s, which exists, and both would manage the same external resources. %s",
+			of, choices))
 	default:
 		return a.adopt(i)
 	}
@@ -167,8 +173,8 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 // is held.
 func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
 	if !xp.HasPolicies(i.original) {
-		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
-			"external resource; "+choices)
+		return a.holdClone(i, of.Ref, reason.CopyOfAnother.Messagef("it is a copy of %s, and its kind has no managementPolicies with which it could only observe "+
+			"the same external resource. %s", of, choices))
 	}
 	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
@@ -176,14 +182,14 @@ func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemAc
 	if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
 		return nil, fmt.Errorf("cannot make %s observe only: %w", xp.String(i.original), err)
 	}
-	i.warn(nil, "Restored to observe only: "+of.String()+" manages the same external resource")
+	i.warn(reason.CopyObserves.Messagef("The copy only observes: %s manages the same external resource", of))
 
 	return a.adopt(i)
 }
 
 // holdClone restores a held copy without the finalizers of Crossplane and providers. A user can
 // delete it, and nothing else happens.
-func (a *Adopt) holdClone(i *item, of xp.Ref, why string) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) holdClone(i *item, of xp.Ref, why reason.Message) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.copied = true
 	if i.isOwned() {
 		if _, err := a.relink(i); err != nil {
@@ -201,26 +207,26 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	i.keepGenerateName()
-	with := i.providerConfig().String()
+	with := "the same external-name and " + i.providerConfig().String()
 	if i.providerConfig().Name == "" {
-		with = "names no ProviderConfig either"
+		with = "the same external-name, and also names no ProviderConfig"
 	}
 
-	return a.holdBecauseOf(i, other, other.String()+" has the same external-name and "+with+", so both may manage the same external resource; find out "+
-		"whose that is. If it is this one's, have the other observe only, or delete it with its external resource kept; then delete this one, which does nothing to "+
-		"the external resource, and restore again")
+	return a.holdBecauseOf(i, other, reason.PossibleDuplicate.Messagef("%s has %s, so both may manage one external resource. If it belongs to this one, set "+
+		"the other to observe only, then delete this one and restore again", other, with))
 }
 
 // holdBecauseOf holds an item because of a live object.
-func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why string) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: why}); err != nil {
+func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.RestoreItemActionExecuteOutput, error) {
+	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: why.String()}); err != nil {
 		return nil, err
 	}
 	i.SetFinalizers(slices.DeleteFunc(i.GetFinalizers(), func(f string) bool {
 		return f == xp.FinalizerComposite || f == xp.FinalizerClaim || f == xp.FinalizerManaged
 	}))
 	xp.StripBackupMetadata(i.Unstructured)
-	i.log.Warn("Restored on hold: " + why)
+	withCode(i.log, why).Warnf("Restored and held: %s", why)
+	i.remarks.add(remark{Message: why, warns: true})
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if i.isHeld() || !xp.IsComposed(i.original) {
 		out.OperationID = operationID(i.self()) // The operation fails, so that the restore does not look complete. That of an XR covers what it composes.
@@ -238,12 +244,14 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	annotations := i.GetAnnotations()
 	switch {
 	case xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original):
-		i.log.Info("Not restored: it belongs to " + of.String() + ", and the copy of that makes its own")
+		why := reason.CopyCreates.Messagef("It is not restored: it belongs to %s, and the copy of that creates its own", of)
+		withCode(i.log, why).Info(why)
+		i.remarks.add(remark{Message: why})
 
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
 	case xp.IsManaged(i.original) && annotations[xp.AnnotationExternalName] == i.GetName():
-		return a.holdClone(i, of, "it is a copy of "+of.String()+" and has the same name, which is also that of the external resource; restore it under "+
-			"another name by hand, if it is wanted")
+		return a.holdClone(i, of, reason.CopyOfAnother.Messagef("it is a copy of %s with the same name, which is also that of the external resource. If you need "+
+			"another one, create a managed resource with another name", of))
 	case xp.IsComposite(i.original):
 		xp.CompositeFrom(i.Unstructured).RemoveResourceRefs()
 	case xp.IsClaim(i.original):
@@ -254,10 +262,11 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	}
 	i.SetAnnotations(annotations)
 	xp.StripBackupMetadata(i.Unstructured)
-	i.warn(nil, "Restored to make external resources of its own: it is a copy of "+of.String()+", which is alive")
+	i.warn(reason.CopyCreates.Messagef("It is a copy of %s, which exists, and creates external resources of its own", of))
 	if secret, ok := xp.Stored(i.original); ok {
 		secret.Namespace = targetNamespace(secret.Namespace, i.restore)
-		i.warn(nil, "It publishes with a secret store, and "+secret.String()+" is a copy of the original's, in which it may not; delete that")
+		i.warn(reason.StoredSecretCopied.Messagef("%s is a copy of the original's, so the secret store does not let the copied claim or XR publish in it. Delete "+
+			"that Secret", secret))
 	}
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {

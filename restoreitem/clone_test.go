@@ -287,7 +287,7 @@ func TestAdoptHeldCopiesHaveNoOldOwners(t *testing.T) {
 		t.Errorf("a copy must not have the owner of the original: %v", out.object.Object["metadata"])
 	}
 	for _, line := range out.logged {
-		if strings.Contains(line, "Not restored") {
+		if strings.Contains(line, "not restored") {
 			t.Errorf("the log must not deny the restore: %s", line)
 		}
 	}

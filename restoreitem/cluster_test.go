@@ -181,7 +181,7 @@ type adopted struct {
 
 	// object is what Velero is to create, nil if the action did not change the item.
 	object *unstructured.Unstructured
-	// logged are the levels, messages and reasons in the log.
+	// logged are the levels and messages in the log.
 	logged []string
 	// note is what the restore reports of it, and failed means that the operation fails with it.
 	note   string
@@ -224,9 +224,6 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	}
 	for _, e := range hook.AllEntries() {
 		line := e.Level.String() + ": " + e.Message
-		if reason, ok := e.Data["reason"].(string); ok && reason != "" {
-			line += ": " + reason
-		}
 		got.logged = append(got.logged, line)
 	}
 	if diff := cmp.Diff(before, item); diff != "" {

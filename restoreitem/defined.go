@@ -1,7 +1,6 @@
 package restoreitem
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -37,9 +37,9 @@ func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.Resour
 		if _, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true); before {
 			return false
 		}
-		o.log.WithFields(logrus.Fields{"object": xp.String(item), "definition": i.Name}).Info("Waiting for up to " + within.String() + " until " +
-			item.GetKind() + " is served. If Velero says then that additional items are not ready to use, see whether Crossplane runs, wait until the XRD is " +
-			"Established, and restore again")
+		m := reason.AwaitingXRD.Messagef("%s is not served yet, so the restore waits for up to %s. If that is too short, check that Crossplane runs and the XRD "+
+			"is Established, and restore again", item.GetKind(), within)
+		withCode(o.log, m).WithFields(logrus.Fields{"object": xp.String(item), "definition": i.Name}).Info(m)
 
 		return true
 	}
@@ -74,7 +74,7 @@ func (o *Order) isServed(xrd string) (ready bool, err error) {
 		case meta.IsNoMatchError(failed):
 			ready = false
 		case failed != nil:
-			ready, err = false, fmt.Errorf("cannot find out whether %s of XRD %s is served: %w", k.kind.Kind, xrd, failed)
+			ready, err = false, apiErrorf("cannot find out whether %s of XRD %s is served: %w", k.kind.Kind, xrd, failed)
 		}
 
 		return ready

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -30,10 +32,10 @@ import (
 // cluster can't be read.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	r := &dryRun{
-		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), logged: &record{}, done: make([]bool, len(b.Items)),
+		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
-	if err := r.prepare(r.logged.log()); err != nil { //nolint:contextcheck // Velero gives actions no context.
+	if err := r.prepare(); err != nil { //nolint:contextcheck // Velero gives actions no context.
 		return err
 	}
 	for _, n := range restoreOrder(b.Items) {
@@ -67,7 +69,8 @@ type dryRun struct {
 	// registered are all actions; actions has those for each resource met so far.
 	registered []registeredAction
 	actions    map[schema.GroupResource][]registeredAction
-	logged     *record
+	// remarked are the remarks of the action that runs.
+	remarked []remark
 	// done has, for each item of the backup, whether the dry run has reached it.
 	done   []bool
 	report func(report.ItemResult)
@@ -91,14 +94,17 @@ func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 	return actions
 }
 
-func (d *dryRun) prepare(log logrus.FieldLogger) error {
+func (d *dryRun) prepare() error {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
 	requested, xrds := &RequestedItems{}, NewXRDCheck(d.cluster)
+	remarks := withRemarks(func(r remark) { d.remarked = append(d.remarked, r) })
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds)))
+		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds), remarks))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested)))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), remarks))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()
@@ -123,11 +129,11 @@ type itemRun struct {
 	original *unstructured.Unstructured
 	// requester is the item that requested it, nil if none did.
 	requester *xp.Ref
-	// updated is the item after the actions so far, left are the actions to come, and logged is
-	// what the others have logged.
-	updated *unstructured.Unstructured
-	left    []registeredAction
-	logged  []*logrus.Entry
+	// updated is the item after the actions so far, left are the actions to come, and remarked are
+	// the remarks of the others.
+	updated  *unstructured.Unstructured
+	left     []registeredAction
+	remarked []remark
 	// first are the additional items of the last action that are still to come.
 	first []velero.ResourceIdentifier
 	// outcome is the result, nil until it is known.
@@ -198,7 +204,7 @@ func (d *dryRun) conclude(v *itemRun) {
 // step runs the next action on an item, or creates the item if no action is left.
 func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
-		outcome, err := d.create(ctx, v.item, v.updated, v.logged)
+		outcome, err := d.create(ctx, v.item, v.updated, v.remarked)
 		v.outcome = &outcome
 
 		return err
@@ -210,8 +216,9 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	}
 	// Velero gives each action copies. These actions change nothing that they don't return.
 	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore}
-	out, entries, err := d.execute(c, input)
-	v.logged = append(v.logged, entries...)
+	d.remarked = nil
+	out, err := c.action.Execute(input)
+	v.remarked = append(v.remarked, d.remarked...)
 	switch {
 	case d.cluster.failed != nil:
 		return d.cluster.failed
@@ -220,7 +227,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 
 		return nil //nolint:nilerr // The restore would report it.
 	case out.SkipRestore:
-		outcome := leftOutOutcome(v.logged)
+		outcome := leftOutOutcome(v.remarked)
 		v.outcome = &outcome
 
 		return nil
@@ -232,15 +239,8 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	return nil
 }
 
-func (d *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
-	d.logged.entries = nil
-	out, err := c.action.Execute(input)
-
-	return out, d.logged.entries, err //nolint:wrapcheck // The restore would report it.
-}
-
 // create returns the outcome of an item that no action has left out or refused.
-func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, logged []*logrus.Entry) (report.Outcome, error) {
+func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, remarked []remark) (report.Outcome, error) {
 	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
 	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
 		u.SetName(to)
@@ -249,7 +249,7 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	_, _, err := d.cluster.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		return report.Outcome{Action: report.Refuse, Reason: d.unserved(ctx, u.GroupVersionKind())}, nil
+		return report.Outcome{Action: report.Refuse, Reason: d.unserved(ctx, u.GroupVersionKind()).String()}, nil
 	case err != nil:
 		return report.Outcome{}, err
 	}
@@ -258,57 +258,64 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	case apierrors.IsForbidden(err):
 		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
 		// right to read some.
-		o := d.created(u, logged)
-		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
+		o := d.created(u, remarked)
+		o.Reason = joined(reason.NotRead.Messagef("you may not read whether it exists"), o.Reason)
 
 		return o, nil
 	case xp.IsConversion(err):
-		o := d.created(u, logged)
-		o.Reason = strings.TrimSuffix("whether it is there already can't be read: "+err.Error()+"; "+o.Reason, "; ")
+		o := d.created(u, remarked)
+		o.Reason = joined(reason.NotRead.Messagef("the API server can't read whether it exists: %v", err), o.Reason)
 
 		return o, nil
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:
-		return d.existing(ctx, self, logged)
+		return d.existing(ctx, self, remarked)
 	default:
-		return d.created(u, logged), nil
+		return d.created(u, remarked), nil
 	}
+}
+
+// joined returns a message and a reason in one text.
+func joined(m reason.Message, why string) string {
+	return strings.TrimSuffix(m.String()+"; "+why, "; ")
 }
 
 // unserved returns why an item of an unserved kind can't be restored, and the next step.
-func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
+func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) reason.Message {
 	if name := d.cluster.inactive(ctx, gvk.GroupKind()); name != "" {
-		return "the cluster does not serve " + gvk.String() + ", since its ManagedResourceDefinition " + name + " is not active; " + xp.HowToActivate(name) +
-			". Then restore again"
+		return reason.KindNotActive.Messagef("the cluster does not serve %s, because its ManagedResourceDefinition %s is not active; %s. Then restore again", gvk,
+			name, xp.HowToActivate(name))
 	}
 
-	return "the cluster does not serve " + gvk.String() + ", and its CRD is not in the backup; install its XRD or its provider, then restore again"
+	return reason.KindNotServed.Messagef("the cluster does not serve %s, and its CRD is not in the backup. Install its XRD or provider, then restore again", gvk)
 }
 
 // created adds an item to the simulated cluster and returns its outcome.
-func (d *dryRun) created(u *unstructured.Unstructured, logged []*logrus.Entry) report.Outcome {
+func (d *dryRun) created(u *unstructured.Unstructured, remarked []remark) report.Outcome {
 	d.cluster.add(u)
-	if isCopy(logged) {
-		return report.Outcome{Action: report.Clone, Reason: warnings(logged)}
+	if isCopy(remarked) {
+		return report.Outcome{Action: report.Clone, Reason: warnings(remarked)}
 	}
 	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name {
 		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
 	}
 
-	return report.Outcome{Action: report.Create, Reason: warnings(logged)}
+	return report.Outcome{Action: report.Create, Reason: warnings(remarked)}
 }
 
 // existing returns the outcome of a live item. Velero leaves it as it is, also if it is being
 // deleted.
-func (d *dryRun) existing(ctx context.Context, self xp.Ref, logged []*logrus.Entry) (report.Outcome, error) {
+func (d *dryRun) existing(ctx context.Context, self xp.Ref, remarked []remark) (report.Outcome, error) {
 	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {
 	case err != nil:
 		return report.Outcome{}, err
 	case deleting:
-		return report.Outcome{Action: report.Refuse, Reason: "it exists and is being deleted, and Velero leaves it to that; restore when it is gone"}, nil
+		why := reason.BeingDeleted.Messagef("it exists and is being deleted, so Velero does not restore it. Restore when it is gone")
+
+		return report.Outcome{Action: report.Refuse, Reason: why.String()}, nil
 	default:
-		return report.Outcome{Action: report.Exists, Reason: warnings(logged)}, nil
+		return report.Outcome{Action: report.Exists, Reason: warnings(remarked)}, nil
 	}
 }

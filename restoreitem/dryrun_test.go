@@ -253,12 +253,12 @@ func TestDryRunOfInactiveKinds(t *testing.T) {
 	}{
 		"Inactive": {
 			reason: "The cluster has the definition that activates the kind.", inactive: map[string]string{xptest.ManagedKind: definition},
-			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, since its ManagedResourceDefinition " + definition + " is not active; " +
-				xp.HowToActivate(definition) + ". Then restore again",
+			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, because its ManagedResourceDefinition " + definition + " is not active; " +
+				xp.HowToActivate(definition) + ". Then restore again [KindNotActive]",
 		},
 		"Absent": {
 			reason: "The cluster has no definition of the kind.", inactive: map[string]string{"Database": definition},
-			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, and its CRD is not in the backup; install its XRD or its provider, then restore again",
+			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, and its CRD is not in the backup. Install its XRD or provider, then restore again [KindNotServed]",
 		},
 	}
 	for name, tc := range cases {
@@ -281,7 +281,7 @@ func TestDryRunOfForbiddenKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := report.Outcome{Action: report.Create, Reason: "whether it is there already may not be read"}
+	want := report.Outcome{Action: report.Create, Reason: "you may not read whether it exists [NotRead]"}
 	if len(results) != 1 || results[0].Outcome != want {
 		t.Errorf("A backup can have objects that the user may not read; got %+v", results)
 	}

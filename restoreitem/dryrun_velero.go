@@ -1,17 +1,16 @@
 package restoreitem
 
 import (
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -80,73 +79,30 @@ var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is constant.
 	}}},
 }
 
-// A record has what the actions log.
-type record struct {
-	entries []*logrus.Entry
-}
-
-// log returns a logger that writes only to the record.
-func (r *record) log() *logrus.Logger {
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	log.SetFormatter(r)
-	log.AddHook(r)
-
-	return log
-}
-
-// Levels implements logrus.Hook.
-func (*record) Levels() []logrus.Level { return logrus.AllLevels }
-
-// Fire implements logrus.Hook. It records an entry.
-func (r *record) Fire(e *logrus.Entry) error {
-	r.entries = append(r.entries, e)
-
-	return nil
-}
-
-// Format implements logrus.Formatter. The output is discarded, so it formats nothing.
-func (*record) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
-
 // leftOutOutcome returns the outcome of an item that an action leaves out. If the action warned,
 // the item is refused.
-func leftOutOutcome(logged []*logrus.Entry) report.Outcome {
-	if why := warnings(logged); why != "" {
+func leftOutOutcome(remarked []remark) report.Outcome {
+	if why := warnings(remarked); why != "" {
 		return report.Outcome{Action: report.Refuse, Reason: why}
 	}
 	why := ""
-	for _, e := range logged {
-		why = entryText(e)
+	for _, r := range remarked {
+		why = r.String()
 	}
 
 	return report.Outcome{Action: report.Skip, Reason: why}
 }
 
 // warnings returns the texts of all warnings.
-func warnings(logged []*logrus.Entry) string {
-	var all []string
-	for _, e := range logged {
-		if e.Level <= logrus.WarnLevel {
-			all = append(all, entryText(e))
+func warnings(remarked []remark) string {
+	var all []reason.Message
+	for _, r := range remarked {
+		if r.warns {
+			all = append(all, r.Message)
 		}
 	}
 
-	return strings.Join(all, "; ")
-}
-
-// entryText returns the text of a log entry for a report.
-func entryText(e *logrus.Entry) string {
-	s := e.Message
-	for _, prefix := range []string{"Not restored: ", "Not restored, like others of its kind: ", "Restored on hold: "} {
-		s = strings.TrimPrefix(s, prefix)
-	}
-	for _, field := range []string{"owner", "reason", "next", "command"} {
-		if more, ok := e.Data[field].(string); ok && more != "" && !strings.Contains(s, more) {
-			s += ": " + more
-		}
-	}
-
-	return s
+	return reason.Join(all)
 }
 
 // whyHeld returns why an item is held. It is "" for an XR or a claim that needs no user's consent,
@@ -155,12 +111,11 @@ func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 	if _, kept := h.AwaitsConsent(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
 		return ""
 	}
-	why := strings.TrimPrefix(h.Reason, "restored from a backup; ")
 
-	return strings.TrimSuffix(why, ". The restore's operation lifts the hold")
+	return strings.TrimPrefix(h.Reason, "restored from a backup; ")
 }
 
-// isCopy reports whether an action logged that the item is a copy of a live object.
-func isCopy(logged []*logrus.Entry) bool {
-	return slices.ContainsFunc(logged, func(e *logrus.Entry) bool { return e.Data[fieldOriginal] != nil })
+// isCopy reports whether an action remarked that the item is a copy of a live object.
+func isCopy(remarked []remark) bool {
+	return slices.ContainsFunc(remarked, func(r remark) bool { return r.copied })
 }

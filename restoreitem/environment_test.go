@@ -40,10 +40,10 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	}{
 		"All":     {reason: "A restore of everything brings it without a request.", items: []*unstructured.Unstructured{environment}},
 		"Named":   {reason: "The XR comes back with the EnvironmentConfigs that its functions read.", items: []*unstructured.Unstructured{xr, named, environment}, spec: ofTeam},
-		"Unnamed": {reason: "No reference connects the EnvironmentConfig to the XR.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, reported: "may not bring"},
+		"Unnamed": {reason: "No reference connects the EnvironmentConfig to the XR.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, reported: "[PipelineReads]"},
 		"Foreign": {
 			reason: "A revision for another kind of XR must not bring an EnvironmentConfig.", items: []*unstructured.Unstructured{xr, other, environment}, spec: ofTeam, left: true,
-			reported: "is for none of the XRs that have named it",
+			reported: "only XOrder x named it. To restore it, add --include-cluster-resources=true [PlatformLeftOut]",
 		},
 		"SelectedOfAll": {reason: "A restore of everything brings all EnvironmentConfigs.", items: []*unstructured.Unstructured{xr, selecting}},
 	}

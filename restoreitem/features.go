@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // FeatureRelink is the Velero feature that restores owner references (velero PR #10556, in no
@@ -30,9 +32,9 @@ func (f *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
 		return false
 	}
 	f.logged.Do(func() {
-		log.Info("Velero's own " + FeatureRelink + " is on, so owner references are left to it; holds, order and all else are as ever. " +
-			"It writes those of the kinds that its ConfigMap lists in inScope. Of the others Crossplane takes control of what an XR lists, and the rest has no owner: " +
-			"see docs/compatibility.md")
+		m := reason.OwnersLeftToVelero.Messagef("The feature %s is on, so Velero writes the owner references, of the kinds in its ConfigMap. Crossplane takes "+
+			"control of what an XR lists; see docs/compatibility.md", FeatureRelink)
+		withCode(log, m).Info(m)
 	})
 
 	return true

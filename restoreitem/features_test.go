@@ -90,10 +90,10 @@ func TestVeleroFeatures(t *testing.T) {
 				got.Owners, got.Held = len(u.GetOwnerReferences()) > 0, h != nil && xp.IsPaused(u)
 			}
 			for _, e := range hook.AllEntries() {
-				if strings.Contains(e.Message, "owner references are left to it") {
+				if strings.Contains(e.Message, "Velero writes the owner references") {
 					got.Logged++
 				}
-				if strings.Contains(e.Message, "may give it an owner") {
+				if strings.Contains(e.Message, "Velero may restore an owner") {
 					got.Doubted++
 				}
 			}

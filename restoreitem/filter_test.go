@@ -73,8 +73,9 @@ func TestOrderWarnsOfExcludedResources(t *testing.T) {
 				if !noteText(out.OperationID, &progress) {
 					continue
 				}
-				_, left, _ := strings.Cut(progress.Description, "(items: ")
-				got = append(got, xp.String(item)+": "+strings.TrimSuffix(left, ")"))
+				_, left, _ := strings.Cut(progress.Description, "belongs with: ")
+				left, _, _ = strings.Cut(left, ". ")
+				got = append(got, xp.String(item)+": "+left)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

@@ -1,15 +1,15 @@
 package restoreitem
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -40,7 +40,7 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 func (a *Adopt) key(i *item) (adoption.Key, error) {
 	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("cannot hold %s: %w", xp.String(i.original), err)
+		return nil, apiErrorf("cannot hold %s: %w", xp.String(i.original), err)
 	}
 
 	return key, nil
@@ -58,9 +58,10 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	}
 	h, err := key.HoldOf(u)
 	if err != nil {
-		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Nothing is done on the word of a mark that this plugin did not write")
+		i.warn(cmp.Or(reason.Of(err), reason.MarkForged).Messagef("This plugin did not write the mark of the hold on %s, so the restore ignores it: %v",
+			xp.String(u), err))
 
-		return nil, nil //nolint:nilnil,nilerr // This plugin did not write it.
+		return nil, nil //nolint:nilnil // This plugin did not write it.
 	}
 
 	return h, nil
@@ -91,7 +92,7 @@ func (a *Adopt) hold(i *item) (string, error) {
 		return operationID(self), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(i.original), err)
+		return "", apiErrorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(i.original), err)
 	}
 	h, err := a.liveHold(i, xr)
 	if err != nil {

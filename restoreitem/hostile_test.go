@@ -58,7 +58,7 @@ func TestOrderRequestsNoPaths(t *testing.T) {
 			}
 			named := false
 			for _, e := range hook.AllEntries() {
-				named = named || strings.Contains(e.Message, xp.String(tc.item)) && strings.Contains(e.Message, "nothing can be called that")
+				named = named || strings.Contains(e.Message, xp.String(tc.item)) && strings.Contains(e.Message, "which no object can have as its name")
 			}
 			if !named {
 				t.Errorf("the plugin must name the refused list; got %v", hook.AllEntries())

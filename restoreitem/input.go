@@ -4,10 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -79,17 +77,17 @@ func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 		return
 	}
 	if err != nil {
-		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Cannot find out whether "+r.String()+" is there, which the provider of "+xp.String(i.original)+" reads")
+		i.warn(reason.InputMissing.Messagef("Cannot find out whether %s exists, which the provider of %s reads: %v", r, xp.String(i.original), err))
 
 		return
 	}
 	if xp.IsReleaseSecret(r.Name) {
-		i.warn(nil, r.String()+", in which Helm keeps the release of "+xp.String(i.original)+", is neither in the cluster nor was restored before it: unless that "+
-			"is in another cluster, "+xp.InstalledAgain+". The next backup says where it is")
+		i.warn(reason.InputMissing.Messagef("%s, in which Helm keeps the release of %s, is not in the cluster. Unless the release is in another cluster, %s. "+
+			"Restore the Secret", r, xp.String(i.original), xp.InstalledAgain))
 
 		return
 	}
-	i.warn(nil, xp.String(i.original)+" has its provider read "+r.String()+", which is neither in the cluster nor was restored before it: the provider fails "+
-		"until it is there, or makes another password than the one that is in use. Restore it, if it is in a backup, or make it, with what the external resource "+
-		"has; the next backup has it with its namespace, or with the setting "+setting.NameCredentials+"=include")
+	i.warn(reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password. Restore "+
+		"the Secret, or create it with the password in use", r,
+		xp.String(i.original)))
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -37,7 +38,7 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 		return u
 	}
 	ofTeamA := velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}}
-	const reported = "Bucket db has its provider read Secret infra/password, which is neither in the cluster nor was restored before it"
+	const reported = "Secret infra/password, which the provider of Bucket db reads, is not in the cluster"
 	cases := map[string]struct {
 		reason  string
 		live    *cluster
@@ -86,7 +87,7 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 			item: xptest.With(mr, xptest.Field([]any{map[string]any{"namespace": "velero", "name": "other", "exists": true}}, "metadata", xp.FieldInputs)),
 		},
 		"Elsewhere": {reason: "A Secret of the same name in another namespace does not count.", live: live(password("team-a")), item: mr, want: reported},
-		"Unknown":   {reason: "The report names a Secret whose existence is unknown.", live: failingCluster(errAPI), item: mr, want: "Cannot find out whether Secret infra/password is there, which the provider of Bucket db reads"},
+		"Unknown":   {reason: "The report names a Secret whose existence is unknown.", live: failingCluster(errAPI), item: mr, want: "Cannot find out whether Secret infra/password exists, which the provider of Bucket db reads"},
 		"None":      {reason: "Most MRs read no Secret.", live: failingCluster(errAPI), item: xptest.MR("db")},
 	}
 	for name, tc := range cases {
@@ -113,7 +114,7 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 				t.Errorf("%s\n-want, +held for:\n%s", tc.reason, diff)
 			}
 			a.findInputs(i) // Another MR reads the same Secret.
-			got := strings.Join(i.notes, "; ")
+			got := reason.Join(i.notes)
 			if !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") || len(i.notes) > 1 {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
 			}
@@ -166,7 +167,7 @@ func TestAdoptHoldsReleases(t *testing.T) {
 		},
 		"OldBackup": {
 			reason: "An old backup has no note about where the release was.", live: live(), item: release(),
-			reported: "Secret team-a/" + name + ", in which Helm keeps the release of Release team-a/shop, is neither in the cluster nor was restored before it",
+			reported: "Secret team-a/" + name + ", in which Helm keeps the release of Release team-a/shop, is not in the cluster",
 		},
 		"Never": {reason: "The release was never installed.", live: live(), item: release(xptest.Without("status"))},
 	}
@@ -189,7 +190,7 @@ func TestAdoptHoldsReleases(t *testing.T) {
 			if (len(inputs) > 0) != slices.Contains(status, "atProvider") {
 				t.Errorf("the status must keep the revision for later backups; got %q", status)
 			}
-			if got := strings.Join(i.notes, "; "); !strings.HasPrefix(got, tc.reported) || (got == "") != (tc.reported == "") {
+			if got := reason.Join(i.notes); !strings.HasPrefix(got, tc.reported) || (got == "") != (tc.reported == "") {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.reported)
 			}
 		})

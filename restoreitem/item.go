@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -42,8 +43,10 @@ type item struct {
 	// none had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
+	// remarks are for a dry run.
+	remarks remarkFn
 	// notes are messages for the user. failed means that it was not restored and should have been.
-	notes  []string
+	notes  []reason.Message
 	failed bool
 	// unreadable means that one of the notes is about unreadable settings.
 	unreadable bool

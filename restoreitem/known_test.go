@@ -75,7 +75,7 @@ func TestAdoptNamesTheSourceOfAName(t *testing.T) {
 	}
 	other := xptest.With(item, xptest.JSON(`{"metadata":{"name":"o"}}`), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
 	out = adopt(t, live(other), item, restoreOf(nil))
-	if len(out.logged) != 2 || !strings.Contains(out.logged[0], "The external-name of VPC b would be vpc-1, as is known of its kind from provider-upjet-aws") {
+	if len(out.logged) != 2 || !strings.Contains(out.logged[0], "VPC b is held: its external-name would be vpc-1, as is known of its kind from provider-upjet-aws") {
 		t.Errorf("got log %v", out.logged)
 	}
 }

@@ -12,17 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Reasons why a reference of an item, or an entry of the list on its stored copy, is not requested.
-const (
-	namedCluster  = ", which is of no namespace; to restore it, add --include-cluster-resources=true"
-	namedXRs      = ", which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true"
-	listedCluster = ", and what is of no namespace is not asked for; to restore it, add --include-cluster-resources=true"
-	listedXRs     = ", and such comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true"
-	listedConfig  = ", and a managed resource comes only after the ProviderConfig that it names itself; find out who has written to the backup"
-)
+// notFirst has why what an item names is not restored before it, and the next step.
+var notFirst = map[reason.Code]string{ //nolint:gochecknoglobals // It is constant.
+	reason.ClusterScopedLeftOut: "it is cluster-scoped. To restore it, add --include-cluster-resources=true",
+	reason.PlatformLeftOut:      "it comes only with the XRs that run on it. To restore it, add --include-cluster-resources=true",
+	reason.BackupTampered:       "a managed resource comes only after the ProviderConfig that it names itself. Find out who wrote to the backup",
+}
 
 // isXR and isClaim report whether the backup can have an item as such: a Secret can have an XR's
 // finalizer.
@@ -45,18 +44,19 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 	list, ok, err := xp.RestoreFirst(item)
 	if err != nil {
 		// This plugin writes only lists that can be read.
-		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
+		o.warn(o.log, reason.BackupTampered.Messagef("The list on %s of what to restore first can't be read, so the restore uses the object's own references: %v",
+			xp.String(item), err))
 	}
 	if !ok {
 		return nil, false
 	}
 	if !isInstance(item) || !xp.IsComposite(item) && !xp.IsClaim(item) && !xp.IsManaged(item) {
-		o.log.WithField("object", xp.String(item)).Warn("The list of what to restore first on " + xp.String(item) + " is not this plugin's, which writes none on " +
-			"what is no claim, XR or managed resource; find out who has written to the backup")
+		o.warn(o.log.WithField("object", xp.String(item)), reason.BackupTampered.Messagef("%s has a list of what to restore first, which only claims, XRs and "+
+			"managed resources have, so the restore ignores it. Find out who wrote to the backup", xp.String(item)))
 
 		return nil, false
 	}
-	refused := map[string][]string{}
+	refused := map[reason.Code][]string{}
 	for _, i := range list {
 		asked, why := o.accepts(item, i, restore)
 		if why != "" {
@@ -66,7 +66,7 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 			items = append(items, i)
 		}
 	}
-	for _, why := range []string{listedXRs, listedCluster, listedConfig} {
+	for _, why := range []reason.Code{reason.PlatformLeftOut, reason.ClusterScopedLeftOut, reason.BackupTampered} {
 		o.warnOfListed(item, refused[why], why)
 	}
 
@@ -74,7 +74,7 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 }
 
 // warnOfListed warns of entries of a list that are not requested, and names the first few.
-func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, why string) {
+func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, why reason.Code) {
 	const few = 5
 	if len(entries) == 0 {
 		return
@@ -83,12 +83,13 @@ func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, 
 	if more := len(entries) - few; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
-	o.log.WithField("object", xp.String(item)).Warn("Not restored first: the stored copy of " + xp.String(item) + " lists " + named + why)
+	o.warn(o.log.WithField("object", xp.String(item)), why.Messagef("The stored copy of %s lists %s, which is not restored first: %s", xp.String(item), named,
+		notFirst[why]))
 }
 
 // accepts reports whether an entry of the item's list is requested, and why not, "" if that needs
 // no warning.
-func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
+func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why reason.Code) {
 	switch {
 	case !xp.IsValidName(i.Namespace, i.Name):
 		return true, "" // inFilters warns of it.
@@ -107,7 +108,7 @@ func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *vel
 		// label. A connection Secret may have to come first.
 		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || isSelective(restore) || !included(restore, i.Namespace), ""
 	case !isComposable(i):
-		return false, listedCluster
+		return false, reason.ClusterScopedLeftOut
 	default:
 		o.requested.add(item, i.Group, i.Name)
 
@@ -116,12 +117,12 @@ func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *vel
 }
 
 // acceptsForXR is accepts for what only XRs request: what they run on, and StoreConfigs.
-func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
+func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why reason.Code) {
 	if isStoreConfig(i) {
 		return isStoreOf(item, i), ""
 	}
 	if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
-		return false, listedXRs
+		return false, reason.PlatformLeftOut
 	}
 
 	return o.requestPlatform(item, i), ""
@@ -130,12 +131,12 @@ func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked 
 // acceptsForManaged is accepts for an MR, which has only its ProviderConfig and its StoreConfig on
 // its list. A cluster-scoped one is the platform's and does not show whose it is, so a namespaced
 // MR does not request it.
-func acceptsForManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
+func acceptsForManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why reason.Code) {
 	switch {
 	case !isConfigOf(mr, i):
-		return false, listedConfig
+		return false, reason.BackupTampered
 	case ofNamespaces(restore) && i.Namespace == "" && mr.GetNamespace() != "":
-		return false, listedCluster
+		return false, reason.ClusterScopedLeftOut
 	default:
 		return true, ""
 	}
@@ -212,9 +213,8 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 func (o *Order) requestPlatform(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
 	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
-		o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}).Warn("Not restored first: " + xp.String(xr) + " runs on " +
-			strconv.Quote(i.String()) + ", which Velero has come to before, when only " + by + " had named it, which is of another kind; restore again with " +
-			"--include-cluster-resources=true")
+		o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}), reason.PlatformLeftOut.Messagef("%s runs on %q, which the restore left "+
+			"out when %s named it, which is of another kind. Restore again with --include-cluster-resources=true", xp.String(xr), i.String(), by))
 
 		return false
 	}
@@ -257,7 +257,7 @@ func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.I
 	}
 	gvr, _, err := o.mapper.Resource(c.GroupVersionKind())
 	if err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("cannot find the XRD of %s: %w", xp.String(c.Unstructured), err)
+		return nil, apiErrorf("cannot find the XRD of %s: %w", xp.String(c.Unstructured), err)
 	}
 	if err == nil {
 		items = append(items, xp.Item{GroupResource: xp.ResourceXRD, Name: gvr.GroupResource().String()})

@@ -114,7 +114,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if tc.want.Skip && (len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: It exists, so it is left as it is")) {
+			if tc.want.Skip && (len(out.logged) != 1 || !strings.Contains(out.logged[0], "[KeptAsLive]")) {
 				t.Errorf("%s\na skipped item needs a warning; got %v", tc.reason, out.logged)
 			}
 		})
@@ -186,7 +186,7 @@ func TestAdoptSettings(t *testing.T) {
 		reported, err string
 	}{
 		"Annotation": {
-			live: live(), restore: restore, reported: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so no setting is heard`,
+			live: live(), restore: restore, reported: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so the restore ignores all settings`,
 		},
 		"ConfigMap": {
 			live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), reported: `cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`,
@@ -202,7 +202,7 @@ func TestAdoptSettings(t *testing.T) {
 		}
 		if tc.reported != "" {
 			h, err := adoption.HoldOf(out.object)
-			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.reported) || !strings.HasSuffix(out.note, "release --restore velero/monday") {
+			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.reported) || !strings.HasSuffix(out.note, "release --restore velero/monday [HeldForSettings]") {
 				t.Errorf("%s: want a hold and an operation that fails with %q; got %+v, %q, %v, %v", name, tc.reported, h, out.note, out.err, err)
 			}
 		}
@@ -247,7 +247,7 @@ func TestAdoptHoldsSchedules(t *testing.T) {
 		if err != nil || h == nil || h.Reason == "" || h.Restore != "velero/monday" || h.Pinned || !xp.IsPaused(out.object) {
 			t.Errorf("%s starts Operations, so it must come back paused; got %+v, %v", name, h, err)
 		}
-		if len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: Restored paused: ") {
+		if len(out.logged) != 1 || !strings.HasSuffix(out.logged[0], "[StartsOperations]") {
 			t.Errorf("%s: want one warning; got %v", name, out.logged)
 		}
 	}
@@ -267,10 +267,12 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 
 		return r
 	}
-	const warned = "warning: Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, " +
-		"put it into the XR's resourceRefs, and restore again; its external resource is left as it is: the owner does not list it in its resourceRefs"
-	const next = "warning: Restored without an owner that it had: "
-	const forged = "warning: Nothing is done on the word of a mark that this plugin did not write"
+	const warned = "warning: It is not restored, because its XR x exists and does not list it. If you need it, pause the XR, add it to the XR's resourceRefs, " +
+		"and restore again [NotListed]"
+	const taken = ". If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use [RestoredWithoutOwner]"
+	const next = "warning: Restored without its owner XOrder x: "
+	const forged = "warning: This plugin did not write the mark of the hold on XOrder x, so the restore ignores it: cannot read the annotation " +
+		"velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value [MarkForged]"
 	uncontrolled := xptest.With(bucket, xptest.Without("metadata", "ownerReferences"),
 		xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}))
 	type want struct {
@@ -291,7 +293,7 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 		"Unreadable": {
 			reason: "An unreadable mark on a paused XR may be a hold.",
 			item:   bucket, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"), xptest.Annotated(xp.AnnotationPaused, "true"))), restore: restoreOf(nil),
-			want: want{Logged: []string{forged, next + "the owner does not list it in its resourceRefs"}},
+			want: want{Logged: []string{forged, next + "the owner does not list it in its resourceRefs" + taken}},
 		},
 		"Forged": {
 			reason: "A forged mark on a reconciled XR does not pause it.",
@@ -301,16 +303,16 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 		"Held": {
 			reason: "A held XR is as old as the item.",
 			item:   bucket, live: live(heldWith(x)), restore: restoreOf(nil),
-			want: want{Logged: []string{next + "the owner does not list it in its resourceRefs"}},
+			want: want{Logged: []string{next + "the owner does not list it in its resourceRefs" + taken}},
 		},
 		"Deleting": {
 			reason: "Crossplane composes no replacement for an XR that it deletes.",
 			item:   bucket, live: live(xptest.With(x, xptest.Deleting())), restore: restoreOf(nil),
-			want: want{Logged: []string{next + "it is being deleted"}},
+			want: want{Logged: []string{next + "it is being deleted" + taken}},
 		},
 		"NotComposed": {
 			reason: "A Secret that is not composed is not in the XR's list.", item: xptest.Secret("s", xptest.ControlledBy(old)), live: live(x), restore: restoreOf(nil),
-			want: want{Logged: []string{next + "the owner does not publish its connection details in it"}},
+			want: want{Logged: []string{next + "the owner does not publish its connection details in it. If its publisher exists and can't publish, delete this Secret [RestoredWithoutOwner]"}},
 		},
 		"NoController": {
 			reason: "An owner that is not the controller did not compose the item.", item: uncontrolled, live: live(x), restore: restoreOf(nil),
@@ -318,11 +320,11 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 		"Selective": {
 			reason: "In a restore by labels the XR comes later and adopts the MR.",
 			item:   bucket, live: live(), restore: labelled(),
-			want: want{Logged: []string{"info: Restored before its owner, which takes it over: it is not in the cluster"}},
+			want: want{Logged: []string{"info: Restored before its owner, which takes it over"}},
 		},
 		"Absent": {
 			reason: "Without its XR the MR comes back without an owner.",
-			item:   bucket, live: live(), restore: restoreOf(nil), want: want{Logged: []string{next + "it is not in the cluster"}},
+			item:   bucket, live: live(), restore: restoreOf(nil), want: want{Logged: []string{next + "it is not in the cluster" + taken}},
 		},
 	}
 	for name, tc := range cases {

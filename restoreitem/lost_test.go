@@ -25,11 +25,11 @@ func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 	}{
 		"OfThisRestore": {
 			reason: "Velero does not count a warning in a log, so the restore must fail.", live: live(lost),
-			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
+			err: "cannot restore Bucket b: its XR XOrder x is newer than this restore and not held, and Crossplane has reconciled it without this. ",
 		},
 		"Replaced": {
 			reason: "An XR that another writer replaced lacks the restore's labels.", live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
-			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
+			err: "cannot restore Bucket b: its XR XOrder x is newer than this restore and not held, and Crossplane has reconciled it without this. ",
 		},
 		"Earlier": {
 			reason: "This restore cannot have held an older XR.", skip: true,

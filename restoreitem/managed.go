@@ -2,7 +2,6 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/sirupsen/logrus"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -37,7 +37,7 @@ func (a *Adopt) recoverName(i *item) error {
 	}
 	xp.SetExternalName(i.Unstructured, name.External)
 	i.recovered = true
-	i.log.WithField("externalName", name.External).Info("Restored with what its provider called it as its external-name, as " + name.By)
+	i.log.WithField("externalName", name.External).Info("Restored with its provider's name for it as its external-name, as " + name.By)
 
 	return nil
 }
@@ -51,15 +51,15 @@ func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, 
 	}
 	named, err := a.cluster.Named(context.Background(), i.GroupVersionKind(), id)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
+		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
 	}
 	account := i.providerConfig()
 	n := slices.IndexFunc(named, func(m xp.Managing) bool { return m.ID() != i.self().ID() && m.Account == account && !m.Observes })
 	if n < 0 {
 		return nil, nil //nolint:nilnil // No MR does.
 	}
-	i.warn(nil, "The external-name of "+xp.String(i.original)+" would be "+id+", as "+name.By+", but "+named[n].String()+" has it already, so it is held. "+
-		"Set the annotation "+xp.AnnotationExternalName+" of the one that manages it, and delete the other")
+	i.warn(reason.ExternalNameTaken.Messagef("%s is held: its external-name would be %s, as %s, but %s has that already. Set the annotation %s of the one that "+
+		"manages the external resource, and delete the other", xp.String(i.original), id, name.By, named[n], xp.AnnotationExternalName))
 
 	return &named[n].Ref, nil
 }
@@ -190,7 +190,8 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 		return "", err
 	}
 	if h.Identity != "" {
-		i.log.WithField(fieldIdentity, h.Identity).Warn("Restored on hold: " + xp.String(i.original) + ": " + h.Reason)
+		i.log.WithFields(logrus.Fields{fieldIdentity: h.Identity, fieldReason: string(identityCode(h.Identity))}).Warnf("Restored and held: %s: %s",
+			xp.String(i.original), h.Reason)
 	}
 	adopted, err := a.isAdopted(i)
 	if err != nil || adopted {
@@ -198,6 +199,15 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	}
 
 	return operationID(i.self()), nil
+}
+
+// identityCode returns the code of an identity that requires a hold.
+func identityCode(identity xp.Identity) reason.Code {
+	if identity == xp.CreatePending {
+		return reason.CreatePending
+	}
+
+	return reason.IdentityMissing
 }
 
 // warnOfIdentity warns of an MR that is restored without an identity and not held for that. Either
@@ -208,13 +218,13 @@ func (i *item) warnOfIdentity() {
 	}
 	if unsafe := i.unsafeIdentity(i.withoutHold()); unsafe != "" {
 		id, _ := xp.ProviderID(i.original)
-		i.warn(logrus.Fields{fieldIdentity: unsafe}, xp.String(i.original)+" is not held, as the setting "+setting.NameHold+" says, and should be: "+
-			adoption.WhyHeld(unsafe, id).String())
+		i.warn(reason.NotHeld.Messagef("%s is not held, because the setting %s is %s, and its provider can create an external resource: %s", xp.String(i.original),
+			setting.NameHold, setting.HoldNone, adoption.WhyHeld(unsafe, id).Text))
 
 		return
 	}
 	if identity := i.identity(); identity == xp.Unknown || identity == xp.Recoverable {
-		i.warn(logrus.Fields{fieldIdentity: identity}, xp.String(i.original)+" comes back without an external-name; it is paused, or may not create anything, so "+
-			"nothing happens. Before that is changed, set its annotation "+xp.AnnotationExternalName+" to what its external resource is called")
+		i.warn(reason.IdentityMissing.Messagef("%s comes back without an external-name, and is paused or may not create anything. Before you change that, set its "+
+			"annotation %s to the name of its external resource", xp.String(i.original), xp.AnnotationExternalName))
 	}
 }

@@ -173,7 +173,7 @@ func TestAdoptReasonsOfHolds(t *testing.T) {
 	if err != nil || h == nil || !strings.Contains(h.Reason, `"vpc-1"`) || !strings.Contains(h.Reason, xp.AnnotationExternalName) {
 		t.Errorf("got hold %+v, error %v", h, err)
 	}
-	if len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: Restored on hold: Bucket b: restored from a backup; it has no external-name") {
+	if len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: Restored and held: Bucket b: restored from a backup; it has no external-name") {
 		t.Errorf("got log %v", out.logged)
 	}
 }

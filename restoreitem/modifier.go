@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -52,14 +53,14 @@ func (a *Adopt) checkModifiers(i *item) error {
 	}
 	name, rules, err := a.modifiers(i.restore)
 	if err != nil {
-		return fmt.Errorf("cannot find out whether the resource modifiers in the ConfigMap %s/%s leave the hold on %s: %w", i.restore.Namespace, name,
-			xp.String(i.original), err)
+		return reason.ModifiersNotRead.Errorf("cannot find out whether the resource modifiers in the ConfigMap %s/%s leave the hold on %s: %w", i.restore.Namespace,
+			name, xp.String(i.original), err)
 	}
 	for n, rule := range rules {
 		if after, ok := rule.apply(i.Unstructured); ok && !isHeldAs(i.Unstructured, after) {
-			return fmt.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s and %s that hold it "+
-				"until it is adopted, and Crossplane or its provider would create external resources anew; have the rule leave them, by naming only the annotations "+
-				"that it is about, and restore again", xp.String(i.original), n+1, i.restore.Namespace, name, adoption.AnnotationHold, xp.AnnotationPaused)
+			return reason.ModifierRemovesHold.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s "+
+				"and %s of its hold. Change the rule to name only the annotations that it needs, and restore again",
+				xp.String(i.original), n+1, i.restore.Namespace, name, adoption.AnnotationHold, xp.AnnotationPaused)
 		}
 	}
 

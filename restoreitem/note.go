@@ -2,13 +2,12 @@ package restoreitem
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -23,29 +22,70 @@ const (
 	noteAfter = "; "
 )
 
+// fieldReason is the log field with the code of a message.
+const fieldReason = "reason"
+
+// A remark is what an action reports about an item. A dry run takes its results from the remarks.
+type remark struct {
+	reason.Message
+
+	// warns means that the user must know of it.
+	warns bool
+	// copied means that the item is a copy of a live object.
+	copied bool
+}
+
+// A remarkFn receives remarks, nil if nothing needs them.
+type remarkFn func(remark)
+
+func (r remarkFn) add(m remark) {
+	if r != nil {
+		r(m)
+	}
+}
+
+// withCode returns a logger that adds the code of a message.
+func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
+	return log.WithField(fieldReason, string(m.Code))
+}
+
+// warn logs a message for the user.
+func (s *shared) warn(log logrus.FieldLogger, m reason.Message) {
+	withCode(log, m).Warn(m)
+	s.remarks.add(remark{Message: m, warns: true})
+}
+
 // warn logs a message for the user and adds it to the item's notes.
-func (i *item) warn(fields logrus.Fields, message string) {
-	i.log.WithFields(fields).Warn(message)
-	i.notes = append(i.notes, withFields(fields, message))
+func (i *item) warn(m reason.Message) {
+	withCode(i.log, m).Warn(m)
+	i.remarks.add(remark{Message: m, warns: true})
+	i.notes = append(i.notes, m)
+}
+
+// apiErrorf returns an error like fmt.Errorf, for a failed request. Its code is that of the error
+// that it wraps, if that has one.
+func apiErrorf(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if reason.Of(err) != "" {
+		return err
+	}
+
+	return reason.APIServerFailed.Errorf("%w", err)
+}
+
+// withErrorCode adds the code of an error to its text, which is all that Velero gets.
+func withErrorCode(err error) error {
+	if code := reason.Of(err); code != "" {
+		return fmt.Errorf("%w [%s]", err, code)
+	}
+
+	return err
 }
 
 // fail is warn for an item that the restore failed to bring back.
-func (i *item) fail(fields logrus.Fields, message string) {
-	i.warn(fields, message)
+func (i *item) fail(m reason.Message) {
+	i.warn(m)
 	i.failed = true
-}
-
-// withFields returns the message with its fields.
-func withFields(fields logrus.Fields, message string) string {
-	var more []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		more = append(more, fmt.Sprintf("%s: %v", name, fields[name]))
-	}
-	if len(more) > 0 {
-		message += " (" + strings.Join(more, "; ") + ")"
-	}
-
-	return message
 }
 
 // note adds the item's notes to the operation ID.
@@ -53,7 +93,7 @@ func (i *item) note(out *velero.RestoreItemActionExecuteOutput) {
 	if len(i.notes) == 0 {
 		return
 	}
-	note := noteID(i.self(), strings.Join(i.notes, "; "), i.failed)
+	note := noteID(i.self(), reason.Join(i.notes), i.failed)
 	if out.OperationID != "" {
 		out.OperationID += noteAfter
 	}

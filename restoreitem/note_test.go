@@ -40,25 +40,25 @@ func TestAdoptNotes(t *testing.T) {
 	}{
 		"Dropped": {
 			reason: "A composed resource that its XR does not list does not come back.", item: mr, live: live(xptest.With(atWork, created(5), restored)),
-			reported: []string{"Bucket b: Not restored: its XR exists and does not list it any more", "reason: "},
+			reported: []string{"Bucket b: It is not restored, because its XR x exists and does not list it", "[NotListed]"},
 		},
 		"Recreated": {
 			reason: "Another writer created the XR again, so the MR in the backup is lost.", item: mr, live: live(xptest.With(atWork, created(5))),
-			reported: []string{"Bucket b: Not restored: its XR was made anew in this cluster"}, failed: true,
+			reported: []string{"Bucket b: It is not restored, because its XR x was created in this cluster", "[ComposedTwice]"}, failed: true,
 		},
 		"OlderXR": {
-			reason: "An XR from before the restore dropped the resource itself.", item: mr, live: live(xptest.With(atWork, created(1))), reported: []string{"does not list it any more"},
+			reason: "An XR from before the restore dropped the resource itself.", item: mr, live: live(xptest.With(atWork, created(1))), reported: []string{"[NotListed]"},
 		},
 		"WithoutOwner": {
-			reason: "No controller may look after an MR without its owner.", item: mr, live: live(), reported: []string{"Bucket b: Restored without an owner that it had", "owner: XOrder x", "next: "},
+			reason: "No controller may look after an MR without its owner.", item: mr, live: live(), reported: []string{"Bucket b: Restored without its owner XOrder x: ", "[RestoredWithoutOwner]"},
 		},
 		"Schedule": {
 			reason: "A CronOperation stays paused until a user resumes it.", item: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly"), live: live(),
-			reported: []string{"CronOperation nightly: Restored paused", "release nightly"},
+			reported: []string{"CronOperation nightly: CronOperation nightly is restored paused", "release nightly [StartsOperations]"},
 		},
 		"Observed": {
 			reason: "An MR that only observes differs from its backup.", item: xptest.With(free, policies(`["*"]`)), live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
-			reported: []string{"Bucket copy/b: Restored to observe only: Bucket team-a/b manages the same external resource"},
+			reported: []string{"Bucket copy/b: The copy only observes: Bucket team-a/b manages the same external resource"},
 		},
 		"Held": {reason: "The operation of a held copy reports more than a note.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},
 		"Adopted": {

@@ -87,7 +87,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	plan, err := a.plan(ref, restore)
 	if err != nil {
 		a.log.WithField("operation", id).WithError(err).Warn("Trying again at the next poll")
-		progress.Description = "trying again: " + err.Error()
+		progress.Description = "trying again: " + reason.ErrorMessage(err).String()
 
 		return progress, nil
 	}
@@ -109,7 +109,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	defer a.results.mu.Unlock()
 	defer func() {
 		if cause := recover(); cause != nil { // Velero would end the operation.
-			err = fmt.Errorf("cannot look at %s, because of a defect of this plugin (%v); report this", ref, cause)
+			err = reason.PluginDefect.Errorf("cannot read %s, because of a defect of this plugin (%v); report this", ref, cause)
 		}
 	}()
 	if a.now().Sub(a.results.used) >= resultsTTL {
@@ -202,5 +202,7 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 		return err
 	}
 
-	return a.adopter.GiveUp(context.Background(), key, ref, fmt.Sprintf("the restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why))
+	stopped := reason.RestoreStopped.Messagef("the Restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why)
+
+	return a.adopter.GiveUp(context.Background(), key, ref, stopped.String())
 }

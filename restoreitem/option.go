@@ -14,6 +14,8 @@ type shared struct {
 	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores;
 	// "" if there is none.
 	modifiersName func() string
+	// remarks are for a dry run.
+	remarks remarkFn
 }
 
 func sharedBy(options []Option) shared {
@@ -42,6 +44,9 @@ func WithReadiness(r *Readiness) Option { return func(s *shared) { s.ready = r }
 
 // WithVeleroFeatures makes Adopt leave to Velero what Velero does.
 func WithVeleroFeatures(f *VeleroFeatures) Option { return func(s *shared) { s.velero = f } }
+
+// withRemarks makes Order and Adopt give each remark to the function.
+func withRemarks(fn remarkFn) Option { return func(s *shared) { s.remarks = fn } }
 
 // WithModifiers makes Adopt read the resource modifiers of all Restores from the ConfigMap that
 // name returns, "" if there is none.

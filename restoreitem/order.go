@@ -3,7 +3,6 @@ package restoreitem
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -72,6 +72,13 @@ func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector
 // Execute returns the item unchanged, with what must be restored before it. It fails if XRDCheck or
 // Readiness refuses the item, or if an XR's list of composed resources can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
+	out, err := o.execute(input)
+
+	return out, withErrorCode(err)
+}
+
+// execute is Execute without the code in the error.
+func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
 	out := &velero.RestoreItemActionExecuteOutput{}
 	if xp.SkipReason(item) != "" {
@@ -88,9 +95,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if xp.IsRevision(item) {
 		o.requested.required.Store(item.GetName(), xp.Required(item))
 	}
-	if why, forged := o.refuses(item, input.Restore); why != "" {
+	if why, forged := o.refuses(item, input.Restore); !why.IsZero() {
 		out = out.WithoutRestore()
-		out.OperationID = noteID(xp.RefTo(item), why, forged)
+		out.OperationID = noteID(xp.RefTo(item), why.String(), forged)
 
 		return out, nil
 	}
@@ -111,11 +118,11 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		out = velero.NewRestoreItemActionExecuteOutput(u)
 	}
 	in, left := o.inFilters(item, first, input.Restore)
-	if left == "" {
+	if left.IsZero() {
 		left = o.unrestoredInputs(item, input.Restore)
 	}
-	if left != "" {
-		out.OperationID = noteID(xp.RefTo(item), left, false)
+	if !left.IsZero() {
+		out.OperationID = noteID(xp.RefTo(item), left.String(), false)
 	}
 	o.addEarly(item, in)
 	for _, i := range in {
@@ -128,47 +135,36 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, nil
 }
 
-// refuses returns why a restore must not take an item, "" if it may. forged means that the backup
-// was tampered with.
-func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why string, forged bool) {
-	log := o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})
-	if o.isForged(item, restore) {
-		why = "Not restored: " + xp.String(item) + " is in a file that is called like one of another kind; find out who has written to the backup"
-		log.Warn(why)
-
-		return why, true
-	}
-	if by, reached, owned := o.requested.publisherOf(item); reached && !owned {
-		why = "Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() +
-			", which names it; find out who has written to the backup"
-		log.Warn(why)
-
-		return why, true
-	}
-	cause := o.foreign(item, restore)
+// refuses returns why a restore must not take an item, the zero Message if it may. forged means that
+// the backup was tampered with.
+func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why reason.Message, forged bool) {
+	by, reached, owned := o.requested.publisherOf(item)
 	switch {
-	case cause == "":
-		return "", false
-	case xp.IsPlatform(item):
-		why = "Not restored: " + xp.String(item) + " is for none of the XRs that have named it"
+	case o.isForged(item, restore):
+		why, forged = reason.BackupTampered.Messagef("%s is not restored: the name of its file is that of another kind. Find out who wrote to the backup",
+			xp.String(item)), true
+	case reached && !owned:
+		why, forged = reason.BackupTampered.Messagef("%s is not restored: %s names it, but it is not the connection secret of that, and in a namespace that is not "+
+			"restored. Find out who wrote to the backup", xp.String(item), by), true
 	default:
-		why = "Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored"
+		why = o.foreign(item, restore)
 	}
-	fields := logrus.Fields{"reason": cause}
-	log.WithFields(fields).Warn(why)
+	if !why.IsZero() {
+		o.warn(o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()}), why)
+	}
 
-	return withFields(fields, why), false
+	return why, forged
 }
 
 // inFilters returns the items that pass the restore's filters, since Velero drops others silently.
-// left is a warning that names the others, "" if there are none. Items that the resource filters
+// left is a warning that names the others, the zero Message if there are none. Items that the resource filters
 // exclude are requested all the same: only Velero knows short names.
-func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
+func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left reason.Message) {
 	var out []string
 	for _, i := range first {
 		if !xp.IsValidName(i.Namespace, i.Name) {
-			o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
-				strconv.Quote(i.Name) + ", and nothing can be called that; find out who has written it")
+			o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}), reason.Malformed.Messagef("%s names %q, which no object can have as "+
+				"its name, so that is not restored first. Find out who wrote it", xp.String(item), i.Name))
 
 			continue
 		}
@@ -200,18 +196,18 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 	}
 	if len(out) == 0 {
-		return in, ""
+		return in, left
 	}
 	const few = 10
-	left = "The filters of the restore leave out what " + xp.String(item) + " belongs with; if it isn't in the cluster, restore again without " +
-		"--include-cluster-resources=false and with the namespaces and the resources of these"
-	fields := logrus.Fields{"object": xp.String(item), "items": out}
-	o.log.WithFields(fields).Warn(left)
+	named := out[:min(few, len(out)):min(few, len(out))]
 	if more := len(out) - few; more > 0 {
-		out = append(out[:few:few], fmt.Sprintf("and %d more", more))
+		named = append(named, fmt.Sprintf("and %d more", more))
 	}
+	left = reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
+		"with these namespaces and resources, and without --include-cluster-resources=false", xp.String(item), strings.Join(named, ", "))
+	o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": out}), left)
 
-	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
+	return in, left
 }
 
 // isReachedLater reports whether an entry of the item's list is a connection secret that its
@@ -311,26 +307,26 @@ func (o *Order) itemsFor(item *unstructured.Unstructured, refs []xp.Ref, restore
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
 		log := o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()})
 		if meta.IsNoMatchError(err) {
-			log.Warn("The kind " + r.GroupVersionKind().GroupKind().String() + " is not served yet, so the object can't be restored first; if this restore " +
-				"doesn't bring it later, install its XRD or provider, or activate its ManagedResourceDefinition, then restore again")
+			o.warn(log, reason.KindNotServed.Messagef("The kind %s is not served yet, so %s is not restored first. If this restore does not bring the kind, install "+
+				"its XRD or provider, or activate it, then restore again", r.GroupVersionKind().GroupKind(), r))
 
 			continue
 		}
 		if err != nil && xp.IsConnectionSecret(item) {
 			// Its data may be nowhere else, so it is restored all the same.
-			log.WithError(err).Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", and its kind can't be looked up; have the API server " +
-				"answer for " + r.GroupVersionKind().GroupKind().String())
+			o.warn(log, reason.APIServerFailed.Messagef("%s names %s, which is not restored first, because the API server does not answer for %s: %v. Repair the API",
+				xp.String(item), r, r.GroupVersionKind().GroupKind(), err))
 
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot find the resource of %s, which comes before %s: %w", r, xp.String(item), err)
+			return nil, apiErrorf("cannot find the resource of %s, which comes before %s: %w", r, xp.String(item), err)
 		}
 		if !namespaced {
 			r.Namespace = ""
 		}
 		if own := item.GetNamespace(); own != "" && r.Namespace != own && (namespaced || isShared(gvr.Group, r.Kind)) {
-			log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", which is outside of its namespace")
+			o.warn(log, reason.OutsideNamespace.Messagef("%s names %s, which is not restored first, because it is outside of its namespace", xp.String(item), r))
 
 			continue
 		}
@@ -356,12 +352,12 @@ func (o *Order) requestClusterScoped(item *unstructured.Unstructured, r xp.Ref, 
 	case xp.IsPlatformKind(gvk):
 		// foreign would refuse it. Velero comes to an item only once, so the XRs that run on it
 		// would lack it.
-		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedXRs)
+		o.warnOfReference(log, item, r, reason.PlatformLeftOut)
 
 		return false
 	case !xp.IsCustomGroup(gvk.Group):
 		// This plugin's actions don't see it when it comes.
-		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedCluster)
+		o.warnOfReference(log, item, r, reason.ClusterScopedLeftOut)
 
 		return false
 	case !xp.IsProviderConfigKind(r.Kind):
@@ -369,6 +365,11 @@ func (o *Order) requestClusterScoped(item *unstructured.Unstructured, r xp.Ref, 
 	}
 
 	return true // Only a cluster-scoped item can have requested a ProviderConfig.
+}
+
+// warnOfReference warns of what an item names and does not request.
+func (o *Order) warnOfReference(log logrus.FieldLogger, item *unstructured.Unstructured, r xp.Ref, why reason.Code) {
+	o.warn(log, why.Messagef("%s names %s, which is not restored first: %s", xp.String(item), r, notFirst[why]))
 }
 
 // isShared reports whether cluster-scoped objects of a kind never belong to one namespace only.

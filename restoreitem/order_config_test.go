@@ -31,7 +31,7 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 			xptest.JSON(`{"spec":{"of":{"apiVersion":"`+group+`/v1","kind":"ProviderConfig","resourceRef":{"name":"default"}}}}`))
 	}
 	outside := func(who, kind string) ordering {
-		return ordering{Warned: []string{"Not restored first: " + who + " names " + kind + " default, which is outside of its namespace"}}
+		return ordering{Warned: []string{who + " names " + kind + " default, which is not restored first, because it is outside of its namespace [OutsideNamespace]"}}
 	}
 	first := func(group, resource, namespace string) ordering {
 		return ordering{First: []velero.ResourceIdentifier{id(group, resource, namespace, "default")}}
@@ -62,14 +62,14 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 		"UnlistedModern": {reason: "Only a cluster-scoped object can have asked for a ClusterProviderConfig, so it comes.", item: asked[1], spec: teamA()},
 		"Listed": {
 			reason: "A ProviderConfig in a claim's list must belong to the claim, or stay out.", item: own, asked: asked, spec: teamA(),
-			want: ordering{Skipped: true, Warned: []string{"no claim in them brought it about; to restore it, add --include-cluster-resources=true"}},
+			want: ordering{Skipped: true, Warned: []string{"it is cluster-scoped, and it is of no claim in the restored namespaces. To restore it, add --include-cluster-resources=true [ClusterScopedLeftOut]"}},
 		},
 		"ListedOwn": {
 			reason: "An XR can compose a ProviderConfig, which has the claim's labels then.", item: xptest.With(own, xptest.Labelled(xp.LabelClaimNamespace, "team-a")), asked: asked, spec: teamA(),
 		},
 		"AskedOther": {
 			reason: "Another kind must have the claim's labels.", item: asked[2], asked: asked, spec: teamA(),
-			want: ordering{Skipped: true, Warned: []string{"no claim in them brought it about; to restore it, add --include-cluster-resources=true"}},
+			want: ordering{Skipped: true, Warned: []string{"it is cluster-scoped, and it is of no claim in the restored namespaces. To restore it, add --include-cluster-resources=true [ClusterScopedLeftOut]"}},
 		},
 	})
 }

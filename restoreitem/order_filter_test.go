@@ -52,8 +52,8 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			left := out.SkipRestore
 			for _, e := range hook.AllEntries() {
 				why := e.Message
-				if reason, ok := e.Data["reason"].(string); ok {
-					why = reason
+				if _, cause, ok := strings.Cut(why, " is not restored: "); ok {
+					why = cause
 				}
 				if items, ok := e.Data["items"].([]string); ok {
 					why, left = "leaves out "+strings.Join(items, ", "), true
@@ -92,8 +92,8 @@ func teamA() velerov1.RestoreSpec {
 func TestOrderRefusesForeignItems(t *testing.T) {
 	mine, theirs := xptest.Claim("o"), xptest.Claim("o", xptest.In("team-b"))
 	labelled := func(namespace string) xptest.Option { return xptest.Labelled(xp.LabelClaimNamespace, namespace) }
-	const nobodys = "no claim in them brought it about; to restore it, add --include-cluster-resources=true"
-	const anothers = "it is of a claim in the namespace team-b; to restore it, restore that one too"
+	const nobodys = "it is cluster-scoped, and it is of no claim in the restored namespaces. To restore it, add --include-cluster-resources=true [ClusterScopedLeftOut]"
+	const anothers = "it is cluster-scoped, and it is of a claim in the namespace team-b. Restore that namespace, too [ClusterScopedLeftOut]"
 	refused := func(why string) ordering { return ordering{Skipped: true, Warned: []string{why}} }
 	withCluster := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(true)}
 	cases := map[string]orderCase{
@@ -193,7 +193,7 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 		return xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(o))
 	}
 	outside := func(who, whom string) ordering {
-		return ordering{Warned: []string{"Not restored first: " + who + " names " + whom + ", which is outside of its namespace"}}
+		return ordering{Warned: []string{who + " names " + whom + ", which is not restored first, because it is outside of its namespace [OutsideNamespace]"}}
 	}
 	runOrders(t, map[string]orderCase{
 		"Annotations": {
@@ -262,8 +262,8 @@ func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 		`{"spec":{"of":{"apiVersion":"apiextensions.crossplane.io/v1","kind":"Composition","resourceRef":{"name":"orders"}}}}`))
 	asked := ordering{First: []velero.ResourceIdentifier{id(xp.GroupAPIExtensions, "compositions", "", "orders")}}
 	left := func(who string) ordering {
-		return ordering{Warned: []string{"Not restored first: " + who +
-			" names Composition orders, which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true"}}
+		return ordering{Warned: []string{who + " names Composition orders, which is not restored first: it comes only with the XRs that run on it. To restore it, add " +
+			"--include-cluster-resources=true [PlatformLeftOut]"}}
 	}
 	runOrders(t, map[string]orderCase{
 		"Owner":      {reason: "Only an XR can ask for a Composition in a restore of namespaces, so an owner reference is named.", item: owned, spec: teamA(), want: left("Bucket b")},

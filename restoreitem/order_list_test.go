@@ -31,24 +31,26 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 		"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org", "buckets.cloud.example.org//theirs", config)
 	theirs, provider := id("cloud.example.org", "buckets", "", "theirs"), id("cloud.example.org", "providerconfigs", "", "default")
 	uses := xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`)
-	configs := `, and a managed resource comes only after the ProviderConfig that it names itself; find out who has written to the backup`
+	const clusterScoped = ", which is not restored first: it is cluster-scoped. To restore it, add --include-cluster-resources=true [ClusterScopedLeftOut]"
+	configs := ", which is not restored first: a managed resource comes only after the ProviderConfig that it names itself. Find out who wrote to the backup " +
+		"[BackupTampered]"
 	none := func(who string) ordering {
-		return ordering{Warned: []string{"The list of what to restore first on " + who + " is not this plugin's, which writes none on what is no claim, XR or managed " +
-			"resource; find out who has written to the backup"}}
+		return ordering{Warned: []string{who + " has a list of what to restore first, which only claims, XRs and managed resources have, so the " +
+			"restore ignores it. Find out who wrote to the backup [BackupTampered]"}}
 	}
 	runsOn := []string{
 		`"compositions.apiextensions.crossplane.io//another"`, `"compositionrevisions.apiextensions.crossplane.io//another-1"`,
 		`"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org"`,
 	}
 	instance := func(who string, left ...string) ordering {
-		lists := "Not restored first: the stored copy of " + who + " lists "
+		lists := "The stored copy of " + who + " lists "
 
 		return ordering{
 			First: []velero.ResourceIdentifier{theirs, provider},
 			Warned: []string{
-				lists + strings.Join(runsOn, ", ") + ", and such comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true",
-				lists + `"` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", and what is of no namespace is not asked for; to restore it, ` +
-					"add --include-cluster-resources=true",
+				lists + strings.Join(runsOn, ", ") + ", which is not restored first: it comes only with the XRs that run on it. To restore it, add " +
+					"--include-cluster-resources=true [PlatformLeftOut]",
+				lists + `"` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil"` + clusterScoped,
 				"leaves out " + strings.Join(append(left, "localbuckets.cloud.example.org/team-b/b"), ", "),
 			},
 		}
@@ -71,14 +73,13 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 			reason: "The list of an MR has only its ProviderConfig.", item: xptest.MR("b", forged, uses), spec: teamA(),
 			want: ordering{
 				First: []velero.ResourceIdentifier{provider},
-				Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", "` +
+				Warned: []string{`The stored copy of Bucket b lists "` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", "` +
 					anothers + `", "localbuckets.cloud.example.org/team-b/b" and 4 more` + configs},
 			},
 		},
 		"NamespacedMR": {
 			reason: "A cluster-scoped ProviderConfig belongs to the platform.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses), spec: teamA(),
-			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "` + config +
-				`", and what is of no namespace is not asked for; to restore it, add --include-cluster-resources=true`}},
+			want: ordering{Warned: []string{`The stored copy of Bucket team-a/b lists "` + config + `"` + clusterScoped}},
 		},
 		"NamespacedMROfAll": {
 			reason: "A restore of everything has the ProviderConfig and must bring it first.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses),
@@ -92,11 +93,11 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 		"ConfigInOtherNamespace": {
 			reason: "A ProviderConfig in another namespace does not belong to this tenant.", spec: teamA(),
 			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-b/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
-			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "providerconfigs.example.org/team-b/own"` + configs}},
+			want: ordering{Warned: []string{`The stored copy of Bucket team-a/b lists "providerconfigs.example.org/team-b/own"` + configs}},
 		},
 		"OtherConfig": {
 			reason: "An MR names its own ProviderConfig, so the list must match.", item: xptest.MR("b", xptest.Tree(config)), spec: teamA(),
-			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + config + `"` + configs}},
+			want: ordering{Warned: []string{`The stored copy of Bucket b lists "` + config + `"` + configs}},
 		},
 		"Claim": {
 			reason: "The plugin checks composed kinds when they come, and the publisher brings its Secret.", item: xptest.Claim("o", forged), spec: teamA(), want: instance("OrderClaim team-a/o"),
@@ -125,8 +126,7 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 		"Composes": {
 			reason: "In a backup without lists an XR cannot bring objects that no action checks.", spec: teamA(),
 			item: xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o")), xptest.Refs(xptest.Object("v1", "Node", "", "n"), xptest.MR("b"))),
-			want: ordering{First: platform(bucketB()), Warned: []string{"Not restored first: XOrder x names Node n, which is of no namespace; to restore it, " +
-				"add --include-cluster-resources=true"}},
+			want: ordering{First: platform(bucketB()), Warned: []string{"XOrder x names Node n" + clusterScoped}},
 		},
 	})
 }
@@ -211,13 +211,13 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		"OfAnother": {
 			reason: "An XR must not bring a Composition for another kind.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
 			logged: [][]string{
-				{"Composition orders is for none of the XRs that have named it", "XOrder.example.org", "Order team-a/m", "--include-cluster-resources=true"},
-				{"CompositionRevision orders-1a2b3c is for none of the XRs"},
+				{"Composition orders is not restored", "XOrder.example.org", "Order team-a/m", "--include-cluster-resources=true"},
+				{"CompositionRevision orders-1a2b3c is not restored"},
 			},
 		},
 		"ListedOfAnother": {
 			reason: "An XR's list must not bring a Composition for another kind.", files: others, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
-			logged: [][]string{{"Composition orders is for none of the XRs"}, {"CompositeResourceDefinition xorders.example.org is for none of the XRs"}},
+			logged: [][]string{{"Composition orders is not restored"}, {"CompositeResourceDefinition xorders.example.org is not restored"}},
 		},
 		"FirstOfItsKind": {
 			reason: "Objects that came for their own kind are live for another kind too.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first, then},
@@ -276,7 +276,7 @@ func TestOrderChecksListedItems(t *testing.T) {
 	if diff := cmp.Diff([]string{"Bucket mine", "OrderClaim team-a/o"}, b.kept); diff != "" {
 		t.Errorf("a restore of a namespace must not bring objects of others: -want, +got:\n%s", diff)
 	}
-	if !b.logged("ClusterRoleBinding admin is in a file that is called like one of another kind") {
+	if !b.logged("ClusterRoleBinding admin is not restored: the name of its file is that of another kind") {
 		t.Errorf("the log must name the objects that stay out: %v", b.warned.AllEntries())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -66,7 +67,8 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 	}
 	live, err := a.cluster.Exists(context.Background(), xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
 	if err != nil || !live {
-		i.log.WithError(err).Warn("Not restored with it: its connection " + r.String() + ", since it is not known that the namespace exists")
+		a.warn(i.log.WithError(err), reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it, because the namespace does not exist or "+
+			"can't be read. The hold of the object has the command that restores the Secret", r))
 
 		return
 	}

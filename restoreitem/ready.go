@@ -2,7 +2,6 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -90,17 +90,17 @@ func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Res
 		return nil //nolint:nilerr // Velero reports it when it creates the item.
 	}
 	if !v.Serves(gvk.Version) {
-		return fmt.Errorf("cannot restore %s: the backup has it in %s, and this cluster serves %s only in %s; install a version of %s that serves both, restore "+
-			"again, and upgrade after that", xp.String(item), gvk.Version, gvk.GroupKind(), strings.Join(v.Served, " and "), v.Server())
+		return reason.BackupVersionNotServed.Errorf("cannot restore %s: the backup has it in %s, and this cluster serves %s only in %s. Install a version of %s "+
+			"that serves both, restore again, then upgrade", xp.String(item), gvk.Version, gvk.GroupKind(), strings.Join(v.Served, " and "), v.Server())
 	}
 	if !v.Converts(gvk.Version) {
 		return nil
 	}
 	within := r.timeout(restore)
 	if err := r.await(v, item, restore, within, log); err != nil {
-		return fmt.Errorf("cannot restore %s: %s is stored in %s, and what converts it from %s (%s) does not answer: %w. What composes it stays held; start %s "+
-			"(kubectl get providers.pkg.crossplane.io), then restore again. The setting %s (%s) says for how long a restore waits", xp.String(item),
-			gvk.GroupKind(), v.Stored, gvk.Version, v.Webhook, err, v.Server(), setting.NameKind, within)
+		return reason.ConversionWebhookDown.Errorf("cannot restore %s: %s is stored in %s, and its conversion from %s (%s) does not answer: %w. Start %s (kubectl "+
+			"get providers.pkg.crossplane.io), then restore again. A restore waits for %s, the setting %s", xp.String(item),
+			gvk.GroupKind(), v.Stored, gvk.Version, v.Webhook, err, v.Server(), within, setting.NameKind)
 	}
 
 	return nil
@@ -131,12 +131,13 @@ func (r *Readiness) await(
 		return w.failure
 	}
 	w.awaited = true
-	log.WithError(w.failure).Warn("Waiting for up to " + within.String() + " until " + v.Webhook + " of " + v.Server() + " converts " + v.Kind.String() +
-		"; start that, and the restore goes on by itself")
+	m := reason.ConversionWebhookDown.Messagef("The restore waits for up to %s until %s of %s converts %s. When you start that, the restore continues", within,
+		v.Webhook, v.Server(), v.Kind)
+	withCode(log, m).WithError(w.failure).Warn(m)
 	for until := r.now().Add(within); r.now().Before(until); {
 		r.sleep(retryInterval)
 		if ask() {
-			log.Info(v.Webhook + " answers, so the restore goes on")
+			log.Info(v.Webhook + " answers, so the restore continues")
 
 			return nil
 		}

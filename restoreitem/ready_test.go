@@ -63,9 +63,9 @@ func TestReadinessCheck(t *testing.T) {
 	both := versions("v9", "Service crossplane-system/cloud", gvk.Version, "v9")
 	kind, began := gvk.GroupKind().String(), time.Unix(1_700_000_000, 0)
 	never := func(within string) string {
-		return "cannot restore " + xp.String(mr) + ": " + kind + " is stored in v9, and what converts it from " + gvk.Version + " (Service crossplane-system/cloud) " +
-			"does not answer: " + errDown.Error() + ". What composes it stays held; start Provider cloud (kubectl get providers.pkg.crossplane.io), then restore " +
-			"again. The setting kind-timeout (" + within + ") says for how long a restore waits"
+		return "cannot restore " + xp.String(mr) + ": " + kind + " is stored in v9, and its conversion from " + gvk.Version + " (Service crossplane-system/cloud) " +
+			"does not answer: " + errDown.Error() + ". Start Provider cloud (kubectl get providers.pkg.crossplane.io), then restore " +
+			"again. A restore waits for " + within + ", the setting kind-timeout [ConversionWebhookDown]"
 	}
 	type want struct {
 		Err    string
@@ -88,8 +88,8 @@ func TestReadinessCheck(t *testing.T) {
 		"ByConfig":    {reason: "A user can set the timeout.", cluster: conversion{versions: both, from: began.Add(time.Hour), config: map[string]string{"kind-timeout": "3s"}}, want: want{Err: never("3s"), Asked: 4, Waited: 3 * time.Second}},
 		"NotServed": {
 			reason: "The error names the unserved version, since Velero's would not.", cluster: conversion{versions: versions("v9", "", "v9", "v10")},
-			want: want{Err: "cannot restore " + xp.String(mr) + ": the backup has it in " + gvk.Version + ", and this cluster serves " + kind + " only in v9 and v10; install a " +
-				"version of Provider cloud that serves both, restore again, and upgrade after that"},
+			want: want{Err: "cannot restore " + xp.String(mr) + ": the backup has it in " + gvk.Version + ", and this cluster serves " + kind + " only in v9 and v10. Install a " +
+				"version of Provider cloud that serves both, restore again, then upgrade [BackupVersionNotServed]"},
 		},
 	}
 	for name, tc := range cases {

@@ -48,7 +48,7 @@ func TestAdoptPackageRevisions(t *testing.T) {
 		Err    error
 	}
 	left := func(why string) want {
-		return want{Skip: true, Logged: []string{"info: Not restored, like others of its kind: the control plane makes it anew: " + why}}
+		return want{Skip: true, Logged: []string{"info: It is not restored, because a restored one is of no use: " + why + " [Rebuilt]"}}
 	}
 	cases := map[string]struct {
 		reason string
@@ -58,11 +58,11 @@ func TestAdoptPackageRevisions(t *testing.T) {
 	}{
 		"Automatic": {
 			reason: "Two active revisions would compete for the package's objects.", item: revision, live: live(pkg("Automatic")),
-			want: left("its package makes it again; a restored one is left without its controller"),
+			want: left("its package creates it again; a restored one has no controller"),
 		},
 		"Manual": {reason: "A revision that a user activated must come back active.", item: revision, live: live(pkg("Manual")), want: want{Owner: "new"}},
 		"Absent": {reason: "Without its package the package manager does not manage the revision.", item: revision, live: live(), want: left("its package p is not in the cluster")},
-		"Orphan": {reason: "A revision without an owner has no package that manages it.", item: orphan, live: failingCluster(errAPI), want: left("it has no package that could say how it is activated")},
+		"Orphan": {reason: "A revision without an owner has no package that manages it.", item: orphan, live: failingCluster(errAPI), want: left("it has no package that shows how it is activated")},
 		"API":    {reason: "A temporary API error must not decide whether the revision comes back.", item: revision, live: failingCluster(errAPI), want: want{Err: errAPI}},
 	}
 	for name, tc := range cases {

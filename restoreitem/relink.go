@@ -2,7 +2,6 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/label"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -22,7 +22,7 @@ import (
 // refused means that the item must not come back, because Crossplane reconciles its XR without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
-		i.warn(nil, "Not restored: "+c.Kind+" "+c.Name+", which published it, is not restored either")
+		i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
 
 		return true, nil
 	}
@@ -31,7 +31,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	for _, ref := range i.original.GetOwnerReferences() {
 		owner, why, err := a.liveOwner(ref, i)
 		if err != nil {
-			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
+			return false, apiErrorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
 		if why == "" {
 			uids[ref.UID] = owner.GetUID()
@@ -42,23 +42,23 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 			continue
 		}
-		fields := logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": why}
-		refuses, err := a.refusesWithout(fields, owner, ref, i)
+		refuses, err := a.refusesWithout(owner, ref, i)
 		if err != nil {
 			return false, err
 		}
+		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
 		switch {
 		case refuses:
 			a.refused.Store(i.self().ID(), true)
 
 			return true, nil
 		case left:
-			i.log.WithFields(fields).Info("Velero may give it an owner that it would not have been given here")
+			m := reason.OwnersLeftToVelero.Messagef("Velero may restore an owner that this plugin would leave out")
+			withCode(log, m).Info(m)
 		case owner == nil && a.restoresBeforeOwner(i):
-			i.log.WithFields(fields).Info("Restored before its owner, which takes it over")
+			log.Info("Restored before its owner, which takes it over")
 		default:
-			fields["next"] = ownerlessText(i.original)
-			i.warn(fields, "Restored without an owner that it had")
+			i.warn(reason.RestoredWithoutOwner.Messagef("Restored without its owner %s %s: %s. %s", ref.Kind, ref.Name, why, ownerlessText(i.original)))
 		}
 	}
 	if !left {
@@ -114,29 +114,27 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 
 // refusesWithout reports whether the item must not come back because of an owner that it can't
 // have, and warns why.
-func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	without, err := a.isReconciledWithout(owner, ref, i)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case !i.copied && isLeftover(owner, ref, i):
-		fields[fieldCommand] = xp.ClearUsage(i.original)
-		i.warn(fields, "Not restored: its XR does not list it, so it was left behind when that stopped "+
-			"composing it, and would protect "+xp.Protected(i.original)+" for ever. Where it still exists, clear it with the command, "+
-			"if what it protects is not in use any more")
+		i.warn(reason.UsageLeftBehind.Messagef("It is not restored, because its XR %s does not list it, and it would protect %s for ever. Where it still exists, "+
+			"and what it protects is not in use, clear it: %s", ref.Name, xp.Protected(i.original), xp.ClearUsage(i.original)))
 	case !i.copied && without && i.isOfThisRestore(owner):
 		a.refused.Store(i.self().ID(), true)
 
 		// A restore releases nothing before it has restored all, so another writer is at work.
-		return false, fmt.Errorf("cannot restore %s: its XR %s was created since this restore began and is not held, and Crossplane has composed it without this; "+
-			"find out who has made it, or taken its hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
+		return false, reason.XRNotHeld.Errorf("cannot restore %s: its XR %s is newer than this restore and not held, and Crossplane has reconciled it without "+
+			"this. Find out who wrote it (kubectl get --show-managed-fields), and see docs/gitops.md, \"The hold was taken off\"",
 			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
-		i.warnReplaced(fields, owner)
+		i.warnReplaced(owner)
 	case owner == nil && isController(ref) && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
-		i.warn(fields, "Not restored: "+ref.Kind+" "+ref.Name+", which composed it, is not restored either. If it is still wanted, restore that first; "+
-			"its external resource is left as it is")
+		i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which composed it, is not restored. If you need it, restore that first; its "+
+			"external resource stays as it is", ref.Kind, ref.Name))
 	default:
 		return false, nil
 	}
@@ -146,18 +144,18 @@ func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstruc
 
 // warnReplaced warns that the item is not restored, because Crossplane reconciles its XR without
 // it. An XR of the backup has dropped it from its list; a newer XR has composed other resources.
-func (i *item) warnReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
-	const todo = "If it is still wanted, pause the XR, put it into the XR's resourceRefs, and restore again; its external resource is left as it is"
+func (i *item) warnReplaced(xr *unstructured.Unstructured) {
 	if i.isOlderThan(xr) {
 		of := xp.RefTo(xr)
 		if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
 			of = claim
 		}
-		i.fail(fields, "Not restored: its XR was made anew in this cluster, and not by a restore; what that has composed is in its place. To have this "+
-			"instead, with the file of the backup (velero backup download), run this and restore again; it lists what that deletes, and asks: "+
-			xp.ExchangeCommand(of).String())
+		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To "+
+			"exchange these, download the backup, run this, and restore again: %s", xr.GetName(),
+			xp.ExchangeCommand(of)))
 	} else {
-		i.warn(fields, "Not restored: its XR exists and does not list it any more, so nothing would look after it. "+todo)
+		i.warn(reason.NotListed.Messagef("It is not restored, because its XR %s exists and does not list it. If you need it, pause the XR, add it to the XR's "+
+			"resourceRefs, and restore again", xr.GetName()))
 	}
 }
 
@@ -211,14 +209,13 @@ func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1
 // step.
 func ownerlessText(item *unstructured.Unstructured) string {
 	if xp.IsUsage(item) {
-		return "it goes on protecting " + xp.Protected(item) + "; if nothing else is to come that would own it, and that is not in use any more, clear it with: " +
-			xp.ClearUsage(item)
+		return "It still protects " + xp.Protected(item) + ". If no owner is still to come, and that is not in use, clear it: " + xp.ClearUsage(item)
 	}
 	if xp.IsConnectionSecret(item) {
-		return "if what published it exists and can't publish again, delete this Secret"
+		return "If its publisher exists and can't publish, delete this Secret"
 	}
 
-	return "if its XR lists it, Crossplane takes it over; if not, nothing looks after it: delete it, with its external resource kept if that is still in use"
+	return "If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use"
 }
 
 // liveOwner returns the owner that ref means, nil if there is none, and why the item can't have it,

@@ -21,7 +21,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	oldLocal, nowLocal := xptest.ModernXR("x", xptest.UID("old")), xptest.ModernXR("x", xptest.UID("new"))
 	localMR := xptest.NamespacedMR("b", xptest.ControlledBy(oldLocal), xptest.PublishesTo("", "s"))
 	local := xptest.Secret("s", xptest.ControlledBy(localMR))
-	const why = "Not restored: Bucket b, which published it, is not restored either"
+	const why = "It is not restored, because Bucket b, which published it, is not restored [OwnerNotRestored]"
 	type want struct {
 		Publisher, Secret bool
 		// Why reports whether there is the warning about the Secret.

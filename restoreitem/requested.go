@@ -1,7 +1,6 @@
 package restoreitem
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -76,27 +76,28 @@ func nameOf(item *unstructured.Unstructured) clusterScopedName {
 	return clusterScopedName{item.GroupVersionKind().Group, item.GetName()}
 }
 
-// mismatch returns why a requested XRD, Composition or revision must not be restored, "" if it is
-// for the kind of an XR that requested it.
-func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
+// mismatch returns why a requested XRD, Composition or revision must not be restored, the zero
+// Message if it is for the kind of an XR that requested it. Velero comes to an item only once.
+func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) reason.Message {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 	requested, kinds := ri.items[nameOf(item)], xp.RunBy(item)
 	var by []string
 	for gk, requester := range requested.by {
 		if slices.Contains(kinds, gk) {
-			return ""
+			return reason.Message{}
 		}
 		by = append(by, requester.String())
 	}
 	requested.left = append(requested.left, kinds...)
 	slices.Sort(by)
-	is := "it is for no kind of XR"
+	of := "no kind of XR"
 	if len(kinds) > 0 {
-		is = fmt.Sprintf("it is for the kind %s", kinds[0])
+		of = "the kind " + kinds[0].String()
 	}
 
-	return is + ", which " + strings.Join(by, " and ") + " is not, and Velero comes to an item only once; to restore it, add --include-cluster-resources=true"
+	return reason.PlatformLeftOut.Messagef("%s is not restored: it is for %s, and only %s named it. To restore it, add --include-cluster-resources=true",
+		xp.String(item), of, strings.Join(by, " and "))
 }
 
 // leftOutFor reports whether an item of the name was left out that XRs of the kind run on. by is an
@@ -146,14 +147,12 @@ func (ri *RequestedItems) addEnvironments(environments []string) {
 	}
 }
 
-// unrequestedEnvironment returns why a requested EnvironmentConfig must not be restored, "" if a
-// CompositionRevision before it names it.
-func (ri *RequestedItems) unrequestedEnvironment(name string) string {
-	if _, ok := ri.environments.Load(name); ok {
-		return ""
-	}
+// namesEnvironment reports whether a CompositionRevision that the restore has reached names an
+// EnvironmentConfig.
+func (ri *RequestedItems) namesEnvironment(name string) bool {
+	_, ok := ri.environments.Load(name)
 
-	return "no CompositionRevision that came before it names it; to restore it, add --include-cluster-resources=true"
+	return ok
 }
 
 // hasReached reports whether the restore has reached a Secret, of any type.
@@ -181,18 +180,22 @@ func (ri *RequestedItems) isLive(r xp.Ref) bool {
 	return ok
 }
 
-// foreign returns why a restore of namespaces must not take a cluster-scoped item, "" if it may. A
-// user of one of the namespaces can name any item. So a field that only Crossplane writes must show
+// foreign returns why a restore of namespaces must not take a cluster-scoped item, the zero Message
+// if it may. A user of one of the namespaces can name any item. So a field that only Crossplane writes must show
 // whose it is. An XRD, Composition or revision must be for the kind of an XR that requested it.
-func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
+func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) reason.Message {
 	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(item) {
-		return ""
+		return reason.Message{}
 	}
 	if xp.IsPlatform(item) {
 		return o.requested.mismatch(item)
 	}
 	if item.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind() {
-		return o.requested.unrequestedEnvironment(item.GetName())
+		if o.requested.namesEnvironment(item.GetName()) {
+			return reason.Message{}
+		}
+
+		return clusterScopedLeftOut(item, "no CompositionRevision before it names it. To restore it, add --include-cluster-resources=true")
 	}
 	namespace := item.GetLabels()[xp.LabelClaimNamespace]
 	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {
@@ -200,12 +203,16 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 	switch {
 	case namespace == "":
-		return "no claim in them brought it about; to restore it, add --include-cluster-resources=true"
+		return clusterScopedLeftOut(item, "it is of no claim in the restored namespaces. To restore it, add --include-cluster-resources=true")
 	case !included(restore, namespace):
-		return "it is of a claim in the namespace " + namespace + "; to restore it, restore that one too"
+		return clusterScopedLeftOut(item, "it is of a claim in the namespace "+namespace+". Restore that namespace, too")
 	default:
-		return ""
+		return reason.Message{}
 	}
+}
+
+func clusterScopedLeftOut(item *unstructured.Unstructured, why string) reason.Message {
+	return reason.ClusterScopedLeftOut.Messagef("%s is not restored: it is cluster-scoped, and %s", xp.String(item), why)
 }
 
 // isForged reports whether a restore of namespaces has reached an item of a Kubernetes kind that

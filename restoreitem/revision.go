@@ -33,7 +33,7 @@ func (a *Adopt) raiseRevision(i *item) error {
 		}
 	}
 	if err = a.cluster.RaiseRevision(context.Background(), i.Unstructured); err != nil {
-		return fmt.Errorf("cannot restore %s beside the live revisions of its Composition: %w", xp.String(i.original), err)
+		return apiErrorf("cannot restore %s beside the live revisions of its Composition: %w", xp.String(i.original), err)
 	}
 
 	return nil
@@ -51,7 +51,7 @@ func (a *Adopt) isOfBackup(revision *item) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot find the Composition of %s: %w", xp.String(revision.original), err)
+		return false, apiErrorf("cannot find the Composition of %s: %w", xp.String(revision.original), err)
 	}
 
 	return xp.Label(composition, velerov1.BackupNameLabel) == label.GetValidName(revision.restore.Spec.BackupName), nil

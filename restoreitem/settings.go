@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"errors"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -29,9 +30,9 @@ func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
 	}
 	if !a.warnedUnreadable {
 		i.unreadable = true
-		i.fail(nil, err.Error()+"; so no setting is heard, and everything of Crossplane's that this restore brings back is held, as with "+setting.NameHold+"="+
-			string(setting.HoldAll)+". Correct the settings for the next restore, and if this one needs none, let it go: "+
-			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName()).String())
+		i.fail(reason.HeldForSettings.Messagef("%s; so the restore ignores all settings and holds all objects of Crossplane, as with %s=%s. Correct the settings "+
+			"for the next restore. If this one needs none, run: %s", reason.ErrorMessage(err), setting.NameHold, setting.HoldAll,
+			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName())))
 	}
 
 	return unreadSettings(), nil

@@ -2,12 +2,12 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -20,11 +20,11 @@ func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItem
 	if xp.IsNamedAfterRevision(i.original) {
 		switch _, err := a.cluster.Owner(context.Background(), revision, ""); {
 		case isAbsent(err):
-			i.warn(nil, "Restored without its owner, the package revision "+revision.Name+", for what was put on it: "+strings.Join(added, ", ")+
-				". Crossplane takes it over if it installs that revision; that of another revision has another name, and nothing of this. To have it with each, put "+
-				"labels and annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
+			i.warn(reason.SettingsMisplaced.Messagef("Restored without its owner, the package revision %s, because users added to it: %s. To have that with all "+
+				"revisions, use a DeploymentRuntimeConfig and packagePullSecrets",
+				revision.Name, strings.Join(added, ", ")))
 		case err != nil:
-			return nil, fmt.Errorf("cannot find the package revision %s of %s: %w", revision.Name, xp.String(i.original), err)
+			return nil, apiErrorf("cannot find the package revision %s of %s: %w", revision.Name, xp.String(i.original), err)
 		}
 	}
 	i.SetOwnerReferences(nil)
@@ -45,12 +45,14 @@ func (a *Adopt) skipRebuilt(i *item, why string) (*velero.RestoreItemActionExecu
 // skip leaves out what the control plane creates again. A restore can have hundreds of a kind, so
 // the log names each kind once.
 func (a *Adopt) skip(i *item, why string) *velero.RestoreItemActionExecuteOutput {
-	log := i.log.WithField("reason", why)
+	m := reason.Rebuilt.Messagef("It is not restored, because a restored one is of no use: %s", why)
+	log := withCode(i.log, m)
 	if _, reported := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
-		log.Debug("Not restored: the control plane makes it anew")
+		log.Debug(m)
 	} else {
-		log.Info("Not restored, like others of its kind: the control plane makes it anew")
+		log.Info(m)
 	}
+	i.remarks.add(remark{Message: m})
 
 	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 }
@@ -69,16 +71,16 @@ func (a *Adopt) skipReason(i *item) (string, error) {
 func (a *Adopt) revisionSkipReason(revision *unstructured.Unstructured) (string, error) {
 	ref, ok := xp.Controller(revision)
 	if !ok {
-		return "it has no package that could say how it is activated", nil
+		return "it has no package that shows how it is activated", nil
 	}
 	pkg, err := a.cluster.Owner(context.Background(), ref, "")
 	switch {
 	case isAbsent(err):
 		return "its package " + ref.Name + " is not in the cluster", nil
 	case err != nil:
-		return "", fmt.Errorf("cannot find the package of %s: %w", xp.String(revision), err)
+		return "", apiErrorf("cannot find the package of %s: %w", xp.String(revision), err)
 	case !xp.ActivatesManually(pkg):
-		return "its package makes it again; a restored one is left without its controller", nil
+		return "its package creates it again; a restored one has no controller", nil
 	default:
 		return "", nil
 	}

@@ -22,9 +22,8 @@ func TestAdoptServiceAccountsOfPackages(t *testing.T) {
 		}, o...)...)
 	}
 	assumes := xptest.Annotated(role, "arn:aws:iam::1:role/crossplane")
-	const reported = "ServiceAccount crossplane-system/p-1: Restored without its owner, the package revision p-1, for what was put on it: annotation " + role +
-		". Crossplane takes it over if it installs that revision; that of another revision has another name, and nothing of this. To have it with each, put " +
-		"labels and annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets"
+	const reported = "ServiceAccount crossplane-system/p-1: Restored without its owner, the package revision p-1, because users added to it: annotation " + role +
+		". To have that with all revisions, use a DeploymentRuntimeConfig and packagePullSecrets [SettingsMisplaced]"
 	type want struct {
 		Skip        bool
 		Annotations map[string]string

@@ -2,11 +2,10 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -27,9 +26,9 @@ func (i *item) warnOfStatus() {
 	if !i.settings.WithoutStatus || len(missing) == 0 {
 		return
 	}
-	i.warn(nil, xp.String(i.original)+" comes back without "+xp.StatusNames(missing)+", as the setting "+setting.NameStatus+
-		" says: a function that reads it and finds nothing can leave out what was composed, and Crossplane deletes that, with its external resources. If one "+
-		"does, write it while this is held, with kubectl edit --subresource=status; the setting "+setting.NameRelease+"=by-hand leaves time for that")
+	i.warn(reason.StatusNotRestored.Messagef("%s comes back without %s, because of the setting %s. A function that reads it can leave out composed resources, "+
+		"and Crossplane deletes these. Write it while this is held (setting %s=by-hand), with kubectl edit --subresource=status",
+		xp.String(i.original), xp.StatusNames(missing), setting.NameStatus, setting.NameRelease))
 }
 
 // returnStatus writes the status that an earlier restore left out. Velero writes it after it has
@@ -47,7 +46,7 @@ func (a *Adopt) returnStatus(i *item) error {
 	}
 	exists, err := a.cluster.Exists(context.Background(), i.self())
 	if err != nil {
-		return fmt.Errorf("cannot find out whether its status must be brought back: %w", err)
+		return apiErrorf("cannot find out whether its status must be brought back: %w", err)
 	}
 	if !exists {
 		return nil
@@ -57,7 +56,7 @@ func (a *Adopt) returnStatus(i *item) error {
 		return err
 	}
 	if err := a.cluster.ReturnStatus(context.Background(), key, i.self(), i.returnedStatus(names)); err != nil {
-		return fmt.Errorf("cannot bring its status back: %w", err)
+		return apiErrorf("cannot bring its status back: %w", err)
 	}
 
 	return nil
@@ -83,6 +82,6 @@ func (a *Adopt) returnManagers(i *item) {
 		return
 	}
 	if err := a.cluster.ReturnManagers(context.Background(), i.Unstructured, i.self()); err != nil {
-		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Cannot find out whether an earlier restore was stopped before it had written back who manages what of it")
+		i.warn(reason.ManagersNotRead.Messagef("Cannot find out whether an earlier restore was stopped before it restored the field managers: %v", err))
 	}
 }

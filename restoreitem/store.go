@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -39,7 +40,6 @@ func (a *Adopt) warnOfStore(i *item) {
 		return
 	}
 	name, _, _ := xp.StoreSecret(i.original)
-	i.warn(nil, "It publishes with "+config+" in a store that is not in this cluster, and that is left as it is. If what was restored is refused there as "+
-		"not its owner (kubectl describe), set the tag "+xp.LabelOwnerUID+" there, of this one on "+name+", to the UID that it has now. So for what else "+
-		"publishes with it")
+	i.warn(reason.SecretStoreOutside.Messagef("It publishes with %s in a store outside of this cluster. If the store refuses it, or others that publish there "+
+		"(kubectl describe), set the tag %s of %s there to the new UID", config, xp.LabelOwnerUID, name))
 }

@@ -80,7 +80,7 @@ func TestAdoptNamesStoresOutsideOfTheCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reported = append(reported, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store that is not in this cluster"))
+		reported = append(reported, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store outside of this cluster"))
 	}
 	if diff := cmp.Diff([]bool{true, false}, reported); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)

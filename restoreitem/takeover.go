@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -18,6 +17,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -72,12 +72,12 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	if err != nil {
 		a.remembered.Store(self.ID(), kept) // The next composed resource tries again.
 
-		return nil, fmt.Errorf("cannot take over %s: %w", self, err)
+		return nil, apiErrorf("cannot take over %s: %w", self, err)
 	}
 	if taken == nil {
 		return owner, nil
 	}
-	i.warn(logrus.Fields{"object": self.String()}, takenOverNote)
+	i.warn(takenOver(self))
 
 	return taken, nil
 }
@@ -106,15 +106,17 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 		return taken, err
 	}
 	if err := a.cluster.ReturnStatus(context.Background(), key, self, status); err != nil {
-		return nil, fmt.Errorf("cannot bring its status back: %w", err)
+		return nil, apiErrorf("cannot bring its status back: %w", err)
 	}
 
 	return taken, nil
 }
 
-// takenOverNote is the note about an XR or a claim that was taken over.
-const takenOverNote = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the " +
-	"backup, and is held until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: docs/gitops.md"
+// takenOver returns the note about an XR or a claim that was taken over.
+func takenOver(r xp.Ref) reason.Message {
+	return reason.TakenOver.Messagef("Another writer created %s before this restore. It had composed nothing, so the restore gave it what it composed in the "+
+		"backup. Before the next restore, suspend that writer: docs/gitops.md", r)
+}
 
 // holdOfTaken returns the hold of an XR or a claim that is taken over.
 func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
@@ -132,7 +134,7 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	}
 	can, err := a.cluster.CanTakeOver(context.Background(), i.self())
 	if err != nil && !isAbsent(err) {
-		return nil, fmt.Errorf("cannot find out whether somebody has made %s: %w", xp.String(i.original), err)
+		return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
 	}
 	if !can {
 		return nil, nil //nolint:nilnil // There is no such claim.
@@ -145,12 +147,12 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	a.awaitStored(i, &held)
 	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), held, labelsOf(i.restore))
 	if err != nil {
-		return nil, fmt.Errorf("cannot take over %s: %w", i.self(), err)
+		return nil, apiErrorf("cannot take over %s: %w", i.self(), err)
 	}
 	if taken == nil {
 		return nil, nil //nolint:nilnil // Velero reports that it exists.
 	}
-	i.warn(logrus.Fields{"object": i.self().String()}, takenOverNote)
+	i.warn(takenOver(i.self()))
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 	out.OperationID = operationID(i.self())
 

@@ -2,13 +2,13 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -20,7 +20,7 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	settings, err := a.settings(restore)
 	if err != nil {
 		a.log.WithError(err).Warn("Not looking at the setting " + setting.NameTimeout)
-		progress.Description += "; cannot tell whether the time of the setting " + setting.NameTimeout + " is over: " + err.Error()
+		progress.Description += "; cannot find out whether the time of the setting " + setting.NameTimeout + " is over: " + reason.ErrorMessage(err).String()
 
 		return
 	}
@@ -28,20 +28,20 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
 		return
 	}
-	why := fmt.Sprintf("not adopted within %s, the setting %s of the restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name,
-		describe(plan))
+	why := reason.RestoreStopped.Messagef("not adopted within %s, the setting %s of the Restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace,
+		restore.Name, describe(plan))
 	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
 	if err == nil {
-		err = a.adopter.GiveUp(context.Background(), key, ref, why)
+		err = a.adopter.GiveUp(context.Background(), key, ref, why.String())
 	}
 	if err != nil {
-		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to say that it is given up")
-		progress.Description += "; trying again to say that the time is over: " + err.Error()
+		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to write that the time is over")
+		progress.Description += "; trying again to write that the time is over: " + reason.ErrorMessage(err).String()
 
 		return
 	}
 	progress.Completed = true
-	progress.Err = fmt.Sprintf("%s is %s. What is held stays held, so nothing is lost; mend that, then run: %s", ref, why, xp.ReleaseCommand(ref))
+	progress.Err = why.Code.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why.Text, xp.ReleaseCommand(ref)).String()
 }
 
 // restoredAt returns when the time for an adoption starts: when the restore's last object was

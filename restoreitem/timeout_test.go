@@ -25,15 +25,15 @@ func TestProgressTimesOut(t *testing.T) {
 		return p
 	}
 	const described = "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
-	const why = "not adopted within 20s, the setting adoption-timeout of the restore velero/monday: " + described
+	const why = "not adopted within 20s, the setting adoption-timeout of the Restore velero/monday: " + described
 	type want struct {
 		Completed        bool
 		Err, Description string
 		GaveUp           []string
 	}
 	over := want{
-		Completed: true, Description: described, GaveUp: []string{"XOrder x: " + why},
-		Err: "XOrder x is " + why + ". What is held stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release x",
+		Completed: true, Description: described, GaveUp: []string{"XOrder x: " + why + " [RestoreStopped]"},
+		Err: "XOrder x is " + why + ". Its hold stays on, so nothing is lost. Correct that, then run: velero-plugin-for-crossplane release x [RestoreStopped]",
 	}
 	waits := want{Description: described}
 	cases := map[string]struct {
@@ -70,11 +70,11 @@ func TestProgressTimesOut(t *testing.T) {
 		},
 		"GiveUpFails": {
 			reason: "The plugin gives up only if it can record the reason.", plan: waiting, timeout: "20s", giveUp: errAPI,
-			want: want{Description: described + "; trying again to say that the time is over: " + errAPI.Error(), GaveUp: over.GaveUp},
+			want: want{Description: described + "; trying again to write that the time is over: " + errAPI.Error(), GaveUp: over.GaveUp},
 		},
 		"Unread": {
 			reason: "Adoption continues without the setting.", plan: waiting, configErr: errOdd,
-			want: want{Description: described + "; cannot tell whether the time of the setting adoption-timeout is over: " + errOdd.Error()},
+			want: want{Description: described + "; cannot find out whether the time of the setting adoption-timeout is over: " + errOdd.Error()},
 		},
 	}
 	for name, tc := range cases {

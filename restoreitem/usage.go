@@ -2,17 +2,13 @@ package restoreitem
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// fieldCommand is the log field with the command that clears a Usage.
-const fieldCommand = "command"
 
 // removeDeletionAttempt removes the annotation of an attempt to delete the object before it was
 // backed up, and reports whether there was one. Crossplane would replay it when a Usage with
@@ -24,8 +20,8 @@ func (i *item) removeDeletionAttempt() bool {
 	annotations := i.GetAnnotations()
 	delete(annotations, xp.AnnotationDeletionAttempt)
 	i.SetAnnotations(annotations)
-	i.warn(nil, "Restored without the note that somebody tried to delete it while it was in use, before it was backed up: its Usage could delete it later. "+
-		"To have it deleted, delete it again")
+	i.warn(reason.DeletionAttemptDropped.Messagef("Restored without the annotation %s, with which its Usage could delete it later. To delete it, delete it again",
+		xp.AnnotationDeletionAttempt))
 
 	return true
 }
@@ -34,20 +30,20 @@ func (i *item) removeDeletionAttempt() bool {
 // in this cluster. For others it warns of what Crossplane needs and does not find.
 func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if i.original.GetDeletionTimestamp() != nil {
-		i.warn(nil, "Not restored: it was being deleted when it was backed up, so it protects "+xp.Protected(i.original)+" no more")
+		i.warn(reason.UsageDeleted.Messagef("The Usage is not restored, because it was being deleted at the backup; it protected %s", xp.Protected(i.original)))
 
 		return true, nil
 	}
 	live, err := a.live(i)
 	if err != nil {
-		return false, fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find out whether %s is being deleted: %w", xp.String(i.original), err)
 	}
 	if live != nil {
 		if live.GetDeletionTimestamp() == nil {
 			return false, nil // Velero leaves it.
 		}
-		i.warn(logrus.Fields{"finalizers": live.GetFinalizers()}, "Not restored: it exists and is being deleted, so it stops protecting "+
-			xp.Protected(live)+" when "+waitsFor(live)+"; if it is still wanted, restore again when it is gone")
+		i.warn(reason.UsageDeleted.Messagef("The Usage exists and is being deleted, so it stops protecting %s when %s. If you need it, restore again when it is gone",
+			xp.Protected(live), waitsFor(live)))
 
 		return true, nil
 	}
@@ -57,22 +53,21 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	}
 	u, err := a.find(used, i.namespace)
 	if err != nil {
-		return false, fmt.Errorf("cannot find what %s protects: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find what %s protects: %w", xp.String(i.original), err)
 	}
 	if u == nil {
-		i.warn(nil, "Restored, but "+used.String()+", which it protects, is not in the cluster; restore that too, or delete this")
+		i.warn(reason.UsageIncomplete.Messagef("%s, which the Usage protects, is not in the cluster. Restore that too, or delete the Usage", used))
 	}
 	user, named := xp.User(i.Unstructured)
 	if !named {
 		return false, nil
 	}
 	if u, err = a.find(user, i.namespace); err != nil {
-		return false, fmt.Errorf("cannot find what %s protects something for: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find what %s protects something for: %w", xp.String(i.original), err)
 	}
 	if u == nil {
-		i.warn(logrus.Fields{fieldCommand: xp.ClearUsage(i.original)}, "Restored, but "+user.String()+", which it protects "+used.String()+
-			" for, is not in the cluster. "+
-			"Crossplane reports that it can't find it, and nothing will take the protection off: restore "+user.String()+" too, or clear the Usage with the command")
+		i.warn(reason.UsageIncomplete.Messagef("%s, for which the Usage protects %s, is not in the cluster, so nothing ends the protection. Restore that too, or "+
+			"clear the Usage: %s", user, used, xp.ClearUsage(i.original)))
 	}
 
 	return false, nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -74,7 +75,7 @@ func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 	if why, ok := x.refusalFor(c, namespace); ok {
 		x.refused.Store(self.ID(), why)
 
-		return fmt.Errorf("cannot restore %s: its XR %s %s was not restored, and nothing would look after it: %s", self, c.Kind, c.Name, why)
+		return reason.OwnerNotRestored.Errorf("cannot restore %s: its XR %s %s was not restored, so nothing would manage it: %s", self, c.Kind, c.Name, why)
 	}
 
 	return nil
@@ -92,7 +93,7 @@ func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) er
 	err = fmt.Errorf("%w; %s, and restore it again", err, adoption.HowToRead)
 	x.refused.Store(self.ID(), err.Error())
 
-	return fmt.Errorf("cannot restore %s: %w", self, err)
+	return reason.NewerFormat.Errorf("cannot restore %s: %w", self, err)
 }
 
 // checkDefinition refuses to overwrite an XRD that is being deleted.
@@ -100,10 +101,10 @@ func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 	for _, kind := range xp.DefinitionKinds(item) {
 		xrd, err := x.reader.Terminating(context.Background(), kind)
 		if err != nil {
-			return fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
+			return apiErrorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
 		}
 		if xrd != nil && xrd.GetName() == item.GetName() {
-			return fmt.Errorf("cannot restore %s: %s; then restore again", xp.String(item), xp.XRDTerminating(xrd))
+			return reason.XRDTerminating.Errorf("cannot restore %s: %s; then restore again", xp.String(item), xp.XRDTerminating(xrd))
 		}
 	}
 
@@ -114,7 +115,7 @@ func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 	xrd, err := x.reader.Terminating(context.Background(), kind)
 	if err != nil {
-		return fmt.Errorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
+		return apiErrorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
 	}
 	if xrd == nil {
 		return nil
@@ -122,10 +123,10 @@ func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 	why := xp.XRDTerminating(xrd) + ", and restore again"
 	x.refused.Store(self.ID(), why)
 	if kind != self.GroupVersionKind().GroupKind() {
-		return fmt.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)
+		return reason.XRDTerminating.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)
 	}
 
-	return fmt.Errorf("cannot restore %s: %s", self, why)
+	return reason.XRDTerminating.Errorf("cannot restore %s: %s", self, why)
 }
 
 // refusalFor returns why the controller of an object in the namespace was refused, if it was.

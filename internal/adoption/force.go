@@ -249,7 +249,7 @@ func (f *forceAssessor) ownerless() {
 	f.Risks = append(f.Risks, why)
 	for _, why := range []reason.Message{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
 		if !why.IsZero() {
-			f.risk(reason.NotAwaited, "it no longer waits for this: %s: %s", xp.String(f.u), why.Text)
+			f.risk(why.Code, "it no longer waits for this: %s: %s", xp.String(f.u), why.Text)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func (f *forceAssessor) claim() {
 func (f *forceAssessor) uncovered() {
 	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
 		if !slices.ContainsFunc(f.covered, func(r xp.Ref) bool { return strings.HasPrefix(waiting.Text, r.String()+": ") }) {
-			f.risk(reason.NotAwaited, "it no longer waits for this: %s", waiting.Text)
+			f.risk(waiting.Code, "it no longer waits for this: %s", waiting.Text)
 		}
 	}
 }

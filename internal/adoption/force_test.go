@@ -69,7 +69,7 @@ func TestForce(t *testing.T) {
 		},
 		"NotObserved": {
 			reason: "The risks name everything else that the XR waited for.", snapshot: snapshot(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
-			want: []reason.Code{reason.NotAwaited},
+			want: []reason.Code{reason.AwaitingProvider},
 		},
 		"NewComposition": {
 			reason: "A newer revision takes effect at once, and a revision without a Composition has no effect.", snapshot: snapshot(xr(), bucket, pinned, newer, loose), of: x,
@@ -98,7 +98,7 @@ func TestForce(t *testing.T) {
 		},
 		"Observes": {
 			reason: "The provider has not yet observed the external resource.", snapshot: snapshot(heldFor(bucket, Hold{Observes: true})), of: bucket,
-			want: []reason.Code{reason.NotObserved, reason.NotAwaited},
+			want: []reason.Code{reason.NotObserved, reason.AwaitingPauseReport},
 		},
 		"ClaimWithoutXR": {
 			reason: "Crossplane creates another XR.", snapshot: snapshot(held(claim)), of: claim, want: []reason.Code{reason.Dangling},

@@ -113,7 +113,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 func TestForceNamesMissingInputs(t *testing.T) {
 	mr := reading(xptest.MR("db"), Input{Namespace: "infra", Name: "password"})
 	f := AssessForce(snapshot(mr), xp.RefTo(mr))
-	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk reason.Message) bool { return strings.Contains(risk.Text, inputNowhere) }) {
+	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk reason.Message) bool { return strings.HasSuffix(risk.String(), inputNowhere) }) {
 		t.Errorf("got %v and risks %q", f.Patch, f.Risks)
 	}
 }

@@ -79,7 +79,7 @@ func TestForceOfOwnerless(t *testing.T) {
 		"Unreadable": {reason: "The XR is unreadable, so it may still compose the MR.", snapshot: unreadable, want: []reason.Code{reason.Uncontrolled}},
 		"Publishing": {
 			reason: "The risks also name everything else that is missing.", snapshot: snapshot(xr, publishing),
-			want: []reason.Code{reason.Uncontrolled, reason.NotAwaited},
+			want: []reason.Code{reason.Uncontrolled, reason.ConnectionSecretMissing},
 		},
 		"Taken": {reason: "The XR controls the MR, so the Composition still wants it.", snapshot: snapshot(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
 	}

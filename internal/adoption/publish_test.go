@@ -101,7 +101,7 @@ func TestForceNamesTheLostSecret(t *testing.T) {
 	for name, u := range map[string]*unstructured.Unstructured{"MR": leftOut(mr), "XR": leftOut(xr)} {
 		f := AssessForce(snapshot(u), xp.RefTo(u))
 		if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk reason.Message) bool {
-			return strings.Contains(risk.Text, secretLeftOut)
+			return strings.HasSuffix(risk.String(), secretLeftOut)
 		}) {
 			t.Errorf("%s: got risks %q", name, f.Risks)
 		}

@@ -1,13 +1,13 @@
 package explorer
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -91,7 +91,7 @@ func (w *world) isReported(s *state) bool {
 
 // mayFail returns the error of an item, nil if it is expected.
 func (w *world) mayFail(err error) error {
-	if err != nil && (w.applied || w.git) && strings.Contains(err.Error(), "was created since this restore began and is not held") {
+	if err != nil && (w.applied || w.git) && reason.Of(err) == reason.XRNotHeld {
 		return nil
 	}
 

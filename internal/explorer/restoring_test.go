@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
@@ -165,7 +166,7 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 	if out.SkipRestore {
 		return actionResult{leftOut: true, failed: strings.HasPrefix(out.OperationID, "failed: ")}
 	}
-	reported := strings.Contains(out.OperationID, "Restored without an owner")
+	reported := strings.Contains(out.OperationID, "["+string(reason.RestoredWithoutOwner)+"]")
 	u := &unstructured.Unstructured{Object: input(item).Item.UnstructuredContent()}
 	if out.UpdatedItem != nil {
 		u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}

@@ -166,7 +166,7 @@ func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 	if drill.Phase(r) != "PartiallyFailed" {
 		t.Errorf("a restore of which the time is over is %s", drill.Phase(r))
 	}
-	const why = "not adopted within 1s, the setting adoption-timeout of the restore velero/" + settled
+	const why = "not adopted within 1s, the setting adoption-timeout of the Restore velero/" + settled
 	wantTold(t, "the details of the restore", s.details(t, settled), why)
 	xrs, err := n.Composites(ctx, s.target)
 	must(t, err)

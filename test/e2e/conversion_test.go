@@ -227,7 +227,7 @@ func (s *suite) testNeverConverted(t *testing.T, hook *converter, n *shape, m mo
 	must(t, err)
 	s.wantPhase(t, name, "PartiallyFailed")
 	problems := drill.Problems(ctx, s.target, name)
-	if found := linesWith(problems, "level=error", "cannot restore Network", "stored in "+first, "converts it from "+second, "https://"+hook.address, "restore again"); found < few {
+	if found := linesWith(problems, "level=error", "cannot restore Network", "stored in "+first, "conversion from "+second, "https://"+hook.address, "[ConversionWebhookDown]"); found < few {
 		t.Errorf("%d of %d networks are named with the webhook:\n%s", found, few, problems)
 	}
 	for _, u := range s.orders(t, n, few) {
@@ -271,7 +271,7 @@ func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 	must(t, err)
 	s.wantPhase(t, n.Name+"-first", "PartiallyFailed")
 	problems := drill.Problems(ctx, s.target, n.Name+"-first")
-	if found := linesWith(problems, "level=error", "cannot restore Network", "the backup has it in "+second, "only in "+first, "restore again"); found < few {
+	if found := linesWith(problems, "level=error", "cannot restore Network", "the backup has it in "+second, "only in "+first, "[BackupVersionNotServed]"); found < few {
 		t.Errorf("%d of %d networks are named with the cure:\n%s", found, few, problems)
 	}
 	hook.convert(t, s.target, s.networksCRD(), first, second)

@@ -59,7 +59,7 @@ func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	t.Helper()
 	for name, told := range map[string][]string{
-		"Paths": {"nothing can be called that"},
+		"Paths": {"which no object can have as its name"},
 		"Hoard": {},
 	} {
 		f := forgeries[name]

@@ -77,7 +77,7 @@ func (s *suite) testClone(t *testing.T, c *clone) {
 		s.wantPhase(t, n.Namespace, "PartiallyFailed")
 		details := s.details(t, n.Namespace)
 		for i := range c.tenant.size {
-			wantTold(t, "the details of the restore", details, n.Namespace+"/"+n.Name(i), "original", annotationClone, "hold", "observe", "new")
+			wantTold(t, "the details of the restore", details, n.Namespace+"/"+n.Name(i), "original", annotationClone, "observe", "new", "[CopyOfAnother]")
 		}
 		s.wantHeldCopies(t, n)
 	case "observe":

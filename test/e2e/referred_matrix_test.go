@@ -158,7 +158,7 @@ func (s *suite) testUnserved(t *testing.T, n *shape) {
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-first", n.Name, append([]string{"--item-operation-timeout", "1s"}, n.RestoreArgs...)...))
 	s.wantPhase(t, n.Name+"-first", "PartiallyFailed")
 	problems := drill.Problems(ctx, s.target, n.Name+"-first")
-	if found := linesWith(problems, "level=error", "Order", "the backup has it in v1alpha1", "only in "+newest, "restore again"); found < few {
+	if found := linesWith(problems, "level=error", "Order", "the backup has it in v1alpha1", "only in "+newest, "[BackupVersionNotServed]"); found < few {
 		t.Errorf("%d of %d XRs are named with the cure:\n%s", found, few, problems)
 	}
 	s.serve(t, n, true)

@@ -158,7 +158,7 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 // saysWhy reports whether a line names an object, and says that its hold was or would be taken off.
 func saysWhy(text, name string) bool {
 	for line := range strings.Lines(text) {
-		for _, why := range []string{"[HoldRemoved]", "[ComposedAgain]", "[ClaimReplaced]", "[ChangeUndone]", "taken its hold off", "of resource modifiers"} {
+		for _, why := range []string{"[HoldRemoved]", "[ComposedAgain]", "[ClaimReplaced]", "[ChangeUndone]", "[XRNotHeld]", "[ModifierRemovesHold]"} {
 			if strings.Contains(line, name) && strings.Contains(line, why) {
 				return true
 			}

@@ -216,7 +216,7 @@ func (s *suite) testLeftoverInBackup(t *testing.T, n *shape) {
 	logs, details := drill.Problems(ctx, s.target, n.Name), s.details(t, n.Name)
 	for _, xr := range s.orders(t, n, two) {
 		command := s.command(&xr, "left")
-		wantTold(t, "the problems of the restore", logs, "level=warning", "Not restored: its XR does not list it", "name="+xr.GetName()+"-left", command[0], command[1])
+		wantTold(t, "the problems of the restore", logs, "level=warning", "[UsageLeftBehind]", "name="+xr.GetName()+"-left", command[0], command[1])
 		s.wantToldOf(t, n, details, &xr, "lost")
 	}
 	s.clear(t, usages)
@@ -315,7 +315,7 @@ func (s *suite) testTerminatingInTarget(t *testing.T, n *shape) {
 	s.again(t, n)
 	logs := drill.Problems(ctx, s.target, n.Name+"-again")
 	for _, u := range usages {
-		wantTold(t, "the problems of the restore", logs, "level=warning", "it exists and is being deleted", "name="+u.GetName(), "Network", "is gone")
+		wantTold(t, "the problems of the restore", logs, "level=warning", "exists and is being deleted", "name="+u.GetName(), "Network", "is gone")
 		live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 		if apierrors.IsNotFound(err) {
 			err = errors.New("it is gone, so this tests nothing")

@@ -120,7 +120,7 @@ func (s *suite) testNoUser(t *testing.T, n *shape) {
 	must(t, err)
 	for _, u := range usages {
 		user, _, _ := unstructured.NestedString(u.Object, "spec", "by", "resourceRef", "name")
-		wantTold(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), user+", which it protects", "is not in the cluster", "restore Network ", "kubectl annotate",
+		wantTold(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), user+", for which the Usage protects", "[UsageIncomplete]", "kubectl annotate",
 			"kubectl delete")
 	}
 	if len(usages) < two {
@@ -142,7 +142,7 @@ func (s *suite) testReplayForgotten(t *testing.T, n *shape) {
 		if _, noted := u.GetAnnotations()[attempt]; noted || u.GetLabels()["crossplane.io/in-use"] != "true" {
 			t.Errorf("%s %s %s has %v and %v", n.reason, u.GetKind(), u.GetName(), u.GetLabels(), u.GetAnnotations())
 		}
-		wantTold(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), "somebody tried to delete it")
+		wantTold(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), "[DeletionAttemptDropped]")
 	}
 	s.deleteUsers(t, n)
 	s.wantProtected(t, n, false)

@@ -67,8 +67,8 @@ func TestDefectsAreFound(t *testing.T) {
 			},
 		}},
 		"DropsBackupWarnings": {want: "P8-backup", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "is not followed") }}},
-		"DropsLostOwners":     {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "without an owner") }}},
-		"DropsLeftOut":        {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "Not restored") }}},
+		"DropsLostOwners":     {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "[RestoredWithoutOwner]") }}},
+		"DropsLeftOut":        {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "not restored") }}},
 		"KeepsOldOwners": {want: "P3-live-owners", defect: Defect{Created: func(original, u *unstructured.Unstructured) {
 			u.SetOwnerReferences(original.GetOwnerReferences())
 		}}},

@@ -115,7 +115,7 @@ func namedInRestore(s *Scenario) []string {
 				kept = kept || is.Kind == was.Kind && is.Name == was.Name
 			}
 			if kept || !o.isOwned() || o.Composer != nil && awaitsController(u, s.First.After[s.restoredID(o.Composer)]) ||
-				s.First.Record.Names("name="+xp.String(o.Unstructured), "owner="+was.Kind+" "+was.Name, "reason=") {
+				s.First.Record.Names("name="+xp.String(o.Unstructured), was.Kind+" "+was.Name) {
 				continue
 			}
 			broken = append(broken, fmt.Sprintf("%s (%s) has lost its owner %s %s, and nothing says so", xp.String(u), o.Shape, was.Kind, was.Name))
@@ -138,8 +138,8 @@ func silentlyLeftOut(s *Scenario) []string {
 			continue
 		}
 		self, err := xp.String(o.Unstructured), s.First.Failed[i]
-		if s.errorNames(err, o) || s.First.Record.Names("ot restored", self, "reason=") || s.First.Record.Names("Not restored: ", self) ||
-			s.First.Record.Names("Not restored, like others of its kind", "name="+o.Kind.Kind+" ") {
+		if s.errorNames(err, o) || s.First.Record.Names("not restored", self) ||
+			s.First.Record.Names("[Rebuilt]", "name="+o.Kind.Kind+" ") {
 			continue
 		}
 		broken = append(broken, fmt.Sprintf("%s (%s) was left out, and nothing says so: %v", self, o.Shape, err))
