@@ -33,7 +33,7 @@ func newSettings(o *options) *cobra.Command {
 It prints each setting with its value and where that comes from, and everything that is wrong with what people have written there, each with what to
 do. It changes nothing.
 
-It exits with 3 if anything is wrong: a restore holds everything then, and a backup does not hear it. docs/settings.md says what each setting is for.`,
+It exits with 3 if anything is wrong: a restore then holds everything, and a backup ignores the settings. docs/settings.md describes each setting.`,
 		Example: `  # What holds for all backups and restores
   ` + Name + ` settings
 
@@ -138,7 +138,7 @@ func (e effective) table() []byte {
 		if f.Name != "" {
 			where += ", " + f.Name
 		}
-		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", printer.Clean(where), printer.Clean(f.Reason), printer.Clean(f.Next))
+		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", printer.Clean(where), printer.Clean(f.Message().String()), printer.Clean(f.Next))
 	}
 
 	return b.Bytes()
