@@ -33,7 +33,7 @@ func newSettings(o *options) *cobra.Command {
 It prints each setting with its value and where that comes from, and everything that is wrong with what people have written there, each with what to
 do. It changes nothing.
 
-It exits with 3 if anything is wrong: a restore then holds everything, and a backup ignores the settings. docs/settings.md describes each setting.`,
+It exits with 3 if anything is wrong: a restore holds everything then, and a backup does not hear it. docs/settings.md says what each setting is for.`,
 		Example: `  # What holds for all backups and restores
   ` + Name + ` settings
 
