@@ -25,7 +25,8 @@ func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	}
 	// A claim can name any XR, so the warning is the same if there is none and if it is another's.
 	if u == nil || !xp.Bound(claim, xp.CompositeFrom(u)) {
-		f.skip(claim.Unstructured, ref, reason.NotLinked.Messagef("it does not exist, or is not bound to this claim. If it is the claim's XR, correct its spec.claimRef"))
+		f.skip(claim.Unstructured, ref, reason.NotLinked.Messagef(
+			"it does not exist, or is not bound to this claim. If it is the claim's XR, correct its spec.claimRef"))
 
 		return
 	}

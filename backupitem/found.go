@@ -210,7 +210,8 @@ func (f *found) warn(log logrus.FieldLogger) {
 }
 
 func (g gap) warn(log logrus.FieldLogger) {
-	warn(log, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, reason.Message{Code: g.why.Code, Text: g.of.String() + ": " + g.why.Text})
+	m := reason.Message{Code: g.why.Code, Text: g.of.String() + ": " + g.why.Text}
+	warn(log, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, m)
 }
 
 func (w warning) warn(log logrus.FieldLogger, m reason.Message) {
@@ -248,8 +249,8 @@ func (f *found) gaps() []gap {
 		}
 		gaps = append(gaps, gap{
 			of: of, what: fmt.Sprintf("%d more kinds", len(kinds)),
-			why: reason.TooManyReferences.Messagef("it lists more than %d kinds, and the backup does not add the %d others, such as %s. Divide what it composes between "+
-				"several XRs, then back up again", mostKinds, len(kinds), strings.Join(names, ", ")),
+			why: reason.TooManyReferences.Messagef("it lists more than %d kinds, and the backup does not add the %d others, such as %s. Divide what it composes "+
+				"between several XRs, then back up again", mostKinds, len(kinds), strings.Join(names, ", ")),
 		})
 	}
 

@@ -29,8 +29,8 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 		t.identifyUnnamed(ctx, u, identity, backup)
 	case xp.Known:
 		if xp.IsNeverObserved(u) {
-			t.warnOfRisk(ctx, u, nil, "has an external-name, and upjet has found nothing under it yet: its status.atProvider is empty. A restore of this backup lets it "+
-				"only observe until its provider finds its external resource, and creates none, unless the setting %s is false. If there is none, it stays so, and "+
+			t.warnOfRisk(ctx, u, nil, "has an external-name, and upjet has found nothing under it yet: its status.atProvider is empty. A restore of this backup lets "+
+				"it only observe until its provider finds its external resource, and creates none, unless the setting %s is false. If there is none, it stays so, and "+
 				"the restore names it. Back up again when it is Ready", setting.NameObserve)
 		}
 	case xp.NeverCreated:
@@ -79,8 +79,8 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	switch {
 	case why == "":
 		xp.SetExternalName(u, name.External)
-		t.warnOfRisk(ctx, u, logrus.Fields{"externalName": name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider can "+
-			"create a second external resource when it restarts: set its annotation %s to %s", name.By, xp.AnnotationExternalName, name.External)
+		t.warnOfRisk(ctx, u, logrus.Fields{"externalName": name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider "+
+			"can create a second external resource when it restarts: set its annotation %s to %s", name.By, xp.AnnotationExternalName, name.External)
 	case xp.MayCreate(u):
 		t.warnOfRisk(ctx, u, logrus.Fields{"cause": why}, "has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id is the "+
 			"external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,

@@ -99,7 +99,7 @@ func (t *Tree) warnOfOthers(ctx context.Context, u *unstructured.Unstructured, k
 	if err != nil || count <= mostAtRisk {
 		many = fmt.Sprintf("More than %d", mostAtRisk)
 	}
-	warn(t.log, logrus.Fields{"kind": key.GroupKind.String()}, key.risk.Messagef("%s of the MRs of %s in this cluster %s. This backup warns of %d of them by name, "+
-		"and logs each other as information. To list all that are in the backup, run: %s", many, key.GroupKind, riskTexts[key.risk], mostAtRisk,
+	warn(t.log, logrus.Fields{"kind": key.String()}, key.risk.Messagef("%s of the MRs of %s in this cluster %s. This backup warns of %d of them by "+
+		"name, and logs each other as information. To list all that are in the backup, run: %s", many, key.GroupKind, riskTexts[key.risk], mostAtRisk,
 		xp.NewCommand(xp.Program, "inspect")))
 }

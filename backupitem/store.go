@@ -36,8 +36,8 @@ func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstr
 	namespace, outside := xp.StoreNamespace(config)
 	if outside != "" {
 		f.outside = xp.RefTo(config)
-		f.skip(u, f.outside, reason.SecretStoreOutside.Messagef("it publishes in %s, which no backup of this cluster has. If that refuses the restored object as not "+
-			"its owner, set the tag %s of %s there to the object's new UID", outside, xp.LabelOwnerUID, name))
+		f.skip(u, f.outside, reason.SecretStoreOutside.Messagef("it publishes in %s, which no backup of this cluster has. If that refuses the restored object as "+
+			"not its owner, set the tag %s of %s there to the object's new UID", outside, xp.LabelOwnerUID, name))
 
 		return
 	}

@@ -33,7 +33,8 @@ type place struct {
 // wants to overwrite files on extraction writes such a path.
 func clean(name string) (string, error) {
 	if strings.ContainsAny(name, "\\\x00") || path.IsAbs(name) || !isLocal(name) {
-		return "", reason.BackupUnreadable.Errorf("cannot accept the entry %q: its path leads out of the archive, and Velero writes no such path; find out who wrote it", name)
+		return "", reason.BackupUnreadable.Errorf(
+			"cannot accept the entry %q: its path leads out of the archive, which no path of Velero does; find out who wrote it", name)
 	}
 
 	return path.Clean(name), nil

@@ -125,7 +125,8 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	default:
-		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it is a link or a device, and Velero writes only files; find out who wrote it", header.Name)
+		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it is a link or a device, and Velero writes only files; find out who wrote it",
+			header.Name)
 	}
 	name, err := clean(header.Name)
 	if err != nil {
@@ -216,7 +217,8 @@ func (r *reader) item(name string, i xp.Item, b []byte) error {
 func (r *reader) keep(name string, size int64) error {
 	const entry = 512 // This is the cost of its entries in maps and lists.
 	if r.kept += size + int64(len(name)) + entry; r.kept > r.limits.Kept {
-		return reason.BackupTooLarge.Errorf("cannot keep the entry %q: the objects of the backup need more than %d bytes of memory; inspect a backup of fewer namespaces", name, r.limits.Kept)
+		return reason.BackupTooLarge.Errorf("cannot keep the entry %q: the objects of the backup need more than %d bytes of memory; inspect a backup of fewer "+
+			"namespaces", name, r.limits.Kept)
 	}
 
 	return nil

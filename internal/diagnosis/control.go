@@ -107,7 +107,8 @@ func (d *diagnosis) checkController(xr, u *object) {
 	default:
 		d.add(reason.DeadController, report.Grave, r,
 			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
-			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then makes the XR its controller")
+			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
+				"makes the XR its controller")
 	}
 }
 

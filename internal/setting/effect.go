@@ -110,8 +110,9 @@ func severalFaults(configs []Place) []Fault {
 	faults := make([]Fault, len(configs))
 	for i, c := range configs {
 		faults[i] = Fault{
-			Place: c.String(), Code: reason.SettingsDuplicated, Reason: "there can be one ConfigMap of settings, and there are " + list(names, "and") + ", so none applies",
-			Next: "keep one of them, and delete the others or remove their labels",
+			Place: c.String(), Code: reason.SettingsDuplicated,
+			Reason: "there can be one ConfigMap of settings, and there are " + list(names, "and") + ", so none applies",
+			Next:   "keep one of them, and delete the others or remove their labels",
 		}
 	}
 
