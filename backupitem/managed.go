@@ -78,9 +78,9 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	}
 	switch {
 	case why == "":
-		xp.SetExternalName(u, name.External)
-		t.warnOfRisk(ctx, u, logrus.Fields{"externalName": name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider "+
+		t.warnOfRisk(ctx, u, logrus.Fields{fieldName: name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider "+
 			"can create a second external resource when it restarts: set its annotation %s to %s", name.By, xp.AnnotationExternalName, name.External)
+		xp.SetExternalName(u, name.External)
 	case xp.MayCreate(u):
 		t.warnOfRisk(ctx, u, logrus.Fields{"cause": why}, "has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id is the "+
 			"external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,

@@ -27,6 +27,9 @@ var riskTexts = map[reason.Code]string{ //nolint:gochecknoglobals // It is const
 	reason.NotObserved:     "have an external-name under which upjet has found nothing yet",
 }
 
+// fieldName is the field of the log with the external-name that the backup has for an MR without one.
+const fieldName = "externalName"
+
 // riskOf returns the risk of an MR, "" if there is none.
 func riskOf(mr *unstructured.Unstructured) reason.Code {
 	switch xp.IdentityOf(mr) {
@@ -54,6 +57,8 @@ type riskKey struct {
 	schema.GroupKind
 
 	risk reason.Code
+	// named is whether the backup has an external-name for them.
+	named bool
 }
 
 func (r *risks) add(key riskKey) int {
@@ -70,7 +75,7 @@ func (r *risks) add(key riskKey) int {
 // warnOfRisk warns of an MR at risk, with a text that begins with its name. Above mostAtRisk of a
 // kind, it warns of all others once, and logs each as info.
 func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fields logrus.Fields, format string, args ...any) {
-	key := riskKey{GroupKind: u.GroupVersionKind().GroupKind(), risk: riskOf(u)}
+	key := riskKey{GroupKind: u.GroupVersionKind().GroupKind(), risk: riskOf(u), named: fields[fieldName] != nil}
 	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.IdentityOf(u))})
 	message := key.risk.Messagef(format, args...)
 	message.Text = xp.String(u) + " " + message.Text

@@ -3,6 +3,7 @@ package backupitem
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +35,11 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	log, hook := logtest.NewNullLogger()
 	stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(item.DeepCopy(), backup)
 	got := result{Items: items, Err: err}
+	var uncoded []error
 	for _, e := range hook.AllEntries() {
+		if code := fmt.Sprint(e.Data["reason"]); code == "" || !strings.HasSuffix(e.Message, " ["+code+"]") {
+			uncoded = append(uncoded, fmt.Errorf("the message %q does not end with the code %q", e.Message, code))
+		}
 		got.Left = append(got.Left, fmt.Sprint(e.Data["reference"], ": ", e.Data["cause"], " [", e.Data["reason"], "]"))
 	}
 	if stored != nil {
@@ -44,7 +49,7 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 		got.Before = identifiers(before)
 		var danglingErr error
 		got.Dangling, danglingErr = xp.UnresolvedRefs(u)
-		got.Err = errors.Join(treeErr, danglingErr)
+		got.Err = errors.Join(append(uncoded, treeErr, danglingErr)...)
 	}
 
 	return got
