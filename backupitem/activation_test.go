@@ -30,7 +30,7 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 		return id(xp.GroupAPIExtensions, "managedresourceactivationpolicies", "", name)
 	}
 	keptOut := xptest.Labelled("velero.io/exclude-from-backup", "true")
-	const label = "its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"
+	const label = "its label velero.io/exclude-from-backup keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]"
 	exact := xptest.ActivationPolicy("exact", xptest.Activating("buckets.cloud.example.org"))
 	cases := map[string]struct {
 		reason  string
@@ -58,7 +58,7 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 			reason: "The plugin names a filtered object once.", objects: []*unstructured.Unstructured{mrd, exact},
 			spec: velerov1.BackupSpec{ExcludedResources: []string{"managedresourcedefinitions.apiextensions.crossplane.io"}},
 			want: []velero.ResourceIdentifier{policy("exact")},
-			left: []string{"managedresourcedefinitions.apiextensions.crossplane.io buckets.cloud.example.org: the backup's filters by resource leave its kind out"},
+			left: []string{"managedresourcedefinitions.apiextensions.crossplane.io buckets.cloud.example.org: the backup's resource filters leave its kind out"},
 		},
 	}
 	for name, tc := range cases {

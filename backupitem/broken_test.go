@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -119,7 +120,7 @@ func TestBrokenKindsAreReadOnce(t *testing.T) {
 			}
 			named := 0
 			for _, e := range hook.AllEntries() {
-				if strings.Contains(e.Message, errAPI.Error()) && strings.HasSuffix(e.Message, "then back up again") {
+				if strings.Contains(e.Message, errAPI.Error()) && strings.HasSuffix(e.Message, "[RelatedNotRead]") {
 					named++
 				}
 			}
@@ -183,7 +184,7 @@ func TestKindsThatHaveNoObjects(t *testing.T) {
 		t.Errorf("a restore must not wait for objects that cannot exist: error %v, -want, +got:\n%s", err, diff)
 	}
 	for _, e := range hook.AllEntries() {
-		if e.Data["reason"] != "it does not exist" {
+		if e.Data["reason"] != string(reason.Dangling) {
 			t.Errorf("want no warning; got %s", e.Message)
 		}
 	}
@@ -201,8 +202,8 @@ func TestBrokenKindsAreNamedOnce(t *testing.T) {
 	if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xptest.XR("x", xptest.Refs(refs...)), &velerov1.Backup{}); err != nil {
 		t.Fatal(err)
 	}
-	want := "Not all of what belongs to XOrder x is known: Bucket b0 and 999 more of its kind could not be looked at: " + errAPI.Error() +
-		". It is stored without what it names there, as Velero alone would. Have the API server answer for Bucket.cloud.example.org, then back up again"
+	want := "XOrder x: Bucket b0 and 999 more of its kind can't be read: " + errAPI.Error() +
+		". The backup can lack what it names there. When the API server answers for Bucket.cloud.example.org, back up again [RelatedNotRead]"
 	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != 1 || diff != "" {
 		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
 	}

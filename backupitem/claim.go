@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -24,11 +25,12 @@ func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	}
 	// A claim can name any XR, so the warning is the same if there is none and if it is another's.
 	if u == nil || !xp.Bound(claim, xp.CompositeFrom(u)) {
-		f.skip(claim.Unstructured, ref, "it does not exist, or is not bound to this claim; if it should be, correct its spec.claimRef")
+		f.skip(claim.Unstructured, ref, reason.NotLinked.Messagef(
+			"it does not exist, or is not bound to this claim. If it is the claim's XR, correct its spec.claimRef"))
 
 		return
 	}
-	if why := leavesOut(u); why != "" {
+	if why := leavesOut(u); !why.IsZero() {
 		f.skip(claim.Unstructured, ref, why)
 
 		return
@@ -73,15 +75,15 @@ func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.
 	return f.items
 }
 
-// leavesOut returns why Velero leaves an object out of a backup, "" if it doesn't. Call it only for
-// what belongs to the item that names it.
-func leavesOut(u *unstructured.Unstructured) string {
+// leavesOut returns why Velero leaves an object out of a backup, none if it doesn't. Call it only
+// for what belongs to the item that names it.
+func leavesOut(u *unstructured.Unstructured) reason.Message {
 	switch {
 	case u.GetDeletionTimestamp() != nil:
-		return "it is being deleted, so Velero does not back it up"
+		return reason.DeletedDuringBackup.Messagef("it is being deleted, so Velero does not back it up")
 	case isExcluded(u):
-		return "its label " + excludeLabel + " keeps it out of backups; if a restore needs it, take that label off, then back up again"
+		return reason.ExcludedByLabel.Messagef("its label %s keeps it out of backups. If a restore needs it, remove that label, then back up again", excludeLabel)
 	default:
-		return ""
+		return reason.Message{}
 	}
 }

@@ -25,7 +25,7 @@ func TestTreeOfAClaim(t *testing.T) {
 	loop := xptest.XR("x", xptest.ClaimedBy(bound), xptest.ControlledBy(back), xptest.Refs(back))
 	back = xptest.With(back, xptest.Refs(loop))
 
-	const none = "XOrder x: it does not exist, or is not bound to this claim; if it should be, correct its spec.claimRef"
+	const none = "XOrder x: it does not exist, or is not bound to this claim. If it is the claim's XR, correct its spec.claimRef [NotLinked]"
 
 	runTrees(t, map[string]treeCase{
 		"Tree": {
@@ -54,7 +54,7 @@ func TestTreeOfAClaim(t *testing.T) {
 			reason:  "Velero does not back up an XR that is being deleted, so its tree must stay out too.",
 			cluster: clusterOf(xptest.With(xr, xptest.Deleting()), mine),
 			item:    bound,
-			want:    result{Left: []string{"XOrder x: it is being deleted, so Velero does not back it up"}},
+			want:    result{Left: []string{"XOrder x: it is being deleted, so Velero does not back it up [DeletedDuringBackup]"}},
 		},
 		"Secret": {
 			reason:  "The claim brings its connection secret, which its namespace also brings in a restore.",
@@ -96,7 +96,7 @@ func TestTreeOfAClaim(t *testing.T) {
 		"ExcludedXR": {
 			reason: "An object that a user excludes stays out, and its composed resources too.", item: bound,
 			cluster: clusterOf(xptest.With(xr, xptest.Labelled("velero.io/exclude-from-backup", "true")), mine),
-			want:    result{Left: []string{"XOrder x: its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"}},
+			want:    result{Left: []string{"XOrder x: its label velero.io/exclude-from-backup keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]"}},
 		},
 		"MalformedBelow": {
 			reason: "A nested XR with unreadable refs comes too, and its own backup names it.", item: bound,

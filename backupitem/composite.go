@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -19,7 +20,7 @@ func (res *Resolver) ofComposite(ctx context.Context, f *found, xr xp.Composite)
 	if _, err := xr.ResourceRefs(); err != nil {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: "its resourceRefs",
-			why: err.Error() + "; it is stored as it is, without what it composes, and a restore refuses it. Have its spec list references again, then back up again",
+			why: reason.Malformed.Messagef("%v. The backup lacks what it composes, and a restore refuses it. Correct its resourceRefs, then back up again", err),
 		})
 	}
 	for _, u := range f.composed {
@@ -51,7 +52,7 @@ func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 		case err != nil:
 			f.addUnreadable(p.ref, err)
 		case u == nil || !xp.Composes(u, xr):
-			f.skip(xr.Unstructured, p.ref, "it does not exist, or is for another kind of XR")
+			f.skip(xr.Unstructured, p.ref, reason.NotLinked.Messagef("it does not exist, or is for another kind of XR"))
 		default:
 			if f.share(xr.Unstructured, u, p.item) && xp.IsRevision(u) {
 				res.environments(ctx, f, u)
@@ -61,8 +62,8 @@ func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	gvr, _, err := res.resource(xr.GroupVersionKind())
 	if err != nil {
 		f.unknown = append(f.unknown, gap{
-			of: xp.RefTo(xr.Unstructured), what: "its XRD", why: err.Error() + ". It is stored without what defines it, as Velero alone would. Have the API server " +
-				"answer for its kind, then back up again",
+			of: xp.RefTo(xr.Unstructured), what: "its XRD",
+			why: reason.RelatedNotRead.Messagef("its XRD can't be read: %v. The backup can lack it. When the API server answers for its kind, back up again", err),
 		})
 
 		return
@@ -72,7 +73,7 @@ func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	case err != nil:
 		f.addUnreadable(ref, err)
 	case u == nil:
-		f.skip(xr.Unstructured, ref, "it does not exist, so a restore has nothing that reconciles the XR")
+		f.skip(xr.Unstructured, ref, reason.DefinitionMissing.Messagef("it does not exist, so nothing reconciles the restored XR"))
 	default:
 		f.share(xr.Unstructured, u, xp.Item{GroupResource: xp.ResourceXRD, Name: ref.Name})
 	}
@@ -107,11 +108,11 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 		kind, ok, err := res.resolve(r.GroupVersionKind())
 		switch {
 		case err == nil && !ok:
-			f.addUnresolved(xr, r, "it does not exist")
+			f.addUnresolved(xr, r, reason.Dangling.Messagef("it does not exist"))
 
 			continue
 		case err == nil && xr.GetNamespace() != "" && !kind.namespaced:
-			f.addUnresolved(xr, r, "its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it")
+			f.addUnresolved(xr, r, reason.KindClusterScoped.Messagef("its kind is cluster-scoped, and an XR in a namespace composes only objects in that namespace"))
 
 			continue
 		case !f.follows(r.GroupVersionKind().GroupKind()):
@@ -138,7 +139,7 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 }
 
 // addUnresolved records a reference of an XR that composes nothing.
-func (f *found) addUnresolved(xr xp.Composite, r xp.Ref, why string) {
+func (f *found) addUnresolved(xr xp.Composite, r xp.Ref, why reason.Message) {
 	f.dangling = append(f.dangling, r)
 	f.skipListed(xr.Unstructured, r, why)
 }
@@ -147,24 +148,25 @@ func (f *found) addUnresolved(xr xp.Composite, r xp.Ref, why string) {
 // Outside of the XR's namespace, the warning does not reveal whether another's object exists.
 func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured) bool {
 	out := r.Namespace != xr.GetNamespace()
+	notLinked := reason.NotLinked.Messagef("it does not exist, or this XR does not control it")
 	switch {
 	case u == nil && out:
-		f.addUnresolved(xr, r, "it does not exist, or is not controlled by this XR")
+		f.addUnresolved(xr, r, notLinked)
 	case u == nil:
-		f.addUnresolved(xr, r, "it does not exist")
+		f.addUnresolved(xr, r, reason.Dangling.Messagef("it does not exist"))
 	case !xp.Composed(xr, u):
 		if _, ok := xp.Controller(u); ok || u.GetDeletionTimestamp() != nil {
 			f.dangling = append(f.dangling, r)
 		}
-		why := "it is not controlled by this XR"
-		if out {
-			why = "it does not exist, or is not controlled by this XR"
+		if !out {
+			notLinked.Text = "this XR does not control it"
 		}
-		f.skipListed(xr.Unstructured, r, why)
+		f.skipListed(xr.Unstructured, r, notLinked)
 	case u.GetDeletionTimestamp() != nil:
 		f.addUnresolved(xr, r, leavesOut(u))
 	case isExcluded(u):
-		f.skipListed(xr.Unstructured, r, "its label "+excludeLabel+" keeps it out of backups; a restored XR waits for it")
+		f.skipListed(xr.Unstructured, r, reason.ExcludedByLabel.Messagef(
+			"its label %s keeps it out of backups, and a restored XR waits for it. Remove that label, then back up again", excludeLabel))
 	default:
 		return true
 	}
@@ -184,7 +186,7 @@ func (res *Resolver) claim(ctx context.Context, f *found, xr xp.Composite) {
 	case err != nil:
 		f.addUnreadable(ref, err)
 	case u == nil || !xp.Bound(xp.ClaimFrom(u), xr):
-		f.skip(xr.Unstructured, ref, "it does not exist, or is bound to another XR")
+		f.skip(xr.Unstructured, ref, reason.NotLinked.Messagef("it does not exist, or is bound to another XR"))
 	case isExcluded(u):
 		f.skip(xr.Unstructured, ref, leavesOut(u))
 	default:

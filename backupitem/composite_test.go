@@ -26,16 +26,16 @@ func TestTreeOfAComposite(t *testing.T) {
 	}
 	modernItems := append(slices.Clone(platformItems[:2]), id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"))
 	theirTree := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "m"))
-	const again = "; it is stored as it is, without what it composes, and a restore refuses it. Have its spec list references again, then back up again"
-	const none = ": it does not exist, or is for another kind of XR"
-	const label = "its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"
+	const again = ". The backup lacks what it composes, and a restore refuses it. Correct its resourceRefs, then back up again [Malformed]"
+	const none = ": it does not exist, or is for another kind of XR [NotLinked]"
+	const label = "its label velero.io/exclude-from-backup keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]"
 	outside := result{
 		Items: modernItems, Before: modernItems, Dangling: []xp.Ref{{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Namespace: "team-a", Name: "b"}},
-		Left: []string{"Bucket team-a/b: its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it"},
+		Left: []string{"Bucket team-a/b: its kind is cluster-scoped, and an XR in a namespace composes only objects in that namespace [KindClusterScoped]"},
 	}
 	keptOut := xptest.Labelled("velero.io/exclude-from-backup", "true")
 	elsewhere := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-b", "l")
-	const notHere = "LocalBucket team-b/l: it does not exist, or is not controlled by this XR"
+	const notHere = "LocalBucket team-b/l: it does not exist, or this XR does not control it [NotLinked]"
 	with := func(items ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
 		return append(slices.Clip(platformItems), items...)
 	}
@@ -51,12 +51,12 @@ func TestTreeOfAComposite(t *testing.T) {
 		"AnotherOwners": {
 			reason: "The XR lists a resource that another XR controls, which stays out.", cluster: on(mine, theirs), item: xptest.XR("x", xptest.Refs(theirs, mine)),
 			want: result{
-				Items: with(bucket("b")), Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
+				Items: with(bucket("b")), Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: this XR does not control it [NotLinked]"},
 			},
 		},
 		"Uncontrolled": {
 			reason: "A tenant may have listed a resource without a controller, so it stays out.", cluster: on(xptest.MR("b")), item: xptest.XR("x", xptest.Refs(mine)),
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket b: it is not controlled by this XR"}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket b: this XR does not control it [NotLinked]"}},
 		},
 		"Ownerless": {
 			reason:  "A restore without the plugin leaves resources with the tree's label and without an owner, so they belong to the XR.",
@@ -66,7 +66,7 @@ func TestTreeOfAComposite(t *testing.T) {
 		"CopiedLabel": {
 			reason:  "A tenant can copy the label of another tree, which must bring no resource of it.",
 			cluster: on(xptest.MR("t", xptest.Labelled(xp.LabelComposite, "y"))), item: xptest.XR("x", xptest.Labelled(xp.LabelComposite, "x"), xptest.Refs(theirs)),
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket t: it is not controlled by this XR"}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket t: this XR does not control it [NotLinked]"}},
 		},
 		"ForgedClusterRef": {
 			reason:  "A namespaced XR with another XR's name brings only resources in its namespace.",
@@ -83,7 +83,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			cluster: on(xptest.With(mine, xptest.Labelled("velero.io/exclude-from-backup", "true"))), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{
 				Items: platformItems, Before: platformItems,
-				Left: []string{"Bucket b: its label velero.io/exclude-from-backup keeps it out of backups; a restored XR waits for it"},
+				Left: []string{"Bucket b: its label velero.io/exclude-from-backup keeps it out of backups, and a restored XR waits for it. Remove that label, then back up again [ExcludedByLabel]"},
 			},
 		},
 		"NotExcluded": {
@@ -98,7 +98,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			want: result{
 				Items: with(bucket("b")), Before: platformItems,
 				Dangling: []xp.Ref{xp.RefTo(gone), xp.RefTo(xptest.MR("dying")), {APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}},
-				Left:     []string{"Bucket gone: it does not exist", "Bucket dying: it is being deleted, so Velero does not back it up", "Gone g: it does not exist"},
+				Left:     []string{"Bucket gone: it does not exist [Dangling]", "Bucket dying: it is being deleted, so Velero does not back it up [DeletedDuringBackup]", "Gone g: it does not exist [Dangling]"},
 			},
 		},
 		"Bound": {
@@ -109,11 +109,11 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason:  "A claim that names another XR belongs to another tree.",
 			cluster: on(xptest.Claim("o", xptest.OfXR(xptest.XR("y")))),
 			item:    xptest.XR("x", xptest.ClaimedBy(claim)),
-			want:    result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR"}},
+			want:    result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR [NotLinked]"}},
 		},
 		"NoClaim": {
 			reason: "The plugin names a missing claim.", cluster: on(), item: xptest.XR("x", xptest.ClaimedBy(claim)),
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR"}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR [NotLinked]"}},
 		},
 		"Secret": {
 			reason: "The XR brings its connection secret.", cluster: on(xptest.Secret("s", xptest.ControlledBy(published))), item: published,
@@ -122,11 +122,11 @@ func TestTreeOfAComposite(t *testing.T) {
 		"AnotherOwnersSecret": {
 			reason: "An XR can name any Secret of the cluster, so it must control the Secret.", cluster: on(xptest.Secret("s")),
 			item: published,
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or XOrder x does not control it [NotLinked]"}},
 		},
 		"NoSecret": {
 			reason: "In another namespace, a missing Secret and another owner's Secret give the same message.", cluster: on(), item: published,
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or XOrder x does not control it [NotLinked]"}},
 		},
 		"NoSecretBeside": {
 			reason: "A Secret that is not yet published needs no warning.", cluster: modernOn(local), item: xptest.With(modern, xptest.PublishesTo("", "s")),
@@ -134,13 +134,13 @@ func TestTreeOfAComposite(t *testing.T) {
 		},
 		"AnotherOwnersSecretBeside": {
 			reason: "The plugin names another owner's Secret in the XR's own namespace.", cluster: modernOn(xptest.Secret("s")), item: xptest.With(modern, xptest.PublishesTo("", "s")),
-			want: result{Items: modernItems, Before: modernItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
+			want: result{Items: modernItems, Before: modernItems, Left: []string{"Secret team-a/s: Order team-a/m does not control it [NotLinked]"}},
 		},
 		"NoPlatform": {
 			reason: "The plugin names a missing Composition and XRD.", cluster: clusterOf(), item: plain,
 			want: result{Left: []string{
 				"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none,
-				"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR",
+				"CompositeResourceDefinition xorders.example.org: it does not exist, so nothing reconciles the restored XR [DefinitionMissing]",
 			}},
 		},
 		"CompositionOfOtherKind": {
@@ -163,7 +163,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason:  "The plugin removes forged fields even if it writes none.",
 			cluster: clusterOf(),
 			item:    xptest.XR("x", append(forged, xptest.NeverComposed(), xptest.Without("spec", "compositionRef"))...),
-			want:    result{Left: []string{"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR"}},
+			want:    result{Left: []string{"CompositeResourceDefinition xorders.example.org: it does not exist, so nothing reconciles the restored XR [DefinitionMissing]"}},
 		},
 		"Malformed": {
 			reason:  "The backup has an XR with unreadable refs, and the plugin names it.",
@@ -199,7 +199,7 @@ func TestTreeOfAComposite(t *testing.T) {
 		"KeptOutAndAnotherOwners": {
 			reason: "The message must not reveal whether another owner's resource has the label.", cluster: on(xptest.With(theirs, keptOut)), item: xptest.XR("x", xptest.Refs(theirs)),
 			want: result{
-				Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
+				Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: this XR does not control it [NotLinked]"},
 			},
 		},
 		"ElsewhereAndNotThere": {
@@ -251,8 +251,8 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason: "The backup has an XR even if its kind is not served any more.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"kind":"XGone"}`)),
 			want: result{Left: []string{
 				"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none,
-				`its XRD: no matches for kind "XGone" in group "example.org"` + ". It is stored without what defines it, as Velero alone would. Have the API server answer for its kind, " +
-					"then back up again",
+				`its XRD: its XRD can't be read: no matches for kind "XGone" in group "example.org"` + ". The backup can lack it. When the API server answers for its kind, " +
+					"back up again [RelatedNotRead]",
 			}},
 		},
 	})

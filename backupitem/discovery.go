@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -83,14 +84,16 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 ) {
 	if lacksClusterScoped(backup) {
 		d.scopeWarning.Do(func() {
-			d.log.Warn("This backup of all namespaces takes nothing cluster-scoped by itself, since Velero excludes VolumeSnapshotContents and takes that for a " +
-				"choice: XRs without a claim, MRs that nothing composes, EnvironmentConfigs and packages are not in it. Back up with --include-cluster-resources=true")
+			warn(d.log, nil, reason.ClusterScopeOmitted.Messagef(
+				"This backup of all namespaces lacks XRs without a claim, MRs that nothing composes, EnvironmentConfigs and packages: Velero excludes "+
+					"VolumeSnapshotContents, and then adds no cluster-scoped objects. Back up with --include-cluster-resources=true"))
 		})
 	}
 	namespace := (&unstructured.Unstructured{Object: item.UnstructuredContent()}).GetName()
 	if err := d.check(context.Background(), namespace, backup); err != nil {
 		// A backup that lacks this warning is better than one that lacks the Namespace.
-		d.log.WithField("namespace", namespace).WithError(err).Warn("Cannot find out whether Velero knows all kinds of XRs and claims")
+		warn(d.log.WithError(err), logrus.Fields{"namespace": namespace}, reason.RelatedNotRead.Messagef(
+			"The kinds of XRs and claims can't be read, so this backup has no warning of kinds that are too new for Velero"))
 	}
 
 	return item, nil, "", nil, nil
@@ -127,10 +130,10 @@ func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov
 		if objects == 0 {
 			continue
 		}
-		d.log.WithFields(logrus.Fields{"namespace": namespace, "kind": k.GroupKind().String(), "since": k.Since.UTC().Format(time.RFC3339), "objects": objects}).
-			Warnf("%d of kind %s in namespace %s may be missing in this backup: the XRD %s is as new as %s, and Velero looks for new kinds every 5 minutes. "+
-				"Back up again after %s, or restart the Velero server first", objects, k.GroupKind(), namespace, k.XRD, k.Since.UTC().Format(time.TimeOnly),
-				k.Since.Add(discoveryPeriod).UTC().Format(time.TimeOnly))
+		fields := logrus.Fields{"namespace": namespace, "kind": k.GroupKind().String(), "since": k.Since.UTC().Format(time.RFC3339), "objects": objects}
+		warn(d.log, fields, reason.KindTooNew.Messagef("%d of kind %s in namespace %s can be missing in this backup: the XRD %s is from %s, and Velero looks "+
+			"for new kinds every 5 minutes. Back up again after %s, or restart the Velero server first", objects, k.GroupKind(), namespace, k.XRD,
+			k.Since.UTC().Format(time.TimeOnly), k.Since.Add(discoveryPeriod).UTC().Format(time.TimeOnly)))
 	}
 
 	return nil

@@ -54,8 +54,8 @@ func TestDiscovery(t *testing.T) {
 		return definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", before)
 	}
 	long := func() (time.Time, error) { return backedUpAt().Add(-time.Hour), nil }
-	const recent = `1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:58:00, and Velero looks for new ` +
-		`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first`
+	const recent = `1 of kind OrderClaim.example.org in namespace team-a can be missing in this backup: the XRD xorders.example.org is from 11:58:00, and Velero looks for new ` +
+		`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first [KindTooNew]`
 	cases := map[string]struct {
 		reason  string
 		reader  *lister
@@ -69,16 +69,16 @@ func TestDiscovery(t *testing.T) {
 		"Modern": {
 			reason: "Velero may have missed the kind of a namespaced XR of Crossplane v2 too.", started: long,
 			reader: &lister{cluster: clusterOf(definition("orders.example.org", xptest.ModernKind, "", "v1", 2*time.Minute), modern)},
-			want: []string{`1 of kind Order.example.org in namespace team-a may be missing in this backup: the XRD orders.example.org is as new as 11:58:00, and Velero looks for new ` +
-				`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first`},
+			want: []string{`1 of kind Order.example.org in namespace team-a can be missing in this backup: the XRD orders.example.org is from 11:58:00, and Velero looks for new ` +
+				`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first [KindTooNew]`},
 		},
 		"Old": {
 			reason: "Velero has listed kinds since the XRD's creation.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+15*time.Second), claim)}, started: long,
 		},
 		"JustRecent": {
 			reason: "A discovery takes some time itself, so a short margin counts.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+14*time.Second), claim)}, started: long,
-			want: []string{`1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:54:46, and Velero looks for ` +
-				`new kinds every 5 minutes. Back up again after 12:00:01, or restart the Velero server first`},
+			want: []string{`1 of kind OrderClaim.example.org in namespace team-a can be missing in this backup: the XRD xorders.example.org is from 11:54:46, and Velero looks for ` +
+				`new kinds every 5 minutes. Back up again after 12:00:01, or restart the Velero server first [KindTooNew]`},
 		},
 		"Restarted": {
 			reason: "Velero lists kinds when it starts.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
@@ -107,12 +107,12 @@ func TestDiscovery(t *testing.T) {
 		"APIOfXRDs": {
 			reason: "An unreadable XRD costs the warning, but not the Namespace.", started: long,
 			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: errAPI},
-			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
+			want:   []string{"The kinds of XRs and claims can't be read, so this backup has no warning of kinds that are too new for Velero [RelatedNotRead]"},
 		},
 		"APIOfClaims": {
 			reason: "Unreadable claims cost the warning, but not the Namespace.", started: long,
 			reader: &lister{cluster: clusterOf(legacy(time.Minute), claim), failing: xptest.ClaimKind, err: errAPI},
-			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
+			want:   []string{"The kinds of XRs and claims can't be read, so this backup has no warning of kinds that are too new for Velero [RelatedNotRead]"},
 		},
 	}
 	for name, tc := range cases {

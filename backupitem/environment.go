@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -32,7 +33,7 @@ func (res *Resolver) environments(ctx context.Context, f *found, revision *unstr
 		case u != nil:
 			f.share(revision, u, item)
 		case res.isFirst(item):
-			f.skip(revision, ref, "it does not exist")
+			f.skip(revision, ref, reason.EnvironmentMissing.Messagef("it does not exist"))
 		}
 	}
 }
@@ -45,9 +46,9 @@ type reading struct {
 }
 
 func (r reading) warn(log logrus.FieldLogger) {
-	log.WithFields(logrus.Fields{"object": xp.String(r.of), "reference": "what its functions read", "reason": r.what.String()}).
-		Warn("Not taken along is what functions of " + xp.String(r.of) + " read: " + r.what.String() + ". If this backup does not take it by itself, see that it " +
-			"is there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
+	warn(log, logrus.Fields{"object": xp.String(r.of), "reference": "what its functions read", "cause": r.what.String()}, reason.PipelineReads.Messagef(
+		"%s: the backup can lack what its functions read: %s. If so, create that in the cluster before a restore: a function that finds less can leave out "+
+			"composed resources, and Crossplane deletes these", xp.String(r.of), r.what))
 }
 
 // unwarned returns the readings to warn of: each revision once, and none if the backup has

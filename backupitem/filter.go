@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -26,7 +27,7 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
 		to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}
 		switch why := res.leftOut(ctx, backup, i, f.published[i]); {
-		case why != "":
+		case !why.IsZero():
 			f.skip(of, to, why)
 
 			return true
@@ -34,13 +35,13 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 			if f.activating[i] && !res.isFirst(i) {
 				return true // Thousands of MRs need the same.
 			}
-			f.skip(of, to, "the backup is made with --include-cluster-resources=false, so the tree can't be restored from it")
+			f.skip(of, to, reason.ExcludedByFilter.Messagef("the backup has --include-cluster-resources=false. To restore the tree, back up without that"))
 
 			return true
 		case res.filteredOut(ctx, f, i, backup):
 			if !slices.Contains(f.shared, i) || res.isFirst(i) {
-				f.skip(of, to, "the backup's filters by resource leave its kind out, so it can't be restored from it; if a restore needs it, have them take "+
-					i.GroupResource.String()+", then back up again")
+				f.skip(of, to, reason.ExcludedByFilter.Messagef("the backup's resource filters leave its kind out. If a restore needs it, include %s, then back up again",
+					i.GroupResource))
 			}
 
 			return true
@@ -51,17 +52,17 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 		}
 	})
 	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool {
-		return res.leftOut(ctx, backup, i, f.published[i]) != "" || res.filteredOut(ctx, f, i, backup)
+		return !res.leftOut(ctx, backup, i, f.published[i]).IsZero() || res.filteredOut(ctx, f, i, backup)
 	})
 
 	return beyond
 }
 
-// leftOut returns why a backup must not have an item in a namespace that it does not include, "" if
-// it may.
-func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
+// leftOut returns why a backup must not have an item in a namespace that it does not include, none
+// if it may.
+func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) reason.Message {
 	if i.Namespace == "" || included(backup, i.Namespace) {
-		return ""
+		return reason.Message{}
 	}
 	reached := published && includesSecretsOf(backup, i.Namespace)
 	// Velero adds the namespaces with the label to the excluded ones (velero
@@ -69,18 +70,18 @@ func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.
 	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
 		switch kept, err := res.isExcluded(ctx, i.Namespace); {
 		case kept:
-			return "the label " + excludeLabel + " of its namespace keeps it out of backups; take that label off " + i.Namespace +
-				", then back up again, if it can't be made anew"
+			return reason.ExcludedByLabel.Messagef("the label %s of its namespace keeps it out of backups. If it can't be created again, remove that label from %s, "+
+				"then back up again", excludeLabel, i.Namespace)
 		case err != nil && reached:
-			return "whether the label " + excludeLabel + " of its namespace keeps it out of backups can't be found out: " + err.Error() +
-				". Back up again when the API server answers"
+			return reason.RelatedNotRead.Messagef("its namespace, which the label %s can keep out of backups, can't be read: %v. When the API server answers, "+
+				"back up again", excludeLabel, err)
 		}
 	}
 	if reached {
-		return ""
+		return reason.Message{}
 	}
 
-	return "its namespace is not in the backup; add " + i.Namespace + " to --include-namespaces if it can't be made anew"
+	return reason.ExcludedByFilter.Messagef("its namespace is not in the backup. If it can't be created again, add %s to --include-namespaces", i.Namespace)
 }
 
 // isExcluded reports whether a namespace has excludeLabel. It reads the namespace once.

@@ -29,8 +29,8 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"includedNamespaces":["team-a"],"resourcePolicy":{"kind":"ConfigMap","name":"p"}}`), &policy); err != nil {
 		t.Fatal(err)
 	}
-	const elsewhere = "secrets infra/s: its namespace is not in the backup; add infra to --include-namespaces if it can't be made anew"
-	const cluster = "xorders.example.org x: the backup is made with --include-cluster-resources=false, so the tree can't be restored from it"
+	const elsewhere = "secrets infra/s: its namespace is not in the backup. If it can't be created again, add infra to --include-namespaces [ExcludedByFilter]"
+	const cluster = "xorders.example.org x: the backup has --include-cluster-resources=false. To restore the tree, back up without that [ExcludedByFilter]"
 	cases := map[string]struct {
 		reason string
 		item   *unstructured.Unstructured
@@ -57,7 +57,7 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 		},
 		"NotASecret": {
 			reason: "The plugin takes only connection secrets from other namespaces.", item: elsewhereXR, spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-b"}},
-			want: []string{"localbuckets.cloud.example.org team-a/l: its namespace is not in the backup; add team-a to --include-namespaces if it can't be made anew"},
+			want: []string{"localbuckets.cloud.example.org team-a/l: its namespace is not in the backup. If it can't be created again, add team-a to --include-namespaces [ExcludedByFilter]"},
 		},
 		"Excluded": {
 			reason: "An exclusion leaves the namespace out too.",
@@ -136,9 +136,9 @@ func TestTreeOfExcludedObjects(t *testing.T) {
 	published := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
 	config := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default", xptest.JSON(`{"spec":{"credentials":{"secretRef":{"namespace":"infra","name":"s"}}}}`))
 	teamA, excluded := []string{"team-a"}, []string{"infra"}
-	const byLabel = "secrets infra/s: the label " + label + " of its namespace keeps it out of backups; take that label off infra, then back up again, if it can't be made anew"
-	const byItself = "Secret infra/s: its label " + label + " keeps it out of backups; if a restore needs it, take that label off, then back up again"
-	const byFilter = "secrets infra/s: its namespace is not in the backup; add infra to --include-namespaces if it can't be made anew"
+	const byLabel = "secrets infra/s: the label " + label + " of its namespace keeps it out of backups. If it can't be created again, remove that label from infra, then back up again [ExcludedByLabel]"
+	const byItself = "Secret infra/s: its label " + label + " keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]"
+	const byFilter = "secrets infra/s: its namespace is not in the backup. If it can't be created again, add infra to --include-namespaces [ExcludedByFilter]"
 	cases := map[string]struct {
 		reason  string
 		item    *unstructured.Unstructured
@@ -180,8 +180,8 @@ func TestTreeOfExcludedObjects(t *testing.T) {
 		},
 		"Unknown": {
 			reason: "A namespace that cannot be read may have the label.", item: mr, cluster: clusterOf(published, space()).without(space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
-			want: []string{"secrets infra/s: whether the label " + label + " of its namespace keeps it out of backups can't be found out: " + errAPI.Error() +
-				". Back up again when the API server answers"},
+			want: []string{"secrets infra/s: its namespace, which the label " + label + " can keep out of backups, can't be read: " + errAPI.Error() +
+				". When the API server answers, back up again [RelatedNotRead]"},
 		},
 	}
 	for name, tc := range cases {
@@ -234,8 +234,8 @@ func TestTreeWarnsOfExcludedResources(t *testing.T) {
 	}
 	const buckets, locals, xrds = "buckets.cloud.example.org", "localbuckets.cloud.example.org", "compositeresourcedefinitions.apiextensions.crossplane.io"
 	out := func(kind, path string) string {
-		return kind + " " + path + ": the backup's filters by resource leave its kind out, so it can't be restored from it; if a restore needs it, have them take " + kind +
-			", then back up again"
+		return kind + " " + path + ": the backup's resource filters leave its kind out. If a restore needs it, include " + kind +
+			", then back up again [ExcludedByFilter]"
 	}
 	cases := map[string]struct {
 		reason string
@@ -275,8 +275,8 @@ func TestTreeWarnsOfExcludedResources(t *testing.T) {
 		},
 		"NoPolicy": {
 			reason: "The plugin warns once of a policy that it cannot read.", spec: `{"resourcePolicy":{"kind":"configmap","name":"gone"}}`,
-			want: []string{`the resource policy of the backup: cannot read the resource policy velero/gone:  "gone" not found. What it leaves out is not named; ` +
-				"see that Velero may read it, then back up again"},
+			want: []string{`the resource policy of the backup: cannot read the resource policy velero/gone:  "gone" not found. The warnings lack what it leaves out. ` +
+				"Let Velero read it, then back up again [RelatedNotRead]"},
 		},
 	}
 	for name, tc := range cases {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -81,8 +82,10 @@ func (f *found) separate() *found {
 
 // A gap is what is not known of an object.
 type gap struct {
-	of        xp.Ref
-	what, why string
+	of xp.Ref
+	// what is the unknown part, for the log.
+	what string
+	why  reason.Message
 }
 
 // A readFailure is why objects of a kind could not be read.
@@ -94,7 +97,7 @@ type readFailure struct {
 
 type warning struct {
 	of, to xp.Ref
-	why    string
+	why    reason.Message
 }
 
 // warnings are the first warnings of one sort for an item, and how many more there are.
@@ -113,12 +116,12 @@ func (w *warnings) add(one warning) {
 }
 
 // skip warns that a reference of an object is not followed.
-func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why string) {
+func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why reason.Message) {
 	f.warnings.add(warning{of: xp.RefTo(of), to: to, why: why})
 }
 
 // skipListed is skip for an XR's resourceRefs.
-func (f *found) skipListed(of *unstructured.Unstructured, to xp.Ref, why string) {
+func (f *found) skipListed(of *unstructured.Unstructured, to xp.Ref, why reason.Message) {
 	f.listed.add(warning{of: xp.RefTo(of), to: to, why: why})
 }
 
@@ -164,8 +167,8 @@ func (f *found) note(u *unstructured.Unstructured) {
 	xp.SetUnresolvedRefs(u, f.dangling[:kept])
 	f.unknown = append(f.unknown, gap{
 		of: xp.RefTo(u), what: "which of its references lead nowhere",
-		why: fmt.Sprintf("the %d that do are too long for a call of a plugin beside all else of it, so a restore waits for %d of them as if they existed. "+
-			"Take them off the list in its spec, then back up again", len(f.dangling), len(f.dangling)-kept),
+		why: reason.TooManyReferences.Messagef("%d of its references lead nowhere, which are too many for a call of a plugin, so a restore waits for %d of them. "+
+			"Remove them from its resourceRefs, then back up again", len(f.dangling), len(f.dangling)-kept),
 	})
 }
 
@@ -187,19 +190,16 @@ func (f *found) warn(log logrus.FieldLogger) {
 		rest string
 	}{{f.warnings, "what belongs to it"}, {f.listed, "all that it lists"}} {
 		for _, one := range w.first {
-			log.WithFields(logrus.Fields{"object": one.of.String(), "reference": one.to.String(), "reason": one.why}).
-				Warn("A reference is not followed into the backup: " + one.of.String() + " names " + one.to.String() + ", but " + one.why)
+			one.warn(log, reason.Message{Code: one.why.Code, Text: one.of.String() + " names " + one.to.String() + ", but the backup does not add it: " + one.why.Text})
 		}
 		if w.more > 0 {
 			see := "kubectl get " + f.of.GroupVersionKind().GroupKind().String() + " " + f.of.GetName() + inNamespace(f.of) + " -o yaml"
-			log.WithFields(logrus.Fields{"object": xp.String(f.of), "reference": fmt.Sprint(w.more, " more"), "reason": w.rest}).
-				Warnf("References are not followed into the backup: %s names %d more like the %d before. To see %s, run: %s",
-					xp.String(f.of), w.more, mostNamed, w.rest, see)
+			warn(log, logrus.Fields{"object": xp.String(f.of), "reference": fmt.Sprint(w.more, " more"), "cause": w.rest}, reason.TooManyReferences.Messagef(
+				"%s names %d more like the %d before, and the backup does not add them. To see %s, run: %s", xp.String(f.of), w.more, mostNamed, w.rest, see))
 		}
 	}
 	for _, w := range f.left {
-		log.WithFields(logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "reason": w.why}).
-			Warn("A Usage is left behind: " + w.to.String() + ": " + w.why)
+		w.warn(log, reason.Message{Code: w.why.Code, Text: w.to.String() + " is left behind: " + w.why.Text})
 	}
 	for _, r := range f.reads {
 		r.warn(log)
@@ -210,8 +210,12 @@ func (f *found) warn(log logrus.FieldLogger) {
 }
 
 func (g gap) warn(log logrus.FieldLogger) {
-	log.WithFields(logrus.Fields{"object": g.of.String(), "reference": g.what, "reason": g.why}).
-		Warn("Not all of what belongs to " + g.of.String() + " is known: " + g.what + " could not be looked at: " + g.why)
+	m := reason.Message{Code: g.why.Code, Text: g.of.String() + ": " + g.why.Text}
+	warn(log, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, m)
+}
+
+func (w warning) warn(log logrus.FieldLogger, m reason.Message) {
+	warn(log, logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "cause": w.why.Text}, m)
 }
 
 // gaps returns what could not be read and what was not followed.
@@ -226,14 +230,15 @@ func (f *found) gaps() []gap {
 			what += fmt.Sprintf(" and %d more of its kind", n)
 		}
 		gaps = append(gaps, gap{
-			of: of, what: what, why: l.err.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server " +
-				"answer for " + gk.String() + ", then back up again",
+			of: of, what: what,
+			why: reason.RelatedNotRead.Messagef("%s can't be read: %v. The backup can lack what it names there. When the API server answers for %s, back up again",
+				what, l.err, gk),
 		})
 	}
 	if more := kinds[min(len(kinds), mostNamed):]; len(more) > 0 {
 		gaps = append(gaps, gap{
-			of: of, what: fmt.Sprintf("what it names of %d more kinds", len(more)),
-			why: "they can't be read either. Have the API server answer for them, then back up again",
+			of: of, what: fmt.Sprintf("%d more kinds", len(more)),
+			why: reason.RelatedNotRead.Messagef("%d more kinds that it names can't be read. When the API server answers for them, back up again", len(more)),
 		})
 	}
 	if kinds := sorted(f.beyond); len(kinds) > 0 {
@@ -243,8 +248,9 @@ func (f *found) gaps() []gap {
 			names = append(names, gk.String())
 		}
 		gaps = append(gaps, gap{
-			of: of, what: fmt.Sprintf("what it lists of %d more kinds (such as %s)", len(kinds), strings.Join(names, ", ")),
-			why: fmt.Sprintf("of one XR no more than %d kinds are looked at. Divide what it composes between several XRs, then back up again", mostKinds),
+			of: of, what: fmt.Sprintf("%d more kinds", len(kinds)),
+			why: reason.TooManyReferences.Messagef("it lists more than %d kinds, and the backup does not add the %d others, such as %s. Divide what it composes "+
+				"between several XRs, then back up again", mostKinds, len(kinds), strings.Join(names, ", ")),
 		})
 	}
 

@@ -147,8 +147,8 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	if err != nil || len(dangling) != mostKinds {
 		t.Errorf("a resource that was not read may exist, so a restore must wait for it; got %d that dangle, error %v", len(dangling), err)
 	}
-	const want = "Not all of what belongs to XOrder x is known: what it lists of 744 more kinds (such as K256.cloud.example.org, K257.cloud.example.org, " +
-		"K258.cloud.example.org) could not be looked at: of one XR no more than 256 kinds are looked at. Divide what it composes between several XRs, then back up again"
+	const want = "XOrder x: it lists more than 256 kinds, and the backup does not add the 744 others, such as K256.cloud.example.org, K257.cloud.example.org, " +
+		"K258.cloud.example.org. Divide what it composes between several XRs, then back up again [TooManyReferences]"
 	if diff := cmp.Diff(want, hook.LastEntry().Message); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -163,8 +163,8 @@ func TestWarningsAreSummedUp(t *testing.T) {
 	if _, _, _, _, err := NewTree(NewResolver(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "References are not followed into the backup: XOrder x names 13980 more like the 20 before. To see all that it lists, run: " +
-		"kubectl get XOrder.example.org x -o yaml"
+	const want = "XOrder x names 13980 more like the 20 before, and the backup does not add them. To see all that it lists, run: " +
+		"kubectl get XOrder.example.org x -o yaml [TooManyReferences]"
 	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != mostNamed+1 || diff != "" {
 		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
 	}
@@ -197,7 +197,7 @@ func TestNotesLeaveRoom(t *testing.T) {
 		if err != nil || len(dangling) == 0 || len(dangling) > many {
 			t.Fatalf("%d of %d dangle, error %v", len(dangling), many, err)
 		}
-		want := fmt.Sprintf("the %d that do are too long for a call of a plugin beside all else of it, so a restore waits for %d of them", many, many-len(dangling))
+		want := fmt.Sprintf("%d of its references lead nowhere, which are too many for a call of a plugin, so a restore waits for %d of them", many, many-len(dangling))
 		if warned := strings.Contains(hook.LastEntry().Message, want); warned != (len(dangling) < many) {
 			t.Errorf("%d of %d dangle, and the last line is %s", len(dangling), many, hook.LastEntry().Message)
 		}

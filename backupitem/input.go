@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -27,11 +28,8 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	settings, err := t.settings(backup)
 	if err != nil {
 		t.settingsWarning.Do(func() {
-			f.unknown = append(f.unknown, gap{
-				of: xp.RefTo(f.of), what: "the setting " + setting.NameCredentials,
-				why: err.Error() + ". Managed resources are stored without the Secrets that they name in other namespaces, which is what there is without the setting. " +
-					"Correct the settings, then back up again",
-			})
+			f.unknown = append(f.unknown, unknownSetting(f.of, "the setting "+setting.NameCredentials, err,
+				"The backup lacks the Secrets that MRs name in other namespaces"))
 		})
 	}
 	for _, r := range refs {
@@ -54,7 +52,7 @@ func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool
 			t.resolver.takeRevisions(ctx, f)
 		}
 	case !stored && t.resolver.isFirst(item):
-		f.skip(f.of, r, missingInputText(f.of, r))
+		f.skip(f.of, r, reason.InputMissing.Messagef("%s", missingInputText(f.of, r)))
 	}
 	if err == nil {
 		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isExcluded(s)})
@@ -77,22 +75,22 @@ func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
 	switch {
 	case !xp.IsReleaseSecret(r.Name):
-		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that " +
-			"is in use; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+		return "its provider reads it, and without it fails, or generates another password than the one in use. Add " + r.Namespace +
+			" to --include-namespaces, or set " + setting.NameCredentials + " to include"
 	case isInOtherNamespace(mr, r):
-		return installedAgain + "; add " + r.Namespace + " to --include-namespaces"
+		return installedAgain + ". Add " + r.Namespace + " to --include-namespaces"
 	default:
-		return installedAgain + "; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+		return installedAgain + ". Add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
 	}
 }
 
 // installedAgain is what happens if a backup lacks a Helm release's Secret.
-const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, " + xp.InstalledAgain
+const installedAgain = "Helm keeps its release there, and without it " + xp.InstalledAgain
 
 // takeRevisions adds the Secrets of a Helm release's older revisions.
 func (res *Resolver) takeRevisions(ctx context.Context, f *found) {
 	for _, older := range xp.RevisionSecrets(f.of) {
-		if s, err := res.input(ctx, f, older); err == nil && s != nil && leavesOut(s) == "" {
+		if s, err := res.input(ctx, f, older); err == nil && s != nil && leavesOut(s).IsZero() {
 			f.takeInput(older, s, secretItem(older))
 		}
 	}
@@ -126,8 +124,8 @@ func (res *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructur
 func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) {
 	switch {
 	case s == nil:
-		f.skip(f.of, r, "it does not exist")
-	case leavesOut(s) != "":
+		f.skip(f.of, r, reason.InputMissing.Messagef("it does not exist"))
+	case !leavesOut(s).IsZero():
 		f.skip(f.of, r, leavesOut(s))
 	default:
 		f.items = append(f.items, item)

@@ -25,7 +25,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 	include := map[string]string{"provider-credentials": "include"}
 	password := []velero.ResourceIdentifier{id("", "secrets", "infra", "password")}
 	teamA := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}
-	const without = "Secret infra/password: its provider reads that and the backup does not have it"
+	const without = "Secret infra/password: its provider reads it, and without it fails"
 	cases := map[string]struct {
 		reason string
 		item   *unstructured.Unstructured
@@ -67,7 +67,10 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		},
 		"API": {
 			reason: "An unreadable setting equals no setting.", item: reads("password"), spec: teamA, down: true,
-			left: []string{without, "the setting provider-credentials: " + errAPI.Error(), "ManagedResourceDefinition Bucket: " + errAPI.Error(), "Secret infra/password: " + errAPI.Error()},
+			left: []string{
+				without, "the setting provider-credentials: the setting provider-credentials can't be read: " + errAPI.Error(),
+				"ManagedResourceDefinition Bucket: ManagedResourceDefinition Bucket can't be read: " + errAPI.Error(), "Secret infra/password: Secret infra/password can't be read: ",
+			},
 		},
 		"NotManaged": {
 			reason: "Only an MR has a provider that reads Secrets.", spec: teamA,
@@ -129,8 +132,8 @@ func TestTreeTakesReleases(t *testing.T) {
 	}
 	include := map[string]string{"provider-credentials": "include"}
 	teamA, web := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, velerov1.BackupSpec{IncludedNamespaces: []string{"web"}}
-	const left = "Secret web/" + name + "3: Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again " +
-		"over what is there, with new passwords where the chart makes some; add web to --include-namespaces"
+	const left = "Secret web/" + name + "3: Helm keeps its release there, and without it provider-helm installs the chart again " +
+		"over what is there, with new passwords where the chart makes some. Add web to --include-namespaces"
 	cases := map[string]struct {
 		reason string
 		item   *unstructured.Unstructured
@@ -168,7 +171,7 @@ func TestTreeTakesReleases(t *testing.T) {
 			var warnings []string
 			for _, e := range hook.AllEntries() {
 				if ref, _ := e.Data["reference"].(string); strings.HasPrefix(ref, "Secret ") {
-					warnings = append(warnings, fmt.Sprint(ref, ": ", e.Data["reason"]))
+					warnings = append(warnings, fmt.Sprint(ref, ": ", e.Data["cause"]))
 				}
 			}
 			if got := strings.Join(warnings, "; "); got != tc.left {

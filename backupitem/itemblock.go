@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -46,7 +47,8 @@ func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
 		}
 	})
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-		b.log.WithError(err).Warn("Cannot find out which kinds XRs and claims have; asking of each custom resource what belongs into one block with it")
+		warn(b.log.WithError(err), nil, reason.RelatedNotRead.Messagef(
+			"The kinds of XRs and claims can't be read, so the plugin looks at each custom resource for what belongs into its block"))
 		include, exclude := xp.CustomResources()
 
 		return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil

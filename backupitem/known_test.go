@@ -25,8 +25,8 @@ func TestTreeKnowsKinds(t *testing.T) {
 		Doubted, Unnamed bool
 	}
 	const (
-		known  = "its stored copy has it from status.atProvider.id, as is known of its kind from provider-upjet-"
-		unsure = "is not known: "
+		known  = "The backup has it from status.atProvider.id, as is known of its kind from provider-upjet-"
+		unsure = "may be another name: "
 		subnet = "/subscriptions/1/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/default"
 	)
 	vpc := xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC"}`)
@@ -44,17 +44,17 @@ func TestTreeKnowsKinds(t *testing.T) {
 		"Namespaced": {reason: "The id of a namespaced VPC is its external-name too.", mr: unnamed("vpc-1", local), want: want{Name: "vpc-1", Warns: []string{known + "aws"}}},
 		"Part":       {reason: "The last part of a subnet's id is its external-name.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}}},
 		"OtherForm": {
-			reason: "An id of another form gives no external-name.", mr: unnamed("default", azure), want: want{Warns: []string{unsure + "no other of its kind"}},
+			reason: "An id of another form gives no external-name.", mr: unnamed("default", azure), want: want{Warns: []string{unsure + "no other MR of its kind"}},
 		},
 		"NotKnown": {
 			reason: "For some kinds the external-name does not follow from the id.", mr: unnamed("arn:aws:iam::1:policy/p", policy),
-			want: want{Warns: []string{unsure + "no other of its kind has an external-name that could tell, and it is none of the kinds of which that is known"}},
+			want: want{Warns: []string{unsure + "no other MR of its kind has an external-name to compare with, and the plugin has no rule for the kind"}},
 		},
 		"Off": {
-			reason: "The setting turns the table off.", mr: unnamed("vpc-1", vpc), settings: fromID("none"), want: want{Warns: []string{unsure + "no other of its kind"}},
+			reason: "The setting turns the table off.", mr: unnamed("vpc-1", vpc), settings: fromID("none"), want: want{Warns: []string{unsure + "no other MR of its kind"}},
 		},
 		"OffForTheKind": {
-			reason: "The setting turns the table off for one kind.", mr: unnamed("vpc-1", vpc), settings: fromID("-VPC.ec2.aws.upbound.io"), want: want{Warns: []string{unsure + "no other of its kind"}},
+			reason: "The setting turns the table off for one kind.", mr: unnamed("vpc-1", vpc), settings: fromID("-VPC.ec2.aws.upbound.io"), want: want{Warns: []string{unsure + "no other MR of its kind"}},
 		},
 		"OffForAnother": {
 			reason: "The setting turns the table off for another kind only.", mr: unnamed("vpc-1", vpc), settings: fromID("-Subnet.ec2.aws.upbound.io"),
@@ -62,22 +62,22 @@ func TestTreeKnowsKinds(t *testing.T) {
 		},
 		"OffButChosen": {
 			reason: "A kind that the setting names counts despite none.", mr: unnamed("vpc-1", vpc), settings: fromID("none,VPC.ec2.aws.upbound.io"),
-			want: want{Name: "vpc-1", Warns: []string{"as the setting external-name-from-id says of its kind"}},
+			want: want{Name: "vpc-1", Warns: []string{"as the setting external-name-from-id has for its kind"}},
 		},
 		"Chosen": {
 			reason: "The user's choice overrides the table.", mr: unnamed(subnet, azure), settings: fromID("Subnet.network.azure.upbound.io"),
-			want: want{Name: subnet, Warns: []string{"as the setting external-name-from-id says of its kind"}},
+			want: want{Name: subnet, Warns: []string{"as the setting external-name-from-id has for its kind"}},
 		},
 		"Unreadable": {
 			reason: "Unreadable settings may turn the table off.", mr: unnamed("vpc-1", vpc), settings: fromID("vpcs"),
-			want: want{Warns: []string{"cannot read the ConfigMap of settings", unsure + "no other of its kind"}},
+			want: want{Warns: []string{"cannot read the ConfigMap of settings", unsure + "no other MR of its kind"}},
 		},
 		"Unnamed": {
 			reason: "The setting names the kind as one without external-names.", mr: unnamed("vpc-1", vpc), settings: withoutName("VPC.ec2.aws.upbound.io"), want: want{Unnamed: true},
 		},
 		"PeerDiffers": {
 			reason: "Another MR contradicts the table, perhaps because of the provider's version.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-2", "arn:vpc-2", vpc)},
-			want: want{Warns: []string{unsure + "VPC o has another external-name than its id"}, Doubted: true},
+			want: want{Warns: []string{unsure + "VPC o has an external-name that differs from its id"}, Doubted: true},
 		},
 		"PartPeers": {
 			reason: "Subnets of other networks can have the same name.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}},
@@ -85,22 +85,22 @@ func TestTreeKnowsKinds(t *testing.T) {
 		},
 		"PartTaken": {
 			reason: "Two MRs must not manage one external resource.", mr: unnamed(subnet, azure), others: []*unstructured.Unstructured{named("o", "default", subnet, azure)},
-			want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+			want: want{Warns: []string{unsure + "another MR of its kind has that"}, Doubted: true},
 		},
 		"PartUnclear": {
-			reason: "The network of the other subnet is unknown.", mr: unnamed(subnet, azure), want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+			reason: "The network of the other subnet is unknown.", mr: unnamed(subnet, azure), want: want{Warns: []string{unsure + "another MR of its kind has that"}, Doubted: true},
 			others: []*unstructured.Unstructured{xptest.MR("o", azure, xptest.Annotated(xp.AnnotationExternalName, "default"))},
 		},
 		"Taken": {
 			reason: "Two MRs must not manage one VPC.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1", vpc)},
-			want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+			want: want{Warns: []string{unsure + "another MR of its kind has that"}, Doubted: true},
 		},
 		"Twice": {
 			reason: "Two MRs have one id, so a user must choose which manages it.", mr: unnamed("vpc-1", vpc),
 			others: []*unstructured.Unstructured{unnamed("vpc-1", vpc, xptest.JSON(`{"metadata":{"name":"o"}}`))},
-			want:   want{Warns: []string{unsure + "its provider calls another of its kind the same"}, Doubted: true},
+			want:   want{Warns: []string{unsure + "another MR of its kind has the same id"}, Doubted: true},
 		},
-		"Unknown": {reason: "Without an id there is no external-name.", mr: unnamed("", vpc), want: want{Warns: []string{"nothing says which external resource"}}},
+		"Unknown": {reason: "Without an id there is no external-name.", mr: unnamed("", vpc), want: want{Warns: []string{"so its external resource is unknown"}}},
 		"CreatePending": {
 			reason: "The id is from before the pending creation.", want: want{Warns: []string{"is being created"}},
 			mr: unnamed("vpc-1", vpc, xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -27,16 +28,16 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	for _, u := range usages.unread {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: u.kind,
-			why: u.err.Error() + ". A Usage that it has left behind would not be named here; look for it with: " +
-				xp.NewCommand("kubectl", "get").On(u.kind).Word("-A").String(),
+			why: reason.RelatedNotRead.Messagef("%s can't be listed: %v. The warnings lack those that the XR left behind. To look for them, run: %s",
+				u.kind, u.err, xp.NewCommand("kubectl", "get").On(u.kind).Word("-A")),
 		})
 	}
 	for _, u := range usages.controlled[xr.GetUID()] {
 		switch {
 		case u.GetDeletionTimestamp() != nil:
-			f.addLeftover(xr, u, "it is being deleted, so Velero does not back it up")
+			f.addLeftover(xr, u, deletedUsage)
 		case !listed[xp.RefTo(u).ID()]:
-			f.addLeftover(xr, u, "the XR composed it and does not list it any more, so a restore leaves it out")
+			f.addLeftover(xr, u, "its XR composed it and no longer lists it, so a restore leaves it out")
 		}
 	}
 	if _, composed := xp.Controller(xr.Unstructured); composed {
@@ -44,7 +45,7 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	}
 	for _, u := range usages.lost[xr.GetName()] {
 		if u.GetDeletionTimestamp() != nil {
-			f.addLeftover(xr, u, "it is being deleted, so Velero does not back it up")
+			f.addLeftover(xr, u, deletedUsage)
 		}
 	}
 }
@@ -104,8 +105,11 @@ func (res *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespac
 	return res.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
 }
 
+// deletedUsage is why a Usage that is being deleted does not come back.
+const deletedUsage = "it is being deleted, so Velero does not back it up"
+
 // addLeftover records a Usage to warn of.
 func (f *found) addLeftover(xr xp.Composite, usage *unstructured.Unstructured, why string) {
-	f.left = append(f.left, warning{of: xp.RefTo(xr.Unstructured), to: xp.RefTo(usage), why: why + ". It protects " + xp.Protected(usage) +
-		"; if that is not in use any more, clear it with: " + xp.ClearUsage(usage)})
+	f.left = append(f.left, warning{of: xp.RefTo(xr.Unstructured), to: xp.RefTo(usage), why: reason.UsageLeftBehind.Messagef(
+		"%s. It protects %s. If that is not in use, run: %s", why, xp.Protected(usage), xp.ClearUsage(usage))})
 }

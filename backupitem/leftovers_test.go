@@ -62,7 +62,7 @@ func TestLeftovers(t *testing.T) {
 		want   string
 	}{
 		"Listed":       {reason: "A Usage in its XR's list belongs to the XR.", xr: xptest.With(x, xptest.Refs(mine)), usage: mine},
-		"Dropped":      {reason: "A Usage that its XR dropped stays out.", xr: x, usage: mine, want: "the XR composed it and does not list it any more"},
+		"Dropped":      {reason: "A Usage that its XR dropped stays out.", xr: x, usage: mine, want: "its XR composed it and no longer lists it"},
 		"Terminating":  {reason: "Velero does not back up an object that is being deleted.", xr: xptest.With(x, xptest.Refs(mine)), usage: xptest.With(mine, xptest.Deleting()), want: "it is being deleted"},
 		"Lost":         {reason: "A Usage without its XR may be wanted, which only the end of a restore shows.", xr: x, usage: usage()},
 		"LostDeleting": {reason: "A Usage that is being deleted stays out.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
@@ -79,7 +79,7 @@ func TestLeftovers(t *testing.T) {
 			}
 			got := ""
 			if len(f.left) > 0 {
-				got, _, _ = strings.Cut(f.left[0].why, ", so ")
+				got, _, _ = strings.Cut(f.left[0].why.Text, ", so ")
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || p.lists != 1 {
 				t.Errorf("%s\nafter %d lists: -want, +got:\n%s", tc.reason, p.lists, diff)

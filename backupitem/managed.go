@@ -23,15 +23,15 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 	}
 	switch identity := xp.IdentityOf(u); identity {
 	case xp.CreatePending:
-		t.warnOfRisk(ctx, u, nil, xp.String(u)+" is being created, so a restore of this backup will hold it and ask a person to look for its external resource. "+
-			"Back up again when it is created; if it stays like that, look for the external resource yourself, and remove its annotation "+xp.AnnotationCreatePending)
+		t.warnOfRisk(ctx, u, nil, "is being created, so a restore of this backup holds it until a user has looked for its external resource. Back up again when it "+
+			"is created. If it stays so, look for the external resource in the cloud, and remove its annotation %s", xp.AnnotationCreatePending)
 	case xp.Unknown, xp.Recoverable:
 		t.identifyUnnamed(ctx, u, identity, backup)
 	case xp.Known:
 		if xp.IsNeverObserved(u) {
-			t.warnOfRisk(ctx, u, nil, xp.String(u)+" has an external-name, and upjet has not found anything under that yet: its status.atProvider is empty. "+
-				"A restore of this backup lets it only observe until its provider finds its external resource, and makes none, unless the setting "+
-				setting.NameObserve+" is false. If there is none it stays so, and is named. Back up again when it is Ready")
+			t.warnOfRisk(ctx, u, nil, "has an external-name, and upjet has found nothing under it yet: its status.atProvider is empty. A restore of this backup lets "+
+				"it only observe until its provider finds its external resource, and creates none, unless the setting %s is false. If there is none, it stays so, and "+
+				"the restore names it. Back up again when it is Ready", setting.NameObserve)
 		}
 	case xp.NeverCreated:
 	}
@@ -43,10 +43,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 	gk := u.GroupVersionKind().GroupKind()
 	settings, err := t.settings(backup)
 	if err != nil {
-		gap{
-			of: xp.RefTo(u), what: "the settings " + setting.NameFromID + " and " + setting.NameUnnamed,
-			why: err.Error() + ". It is stored as without them. Correct the settings, then back up again",
-		}.warn(t.log)
+		unknownSetting(u, "the settings "+setting.NameFromID+" and "+setting.NameUnnamed, err, "The backup ignores them").warn(t.log)
 		settings.NoneKnown = true // A setting may require it.
 	}
 	id, _ := xp.ProviderID(u)
@@ -62,8 +59,8 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 		return
 	}
 	if xp.MayCreate(u) {
-		t.warnOfRisk(ctx, u, nil, xp.String(u)+" has no external-name, so nothing says which external resource it manages. "+unidentifiedText+
-			"; or, if none of its kind ever has one, add "+gk.String()+" to the setting "+setting.NameUnnamed)
+		t.warnOfRisk(ctx, u, nil, "has no external-name, so its external resource is unknown. %s. If no MR of its kind ever has one, add %s to the setting %s",
+			unidentifiedText, gk, setting.NameUnnamed)
 	}
 }
 
@@ -76,26 +73,24 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 			xp.SetDoubted(u)
 		}
 		if !known {
-			name = externalname.Name{External: id, By: "is true of all others of its kind"}
+			name = externalname.Name{External: id, By: "for all other MRs of its kind"}
 		}
 	}
 	switch {
 	case why == "":
+		t.warnOfRisk(ctx, u, logrus.Fields{fieldName: name.External}, "has no external-name. The backup has it from status.atProvider.id, as %s. Its provider "+
+			"can create a second external resource when it restarts: set its annotation %s to %s", name.By, xp.AnnotationExternalName, name.External)
 		xp.SetExternalName(u, name.External)
-		t.warnOfRisk(ctx, u, logrus.Fields{"externalName": name.External}, xp.String(u)+" has no external-name; its stored copy has it from status.atProvider.id, "+
-			"as "+name.By+". Its provider, when it is restarted, can make a second external resource: set its annotation "+xp.AnnotationExternalName+" to "+
-			name.External)
 	case xp.MayCreate(u):
-		t.warnOfRisk(ctx, u, logrus.Fields{"reason": why}, xp.String(u)+" has no external-name, and that its status.atProvider.id "+id+" would be it is not known: "+
-			why+". "+unidentifiedText+"; or, if the id is the external-name of all of its kind, add "+gk.String()+" to the setting "+setting.NameFromID+
-			", or, if none of its kind ever has one, to "+setting.NameUnnamed)
+		t.warnOfRisk(ctx, u, logrus.Fields{"cause": why}, "has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id is the "+
+			"external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,
+			setting.NameFromID, setting.NameUnnamed)
 	}
 }
 
 // unidentifiedText is what happens to an MR without a sure identity, and the next step.
-const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. " +
-	"Set its annotation " +
-	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
+const unidentifiedText = "A restore of this backup holds it, and its provider can create a second external resource when it restarts. Set its annotation " +
+	xp.AnnotationExternalName + " to the name of its external resource in the cloud, and back up again"
 
 // whyUntrusted returns why an MR's ID gives no external-name, "" if it does. All other MRs of the
 // kind that have both must have matching ones. If the kind's rule is known, no others are needed.
@@ -103,15 +98,15 @@ func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, i
 	p, err := t.resolver.peerNamesOf(ctx, u, known)
 	switch {
 	case err != nil:
-		return "the others of its kind can't be read: " + err.Error()
+		return "the other MRs of its kind can't be read: " + err.Error()
 	case p.isTaken(id, name.External, known):
-		return "another of its kind has that for its external-name"
+		return "another MR of its kind has that external-name"
 	case p.nameless[id] > 1:
-		return "its provider calls another of its kind the same"
+		return "another MR of its kind has the same id"
 	case p.differ != "":
-		return p.differ + " has another external-name than its id"
+		return p.differ + " has an external-name that differs from its id"
 	case !known && !p.agree:
-		return "no other of its kind has an external-name that could tell, and it is none of the kinds of which that is known"
+		return "no other MR of its kind has an external-name to compare with, and the plugin has no rule for the kind"
 	default:
 		return ""
 	}

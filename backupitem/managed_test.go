@@ -63,7 +63,7 @@ func TestTreeIdentifies(t *testing.T) {
 		// Unnamed means that the stored copy records that it needs no name.
 		Unnamed bool
 	}
-	const sure, unsure = "its stored copy has it from status.atProvider.id", "is not known"
+	const sure, unsure = "The backup has it from status.atProvider.id", "may be another name"
 	observes := xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`)
 	pending := xptest.Annotated(xp.AnnotationCreatePending, began)
 	cases := map[string]struct {
@@ -94,7 +94,7 @@ func TestTreeIdentifies(t *testing.T) {
 			reason: "An id from before the creation proves nothing.", want: want{Warns: []string{"is being created"}}, others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2")},
 			mr: unnamed("vpc-1", xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
 		},
-		"Unknown":         {reason: "A restore may create the external resource a second time.", mr: unnamed(""), want: want{Warns: []string{"nothing says which external resource"}}},
+		"Unknown":         {reason: "A restore may create the external resource a second time.", mr: unnamed(""), want: want{Warns: []string{"so its external resource is unknown"}}},
 		"UnknownObserves": {reason: "An MR that only observes creates no external resource.", mr: unnamed("", observes)},
 		"PeersAgree": {
 			reason: "In all other MRs of the kind the id equals the external-name.", mr: unnamed("vpc-1"), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "vpc-3", "vpc-3")},
@@ -106,32 +106,32 @@ func TestTreeIdentifies(t *testing.T) {
 		},
 		"PeerDiffers": {
 			reason: "One MR whose id differs from its external-name is enough for doubt.", mr: unnamed("arn:1"), others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "p", "arn:2")},
-			want: want{Warns: []string{unsure + ": Bucket p has another external-name than its id"}, Lists: 1},
+			want: want{Warns: []string{unsure + ": Bucket p has an external-name that differs from its id"}, Lists: 1},
 		},
 		"PeerDiffersUnsynced": {
-			reason: "An MR with a failing provider is enough for doubt.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": Bucket p has another"}, Lists: 1},
+			reason: "An MR with a failing provider is enough for doubt.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": Bucket p has an external-name that differs"}, Lists: 1},
 			others: []*unstructured.Unstructured{named("o", "vpc-2", "vpc-2"), named("p", "p", "arn:2", xptest.Synced("False", "ReconcileError", ""))},
 		},
 		"PeerForged": {
 			reason: "A user can write any external-name, and the provider fails with a wrong one.", mr: unnamed("arn:1"),
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", xptest.Synced("False", "ReconcileError", ""))},
-			want:   want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
+			want:   want{Warns: []string{unsure + ": no other MR of its kind"}, Lists: 1},
 		},
 		"PeerCreatePending": {
-			reason: "An MR with a pending creation proves nothing.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
+			reason: "An MR with a pending creation proves nothing.", mr: unnamed("arn:1"), want: want{Warns: []string{unsure + ": no other MR of its kind"}, Lists: 1},
 			others: []*unstructured.Unstructured{named("o", "arn:2", "arn:2", pending), named("p", "p", "arn:3", pending)},
 		},
 		"PeerIncomplete": {
 			reason: "An MR with only an id or an external-name proves nothing.", mr: unnamed("arn:1"), others: []*unstructured.Unstructured{xptest.MR("o", xptest.Reconciled()), unnamed("arn:2", xptest.JSON(
-				`{"metadata":{"name":"p"}}`))}, want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1},
+				`{"metadata":{"name":"p"}}`))}, want: want{Warns: []string{unsure + ": no other MR of its kind"}, Lists: 1},
 		},
-		"Alone": {reason: "Without other MRs of the kind nothing supports the id.", mr: unnamed("vpc-1"), want: want{Warns: []string{unsure + ": no other of its kind"}, Lists: 1}},
+		"Alone": {reason: "Without other MRs of the kind nothing supports the id.", mr: unnamed("vpc-1"), want: want{Warns: []string{unsure + ": no other MR of its kind"}, Lists: 1}},
 		"AloneObserves": {
 			reason: "Nothing supports the id, but an MR that only observes creates nothing.", mr: unnamed("vpc-1", observes), want: want{Lists: 1},
 		},
 		"Taken": {
 			reason: "Two MRs must not manage one external resource.", mr: unnamed("vpc-1"), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1")},
-			want: want{Warns: []string{unsure + ": another of its kind has that for its external-name"}, Lists: 1},
+			want: want{Warns: []string{unsure + ": another MR of its kind has that external-name"}, Lists: 1},
 		},
 		"Setting": {
 			reason: "The setting derives the external-name from the id for this kind.", mr: unnamed("vpc-1"), settings: fromID("Zone.example.org, Bucket.cloud.example.org"), want: want{Name: "vpc-1", Warns: []string{sure}},
@@ -150,7 +150,7 @@ func TestTreeIdentifies(t *testing.T) {
 		},
 		"UnnamedOfAnother": {
 			reason: "The setting names a kind of another group.", mr: unnamed(""), settings: withoutName("Bucket.example.org"),
-			want: want{Warns: []string{"if none of its kind ever has one, add Bucket.cloud.example.org to the setting without-external-name"}},
+			want: want{Warns: []string{"If no MR of its kind ever has one, add Bucket.cloud.example.org to the setting without-external-name"}},
 		},
 		"UnnamedCreatePending": {
 			reason: "Even for a kind without external-names a pending creation is unclear.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending),

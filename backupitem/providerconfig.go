@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -68,10 +69,7 @@ func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backu
 	}
 	settings, err := t.settings(backup)
 	if err != nil {
-		f.unknown = append(f.unknown, gap{
-			of: xp.RefTo(f.of), what: "the setting " + setting.NameCredentials,
-			why: err.Error() + ". It is stored without its credentials, which is what there is without the setting. Correct the settings, then back up again",
-		})
+		f.unknown = append(f.unknown, unknownSetting(f.of, "the setting "+setting.NameCredentials, err, "The backup lacks its credentials"))
 
 		return
 	}
@@ -104,7 +102,7 @@ func (res *Resolver) credentials(ctx context.Context, f *found, ref xp.Ref) {
 	case err != nil:
 		f.addUnreadable(ref, err)
 	case s == nil:
-		f.skip(f.of, ref, "it does not exist")
+		f.skip(f.of, ref, reason.NotLinked.Messagef("it does not exist"))
 	case isExcluded(s):
 		f.skip(f.of, ref, leavesOut(s))
 	default:

@@ -75,7 +75,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 			reason: "A ProviderConfig that a user excludes from backups stays out.", item: xptest.MR("b", byName),
 			cluster: clusterOf(xptest.With(own, xptest.Labelled("velero.io/exclude-from-backup", "true"))),
 			want: result{Left: []string{
-				"ProviderConfig default: its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again",
+				"ProviderConfig default: its label velero.io/exclude-from-backup keeps it out of backups. If a restore needs it, remove that label, then back up again [ExcludedByLabel]",
 			}},
 		},
 	})
@@ -133,7 +133,7 @@ func TestTreeTakesCredentialsAsTheSettingsSay(t *testing.T) {
 		},
 		"API": {
 			reason: "The plugin must not ignore an unreadable setting.", item: config("", named), down: true,
-			left: []string{"the setting provider-credentials: " + errAPI.Error() + ". It is stored without its credentials"},
+			left: []string{"the setting provider-credentials: the setting provider-credentials can't be read: " + errAPI.Error() + ". The backup lacks its credentials"},
 		},
 		"UnknownAndUnused": {
 			reason: "An unknown setting does not matter without a Secret.", item: config("", `{"source":"InjectedIdentity"}`), config: map[string]string{"credentials": "include"},

@@ -62,7 +62,7 @@ func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 	teamA := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, ExcludedClusterScopedResources: []string{contents}}
 	some := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludedResources: []string{"*"}}
 	but := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, ExcludedNamespaces: []string{"infra"}}
-	const left = "secrets infra/creds: its namespace is not in the backup; add infra to --include-namespaces if it can't be made anew"
+	const left = "secrets infra/creds: its namespace is not in the backup. If it can't be created again, add infra to --include-namespaces [ExcludedByFilter]"
 	creds := func(namespace string) []velero.ResourceIdentifier {
 		return []velero.ResourceIdentifier{id("", "secrets", namespace, "creds")}
 	}

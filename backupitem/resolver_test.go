@@ -85,7 +85,7 @@ func TestComposedResourcesOutsideOfTheList(t *testing.T) {
 	c = clusterOf(unlabelled)
 	c.down = true
 	got = backUp(c, xptest.With(x, xptest.Refs(unlabelled)), &velerov1.Backup{})
-	if len(got.Dangling) > 0 || !slices.ContainsFunc(got.Left, func(s string) bool { return strings.HasPrefix(s, "Bucket b: "+errAPI.Error()) }) {
+	if len(got.Dangling) > 0 || !slices.ContainsFunc(got.Left, func(s string) bool { return strings.HasPrefix(s, "Bucket b: Bucket b can't be read: "+errAPI.Error()) }) {
 		t.Errorf("a failed list must not count as one without the resource; got %v, %q", got.Dangling, got.Left)
 	}
 }

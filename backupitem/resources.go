@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -126,7 +127,7 @@ func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backu
 		res.reportedUnfiltered.Do(func() {
 			f.unknown = append(f.unknown, gap{
 				of: xp.RefTo(f.of), what: "the resource policy of the backup",
-				why: err.Error() + ". What it leaves out is not named; see that Velero may read it, then back up again",
+				why: reason.RelatedNotRead.Messagef("%v. The warnings lack what it leaves out. Let Velero read it, then back up again", err),
 			})
 		})
 	}

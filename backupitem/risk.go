@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -18,26 +19,27 @@ import (
 // it gives the count.
 const mostAtRisk = 10
 
-// A risk is why an external resource could be created a second time, or never be found. It is part
-// of messages about several MRs of a kind.
-type risk string
+// riskTexts are why external resources could be created a second time, or never be found, for
+// messages about several MRs of a kind.
+var riskTexts = map[reason.Code]string{ //nolint:gochecknoglobals // It is constant.
+	reason.CreatePending:   "are being created",
+	reason.IdentityMissing: "have no external-name",
+	reason.NotObserved:     "have an external-name under which upjet has found nothing yet",
+}
 
-const (
-	riskInFlight risk = "are being created"
-	riskUnnamed  risk = "have no external-name"
-	riskUnfound  risk = "have an external-name under which upjet has not found anything yet"
-)
+// fieldName is the field of the log with the external-name that the backup has for an MR without one.
+const fieldName = "externalName"
 
 // riskOf returns the risk of an MR, "" if there is none.
-func riskOf(mr *unstructured.Unstructured) risk {
+func riskOf(mr *unstructured.Unstructured) reason.Code {
 	switch xp.IdentityOf(mr) {
 	case xp.CreatePending:
-		return riskInFlight
+		return reason.CreatePending
 	case xp.Recoverable, xp.Unknown:
-		return riskUnnamed
+		return reason.IdentityMissing
 	case xp.Known:
 		if xp.IsNeverObserved(mr) {
-			return riskUnfound
+			return reason.NotObserved
 		}
 	case xp.NeverCreated:
 	}
@@ -54,7 +56,9 @@ type risks struct {
 type riskKey struct {
 	schema.GroupKind
 
-	risk risk
+	risk reason.Code
+	// named is whether the backup has an external-name for them.
+	named bool
 }
 
 func (r *risks) add(key riskKey) int {
@@ -68,21 +72,23 @@ func (r *risks) add(key riskKey) int {
 	return r.count[key]
 }
 
-// warnOfRisk warns of an MR at risk. Above mostAtRisk of a kind, it warns of all others once, and
-// logs each as info.
-func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fields logrus.Fields, message string) {
-	key := riskKey{GroupKind: u.GroupVersionKind().GroupKind(), risk: riskOf(u)}
-	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.IdentityOf(u))}).WithFields(fields)
+// warnOfRisk warns of an MR at risk, with a text that begins with its name. Above mostAtRisk of a
+// kind, it warns of all others once, and logs each as info.
+func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fields logrus.Fields, format string, args ...any) {
+	key := riskKey{GroupKind: u.GroupVersionKind().GroupKind(), risk: riskOf(u), named: fields[fieldName] != nil}
+	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.IdentityOf(u))})
+	message := key.risk.Messagef(format, args...)
+	message.Text = xp.String(u) + " " + message.Text
 	n := t.risks.add(key)
 	if n <= mostAtRisk {
-		log.Warn(message)
+		warn(log, fields, message)
 
 		return
 	}
 	if n == mostAtRisk+1 {
 		t.warnOfOthers(ctx, u, key)
 	}
-	log.Info(message)
+	write(log, logrus.InfoLevel, fields, message)
 }
 
 // warnOfOthers warns of how many MRs of a kind are at a risk. It counts all in the cluster, since
@@ -98,7 +104,7 @@ func (t *Tree) warnOfOthers(ctx context.Context, u *unstructured.Unstructured, k
 	if err != nil || count <= mostAtRisk {
 		many = fmt.Sprintf("More than %d", mostAtRisk)
 	}
-	message := fmt.Sprintf("%s of the MRs of %s in this cluster %s. This backup warns of no more than %d of them one by one. What it says of each other is in "+
-		"its log without being a warning; %s names all that are in the backup", many, key.GroupKind, key.risk, mostAtRisk, xp.NewCommand(xp.Program, "inspect"))
-	t.log.WithFields(logrus.Fields{"kind": key.GroupKind.String(), "risk": string(key.risk)}).Warn(message)
+	warn(t.log, logrus.Fields{"kind": key.String()}, key.risk.Messagef("%s of the MRs of %s in this cluster %s. This backup warns of %d of them by "+
+		"name, and logs each other as information. To list all that are in the backup, run: %s", many, key.GroupKind, riskTexts[key.risk], mostAtRisk,
+		xp.NewCommand(xp.Program, "inspect")))
 }

@@ -17,22 +17,33 @@ import (
 // For thousands of MRs at one risk, one warning has the count, and the log still names each.
 func TestWarnsOnceOfVeryMany(t *testing.T) {
 	const many = 25
-	var mrs []*unstructured.Unstructured
-	for i := range many {
-		mrs = append(mrs, unnamed("", xptest.Field(fmt.Sprint("b", i), "metadata", "name")))
-	}
 	unfound := xptest.MR("unfound", xptest.JSON(`{"spec":{"initProvider":{}}}`))
 	cases := map[string]struct {
-		reason string
-		down   bool
-		want   string
+		reason   string
+		id       string
+		settings map[string]string
+		down     bool
+		want     string
 	}{
 		"Counted":   {reason: "The warning counts all such MRs in the cluster.", want: "25 of the MRs of Bucket.cloud.example.org in this cluster have no external-name. "},
 		"NotListed": {reason: "If the count fails, the warning gives the number of named MRs as a minimum.", down: true, want: "More than 10 of the MRs of "},
+		"Named": {
+			reason: "MRs to which the backup gives an external-name count too.", id: "arn:", settings: fromID("Bucket.cloud.example.org"),
+			want: "25 of the MRs of Bucket.cloud.example.org in this cluster have no external-name. ",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			var mrs []*unstructured.Unstructured
+			for i := range many {
+				id := ""
+				if tc.id != "" {
+					id = fmt.Sprint(tc.id, i)
+				}
+				mrs = append(mrs, unnamed(id, xptest.Field(fmt.Sprint("b", i), "metadata", "name")))
+			}
 			c := clusterOf(append([]*unstructured.Unstructured{unfound, xptest.MR("sound")}, mrs...)...)
+			c.settings = tc.settings
 			log, hook := logtest.NewNullLogger()
 			tree := NewTree(NewResolver(c), log)
 			if _, err := tree.settings(&velerov1.Backup{}); err != nil {

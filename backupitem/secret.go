@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -30,7 +31,7 @@ func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstr
 
 		return
 	}
-	if why := leavesOut(s); why != "" {
+	if why := leavesOut(s); !why.IsZero() {
 		f.skip(u, ref, why)
 
 		return
@@ -55,8 +56,8 @@ func (f *found) takesSecret(backup *velerov1.Backup) bool {
 func (f *found) skipSecret(u *unstructured.Unstructured, ref xp.Ref, exists bool) {
 	switch {
 	case u.GetNamespace() != ref.Namespace:
-		f.skip(u, ref, "it does not exist, or is not controlled by it")
+		f.skip(u, ref, reason.NotLinked.Messagef("it does not exist, or %s does not control it", xp.String(u)))
 	case exists:
-		f.skip(u, ref, "it is not controlled by it")
+		f.skip(u, ref, reason.NotLinked.Messagef("%s does not control it", xp.String(u)))
 	}
 }

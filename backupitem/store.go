@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -24,8 +25,8 @@ func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstr
 		return
 	}
 	if config == nil {
-		f.skip(u, xp.Ref{Kind: xp.KindStoreConfig, Name: store}, "it does not exist, so nothing is published with it; if External Secret Stores are not enabled, "+
-			"remove spec.publishConnectionDetailsTo")
+		f.skip(u, xp.Ref{Kind: xp.KindStoreConfig, Name: store}, reason.StoreConfigNotFound.Messagef(
+			"it does not exist, so nothing is published with it. Create it; or, if External Secret Stores are not enabled, remove spec.publishConnectionDetailsTo"))
 
 		return
 	}
@@ -35,8 +36,8 @@ func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstr
 	namespace, outside := xp.StoreNamespace(config)
 	if outside != "" {
 		f.outside = xp.RefTo(config)
-		f.skip(u, f.outside, "that publishes in "+outside+", and what is there is in no backup of this cluster. A restore leaves it as it is; if what is "+
-			"restored is refused there as not its owner, set the tag "+xp.LabelOwnerUID+" of "+name+" there to the UID that it has then")
+		f.skip(u, f.outside, reason.SecretStoreOutside.Messagef("it publishes in %s, which no backup of this cluster has. If that refuses the restored object as "+
+			"not its owner, set the tag %s of %s there to the object's new UID", outside, xp.LabelOwnerUID, name))
 
 		return
 	}
@@ -54,8 +55,8 @@ func (res *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Uns
 		f.addUnreadable(ref, err)
 	case s == nil && u.GetNamespace() != "": // It is not published yet.
 	case s == nil || !xp.OwnsStored(u, s):
-		f.skip(u, ref, "it does not exist, or its label "+xp.LabelOwnerUID+" is not the UID of this")
-	case leavesOut(s) != "":
+		f.skip(u, ref, reason.NotLinked.Messagef("it does not exist, or its label %s is not the UID of %s", xp.LabelOwnerUID, xp.String(u)))
+	case !leavesOut(s).IsZero():
 		f.skip(u, ref, leavesOut(s))
 	default:
 		if item, ok := res.item(f, s); ok {

@@ -32,7 +32,7 @@ func TestTreeOfASecretStore(t *testing.T) {
 	secret := id("", "secrets", "infra", "s")
 	config, providers := id(xp.GroupSecrets, "storeconfigs", "", "default"), id("example.org", "storeconfigs", "", "default")
 	infra := xptest.Object("v1", "Namespace", "", "infra")
-	const anothers = "Secret infra/s: it does not exist, or its label secret.crossplane.io/owner-uid is not the UID of this"
+	const anothers = "Secret infra/s: it does not exist, or its label secret.crossplane.io/owner-uid is not the UID of Bucket b [NotLinked]"
 	type want struct {
 		Items, Before   []velero.ResourceIdentifier
 		Left            []string
@@ -81,20 +81,20 @@ func TestTreeOfASecretStore(t *testing.T) {
 			spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
 			want: want{
 				Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers},
-				Left: []string{"secrets infra/s: its namespace is not in the backup; add infra to --include-namespaces if it can't be made anew"},
+				Left: []string{"secrets infra/s: its namespace is not in the backup. If it can't be created again, add infra to --include-namespaces [ExcludedByFilter]"},
 			},
 		},
 		"NoConfig": {
 			reason: "Without a StoreConfig no provider publishes.", item: mr, cluster: clusterOf(own, of(mr)),
-			want: want{Left: []string{"StoreConfig default: it does not exist, so nothing is published with it; if External Secret Stores are not enabled, " +
-				"remove spec.publishConnectionDetailsTo"}},
+			want: want{Left: []string{"StoreConfig default: it does not exist, so nothing is published with it. Create it; or, if External Secret Stores are not enabled, " +
+				"remove spec.publishConnectionDetailsTo [StoreConfigNotFound]"}},
 		},
 		"Plugin": {
 			reason: "A store outside the cluster is in no backup.", item: mr, cluster: clusterOf(storeConfig("example.org", `{"type":"Plugin"}`)),
 			want: want{
 				Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Outside: "StoreConfig default",
-				Left: []string{`StoreConfig default: that publishes in a store of type "Plugin", and what is there is in no backup of this cluster. A restore leaves it ` +
-					"as it is; if what is restored is refused there as not its owner, set the tag secret.crossplane.io/owner-uid of s there to the UID that it has then"},
+				Left: []string{`StoreConfig default: it publishes in a store of type "Plugin", which no backup of this cluster has. If that refuses the restored object ` +
+					"as not its owner, set the tag secret.crossplane.io/owner-uid of s there to the object's new UID [SecretStoreOutside]"},
 			},
 		},
 		"API": {

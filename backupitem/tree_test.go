@@ -3,6 +3,7 @@ package backupitem
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,8 +35,12 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	log, hook := logtest.NewNullLogger()
 	stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(item.DeepCopy(), backup)
 	got := result{Items: items, Err: err}
+	var uncoded []error
 	for _, e := range hook.AllEntries() {
-		got.Left = append(got.Left, fmt.Sprint(e.Data["reference"], ": ", e.Data["reason"]))
+		if code := fmt.Sprint(e.Data["reason"]); code == "" || !strings.HasSuffix(e.Message, " ["+code+"]") {
+			uncoded = append(uncoded, fmt.Errorf("the message %q does not end with the code %q", e.Message, code))
+		}
+		got.Left = append(got.Left, fmt.Sprint(e.Data["reference"], ": ", e.Data["cause"], " [", e.Data["reason"], "]"))
 	}
 	if stored != nil {
 		u := &unstructured.Unstructured{Object: stored.UnstructuredContent()}
@@ -44,7 +49,7 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 		got.Before = identifiers(before)
 		var danglingErr error
 		got.Dangling, danglingErr = xp.UnresolvedRefs(u)
-		got.Err = errors.Join(treeErr, danglingErr)
+		got.Err = errors.Join(append(uncoded, treeErr, danglingErr)...)
 	}
 
 	return got
@@ -52,7 +57,8 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 
 // unreadableWarning returns the warning of what can't be read.
 func unreadableWarning(ref, kind string) string {
-	return ref + ": " + errAPI.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " + kind + ", then back up again"
+	return ref + ": " + ref + " can't be read: " + errAPI.Error() + ". The backup can lack what it names there. When the API server answers for " + kind +
+		", back up again [RelatedNotRead]"
 }
 
 type treeCase struct {
@@ -87,12 +93,12 @@ func TestTreeOfAnythingElse(t *testing.T) {
 			reason:  "A Secret that another MR controls stays out.",
 			cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c")))),
 			item:    mr,
-			want:    result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
+			want:    result{Left: []string{"Secret infra/s: it does not exist, or Bucket b does not control it [NotLinked]"}},
 		},
 		"NoSecretOfMR": {
 			reason:  "In another namespace, another MR's Secret and a missing one give the same message.",
 			cluster: clusterOf(), item: mr,
-			want: result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
+			want: result{Left: []string{"Secret infra/s: it does not exist, or Bucket b does not control it [NotLinked]"}},
 		},
 		"APIOfMR": {
 			reason:  "An unreadable Secret stays out of the backup, but its MR does not.",

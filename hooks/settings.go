@@ -137,7 +137,7 @@ func (e effective) table() []byte {
 		if f.Name != "" {
 			where += ", " + f.Name
 		}
-		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", printer.Clean(where), printer.Clean(f.Reason), printer.Clean(f.Next))
+		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", printer.Clean(where), printer.Clean(f.Message().String()), printer.Clean(f.Next))
 	}
 
 	return b.Bytes()

@@ -142,8 +142,8 @@ restore-status         needed     default                 restore
 without-external-name  -          default                 backup, restore
 
 1 fault:
-  Restore velero/nightly, velero.crossplane.io/release: release is automatic or by-hand, not "manual"
-    next: correct its value, or remove it and begin again: what of Crossplane's it came to is an error
+  Restore velero/nightly, velero.crossplane.io/release: release is automatic or by-hand, not "manual" [SettingInvalid]
+    next: correct its value, or remove it; this restore holds everything of Crossplane
 `
 	if diff := cmp.Diff(want, out); diff != "" || code != ExitProblems {
 		t.Errorf("code %d, -want, +got:\n%s", code, diff)

@@ -118,10 +118,10 @@ func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
 		"AnnotationsList": {item: xptest.Claim("o", xptest.JSON(`{"metadata":{"annotations":[]}}`)), want: "its annotations are not all strings"},
 		"Labels":          {item: xptest.MR("b", xptest.JSON(`{"metadata":{"labels":{"a":{}}}}`)), want: "its labels are not all strings"},
 		"Finalizers": {
-			item: xptest.ModernXR("m", xptest.JSON(`{"metadata":{"finalizers":"composite.apiextensions.crossplane.io"}}`)), want: "its finalizers are no list of strings",
+			item: xptest.ModernXR("m", xptest.JSON(`{"metadata":{"finalizers":"composite.apiextensions.crossplane.io"}}`)), want: "its finalizers are not a list of strings",
 		},
-		"Owners":   {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{},7]}}`)), want: "its ownerReferences are no list of objects"},
-		"OwnerMap": {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":{}}}`)), want: "its ownerReferences are no list of objects"},
+		"Owners":   {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{},7]}}`)), want: "its ownerReferences are not a list of objects"},
+		"OwnerMap": {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":{}}}`)), want: "its ownerReferences are not a list of objects"},
 		"Refs":     {item: xptest.ModernXR("m", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":"x"}}}`)), want: "cannot read the resourceRefs"},
 		"Policy":   {item: xptest.XR("x", xptest.JSON(`{"spec":{"compositionUpdatePolicy":7}}`)), want: "cannot set the composition update policy"},
 	}

@@ -186,7 +186,7 @@ func TestAdoptSettings(t *testing.T) {
 		reported, err string
 	}{
 		"Annotation": {
-			live: live(), restore: restore, reported: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so the restore ignores all settings`,
+			live: live(), restore: restore, reported: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe" [SettingInvalid]; so the restore ignores all settings`,
 		},
 		"ConfigMap": {
 			live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), reported: `cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`,

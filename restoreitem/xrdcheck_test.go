@@ -75,7 +75,7 @@ func TestXRDCheck(t *testing.T) {
 		},
 		"Notes": {
 			reason: "A newer version of the plugin wrote the backup.", item: xptest.ModernXR("m", xptest.Field(int64(2), "metadata", xp.FieldFormat)),
-			refused: "cannot restore Order team-a/m: a newer version of this plugin has backed it up, in format 2; this one reads up to 1; install that version",
+			refused: "cannot restore Order team-a/m: a newer version of this plugin backed it up, in format 2; this version reads up to 1; install that version",
 		},
 		"Mark": {
 			reason: "A newer version of the plugin wrote the mark.", item: xptest.ModernXR("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),

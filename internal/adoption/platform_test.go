@@ -90,8 +90,8 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	xrd, running := definition("XOrder"), functionRevision("Active", "dns:///f")
 	ready := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	wait := func(why ...string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: why} }
-	const dying = "its XRD xorders.example.org is being deleted, and with it Crossplane deletes claims and XRs of its kinds, or waits until somebody has. It waits for its finalizer " +
-		`keep. Let it go, or see with "kubectl get xorders.example.org -A" what is left; then apply it again`
+	const dying = "its XRD xorders.example.org is being deleted, and Crossplane deletes the claims and XRs of its kinds, or waits until they are gone. It waits for its finalizer " +
+		`keep. Wait until it is gone ("kubectl get xorders.example.org -A" shows what is left), then apply it again`
 	reads := held(xptest.XR("x", xptest.Refs(bucket), xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), xptest.SeenPaused())
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
 	cases := map[string]planCase{

@@ -82,7 +82,7 @@ func TestVersions(t *testing.T) {
 			}
 			var want, got []string
 			for _, version := range tc.want {
-				want = append(want, fmt.Sprintf("%s%s: it is there in the version %s only; Velero restores it only with its feature EnableAPIGroupVersions", dir, version, version))
+				want = append(want, fmt.Sprintf("%s%s: the backup has it only in the version %s, which Velero restores only with its feature EnableAPIGroupVersions", dir, version, version))
 			}
 			for _, f := range b.Flaws {
 				got = append(got, f.Path+": "+f.Why)

@@ -36,7 +36,7 @@ func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
 	return o, check(i, o)
 }
 
-var errNoObject = errors.New("cannot decode it: it is no Kubernetes object in JSON")
+var errNoObject = errors.New("cannot decode it: it is not a Kubernetes object in JSON")
 
 // check compares an object with its path. Velero looks for an item by its path when an action
 // requests it, and creates it by its content.
@@ -53,10 +53,10 @@ func check(i xp.Item, o pack.Object) error {
 		return errors.New("it has no kind or no apiVersion")
 	}
 	if gv.Group != i.Group {
-		return fmt.Errorf("it is of the group %q, which its path is not", gv.Group)
+		return fmt.Errorf("it is of the group %q, and its path is of another group", gv.Group)
 	}
 	if r.Name != i.Name || r.Namespace != i.Namespace {
-		return fmt.Errorf("it is %s, which its path does not say; find out who has written it", r)
+		return fmt.Errorf("it is %s, and its path has another name; find out who wrote it", r)
 	}
 
 	return nil

@@ -1,12 +1,12 @@
 package archive
 
 import (
-	"fmt"
 	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -33,7 +33,8 @@ type place struct {
 // wants to overwrite files on extraction writes such a path.
 func clean(name string) (string, error) {
 	if strings.ContainsAny(name, "\\\x00") || path.IsAbs(name) || !isLocal(name) {
-		return "", fmt.Errorf("cannot accept the entry %q: it leads out of the archive, which nothing that Velero writes does; find out who has written it", name)
+		return "", reason.BackupUnreadable.Errorf(
+			"cannot accept the entry %q: its path leads out of the archive, which no path of Velero does; find out who wrote it", name)
 	}
 
 	return path.Clean(name), nil

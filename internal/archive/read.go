@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -43,13 +44,13 @@ const downloadHint = `download it again with "velero backup download"`
 func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	z, err := gzip.NewReader(from)
 	if errors.Is(err, io.EOF) {
-		return nil, errors.New("it is empty; " + downloadHint)
+		return nil, reason.BackupUnreadable.Errorf("it is empty; %s", downloadHint)
 	}
 	if errors.Is(err, gzip.ErrHeader) {
-		return nil, errors.New("it is not gzip'd, so it is no backup of Velero's; " + downloadHint)
+		return nil, reason.BackupUnreadable.Errorf("it is not compressed with gzip, so it is not a backup of Velero; %s", downloadHint)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; %s", explained(err), downloadHint)
+		return nil, reason.BackupUnreadable.Errorf("%w; %s", explained(err), downloadHint)
 	}
 	stream := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
 	defer stream.Close() //nolint:errcheck // It never fails.
@@ -92,16 +93,16 @@ func (r *reader) read() error {
 			return r.drain()
 		}
 		if err != nil {
-			return fmt.Errorf("after %s: %w; %s", last, explained(err), downloadHint)
+			return reason.BackupUnreadable.Errorf("after %s: %w; %s", last, explained(err), downloadHint)
 		}
 		if len(header.Name) > r.limits.Name {
-			return fmt.Errorf("cannot accept the entry %q…: its name is %d bytes long, and none of Velero's is longer than %d; find out who has written it",
+			return reason.BackupUnreadable.Errorf("cannot accept the entry %q…: its name has %d bytes, and Velero writes at most %d; find out who wrote it",
 				header.Name[:64], len(header.Name), r.limits.Name)
 		}
 		last = fmt.Sprintf("%q", header.Name)
 		r.entries++
 		if r.entries > r.limits.Entries {
-			return fmt.Errorf("it has more than %d entries, so it is no backup of Velero's", r.limits.Entries)
+			return reason.BackupUnreadable.Errorf("it has more than %d entries, so it is not a backup of Velero", r.limits.Entries)
 		}
 		if err := r.entry(header, archive); err != nil {
 			return err
@@ -112,7 +113,7 @@ func (r *reader) read() error {
 // drain reads to the end of the stream. gzip's checksum is there, and only it detects damage.
 func (r *reader) drain() error {
 	if _, err := io.Copy(io.Discard, r.stream); err != nil {
-		return fmt.Errorf("after the last entry: %w; %s", explained(err), downloadHint)
+		return reason.BackupUnreadable.Errorf("after the last entry: %w; %s", explained(err), downloadHint)
 	}
 
 	return nil
@@ -124,14 +125,15 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	default:
-		return fmt.Errorf("cannot accept the entry %q: it is a link or a device, and Velero writes nothing but files; find out who has written it", header.Name)
+		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it is a link or a device, and Velero writes only files; find out who wrote it",
+			header.Name)
 	}
 	name, err := clean(header.Name)
 	if err != nil {
 		return err
 	}
 	if header.Size > r.limits.Entry {
-		return fmt.Errorf("cannot accept the entry %q: it is %d bytes long, and no object in a cluster is longer than %d; find out who has written it",
+		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it has %d bytes, and an object in a cluster has at most %d; find out who wrote it",
 			header.Name, header.Size, r.limits.Entry)
 	}
 	if name == fileFormat {
@@ -141,7 +143,7 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	p.GroupResource = r.resource(p.GroupResource)
 	switch {
 	case !ok:
-		r.flaw(Flaw{Path: name, Why: "it is not where Velero has its items", Ignored: true})
+		r.flaw(Flaw{Path: name, Why: "it is not where Velero stores items", Ignored: true})
 
 		return r.keep(name, 0)
 	case p.version != "":
@@ -151,7 +153,7 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	}
 	r.content.Reset()
 	if _, err := r.content.ReadFrom(content); err != nil {
-		return fmt.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), downloadHint)
+		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), downloadHint)
 	}
 
 	return r.item(name, p.Item, r.content.Bytes())
@@ -161,7 +163,7 @@ func (r *reader) format(name string, content io.Reader) error {
 	const enough = 64
 	b, err := io.ReadAll(io.LimitReader(content, enough))
 	if err != nil {
-		return fmt.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
+		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
 	}
 	r.backup.Format, r.hasFormat = strings.TrimSpace(string(b)), true
 
@@ -196,7 +198,7 @@ func (r *reader) versioned(p place) {
 
 func (r *reader) item(name string, i xp.Item, b []byte) error {
 	if _, twice := r.items[i]; twice {
-		r.flaw(Flaw{Path: name, Item: i, Why: "it is there twice, and only the last is restored; find out who has written it", Ignored: true})
+		r.flaw(Flaw{Path: name, Item: i, Why: "the backup has it twice, and Velero restores only the last; find out who wrote it", Ignored: true})
 	}
 	o, err := decode(r.packer, i, b)
 	if err != nil {
@@ -215,7 +217,8 @@ func (r *reader) item(name string, i xp.Item, b []byte) error {
 func (r *reader) keep(name string, size int64) error {
 	const entry = 512 // This is the cost of its entries in maps and lists.
 	if r.kept += size + int64(len(name)) + entry; r.kept > r.limits.Kept {
-		return fmt.Errorf("cannot keep the entry %q in memory: what is read takes more than %d bytes; inspect a backup of fewer namespaces", name, r.limits.Kept)
+		return reason.BackupTooLarge.Errorf("cannot keep the entry %q: the objects of the backup need more than %d bytes of memory; inspect a backup of fewer "+
+			"namespaces", name, r.limits.Kept)
 	}
 
 	return nil
@@ -225,7 +228,7 @@ func (r *reader) flaw(f Flaw) { r.backup.Flaws = append(r.backup.Flaws, f) }
 
 func (r *reader) finish() (*Backup, error) {
 	if !r.hasFormat && len(r.items) == 0 {
-		return nil, errors.New(`it has neither items nor metadata/version, so it is no backup of Velero's; ` + downloadHint)
+		return nil, reason.BackupUnreadable.Errorf("it has neither items nor metadata/version, so it is not a backup of Velero; %s", downloadHint)
 	}
 	found := map[xp.Item]bool{}
 	for _, f := range r.backup.Flaws {
@@ -235,7 +238,7 @@ func (r *reader) finish() (*Backup, error) {
 		if _, ok := r.items[i]; !ok && !found[i] {
 			r.flaw(Flaw{
 				Path: strings.Join([]string{dirResources, i.GroupResource.String(), version}, "/"), Item: i, Ignored: true,
-				Why: "it is there in the version " + version + " only; Velero restores it only with its feature EnableAPIGroupVersions",
+				Why: "the backup has it only in the version " + version + ", which Velero restores only with its feature EnableAPIGroupVersions",
 			})
 		}
 	}
@@ -259,7 +262,7 @@ func (r *reader) finish() (*Backup, error) {
 func explained(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("it is not whole: %w", err)
+		return fmt.Errorf("it is not complete: %w", err)
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader):
 		return fmt.Errorf("it is damaged: %w", err)
 	default:

@@ -162,16 +162,16 @@ func TestFlaws(t *testing.T) {
 	}{
 		"NotJSON": {
 			reason: "An unreadable file must not stop the reader.", file: file{name: here, content: `{"apiVersion":`},
-			want: Flaw{Path: here, Why: "cannot decode it: it is no Kubernetes object in JSON"},
+			want: Flaw{Path: here, Why: "cannot decode it: it is not a Kubernetes object in JSON"},
 		},
 		"Other": {
 			reason: "Velero finds an item by its path, so the object must match the path.",
 			file:   file{name: here, content: strings.Replace(bucket, `"b"`, `"other"`, 1)},
-			want:   Flaw{Path: here, Why: "it is Bucket other, which its path does not say; find out who has written it"},
+			want:   Flaw{Path: here, Why: "it is Bucket other, and its path has another name; find out who wrote it"},
 		},
 		"OtherGroup": {
 			reason: "The object's group must match the path.", file: file{name: here, content: strings.Replace(bucket, "cloud.example.org/", "rbac.authorization.k8s.io/", 1)},
-			want: Flaw{Path: here, Why: `it is of the group "rbac.authorization.k8s.io", which its path is not`},
+			want: Flaw{Path: here, Why: `it is of the group "rbac.authorization.k8s.io", and its path is of another group`},
 		},
 		"NoMetadata": {
 			reason: "Velero can't restore an object without metadata.", file: file{name: here, content: `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":[]}`},
@@ -179,13 +179,13 @@ func TestFlaws(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "The flaw must name a file that Velero ignores.", file: file{name: "resources/buckets.cloud.example.org/b.json", content: bucket},
-			want: Flaw{Path: "resources/buckets.cloud.example.org/b.json", Why: "it is not where Velero has its items", Ignored: true},
+			want: Flaw{Path: "resources/buckets.cloud.example.org/b.json", Why: "it is not where Velero stores items", Ignored: true},
 		},
 		"OtherNamespace": {
 			reason: "The object's namespace must match the path.",
 			file:   file{name: "resources/buckets.cloud.example.org/namespaces/shop/b.json", content: strings.Replace(bucket, `"name":"b"`, `"name":"b","namespace":"team-a"`, 1)},
 			want: Flaw{
-				Path: "resources/buckets.cloud.example.org/namespaces/shop/b.json", Why: "it is Bucket team-a/b, which its path does not say; find out who has written it",
+				Path: "resources/buckets.cloud.example.org/namespaces/shop/b.json", Why: "it is Bucket team-a/b, and its path has another name; find out who wrote it",
 			},
 		},
 		"OneVersion": {
@@ -193,7 +193,7 @@ func TestFlaws(t *testing.T) {
 			file:   file{name: "resources/buckets.cloud.example.org/v1alpha1/cluster/b.json", content: bucket},
 			want: Flaw{
 				Path: "resources/buckets.cloud.example.org/v1alpha1", Ignored: true,
-				Why: "it is there in the version v1alpha1 only; Velero restores it only with its feature EnableAPIGroupVersions",
+				Why: "the backup has it only in the version v1alpha1, which Velero restores only with its feature EnableAPIGroupVersions",
 			},
 		},
 	}
@@ -224,10 +224,10 @@ func TestUnreadable(t *testing.T) {
 		want   []string
 	}{
 		"Empty":      {reason: "A failed download leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
-		"NotGzip":    {reason: "A user can name any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
+		"NotGzip":    {reason: "A user can name any other file.", input: plainTar, want: []string{"not compressed with gzip", "velero backup download"}},
 		"NotTar":     {reason: "The logs of a backup are compressed too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
-		"NotABackup": {reason: "Another archive is no backup.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
-		"Truncated":  {reason: "A truncated download must not pass for a smaller backup.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
+		"NotABackup": {reason: "Another archive is no backup.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"not a backup of Velero"}},
+		"Truncated":  {reason: "A truncated download must not pass for a smaller backup.", input: good[:len(good)-20], want: []string{"not complete", "velero backup download"}},
 		"Changed":    {reason: "The checksum at the end must be verified.", input: flip(good, len(good)-6), want: []string{"damaged"}},
 		"Outside":    {reason: "Velero writes no path that leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
 		"Absolute":   {reason: "Velero writes no absolute path.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
@@ -239,7 +239,7 @@ func TestUnreadable(t *testing.T) {
 			reason: "On some systems a backslash separates directories.", input: backupOf(t, file{name: `resources\..\..\passwd`}), want: []string{"out of the archive"},
 		},
 		"LongName": {
-			reason: "The header of an entry can have a name of any length.", input: backupOf(t, file{name: strings.Repeat("a/", 99_999) + "a"}), want: []string{"its name is 199999 bytes long"},
+			reason: "The header of an entry can have a name of any length.", input: backupOf(t, file{name: strings.Repeat("a/", 99_999) + "a"}), want: []string{"its name has 199999 bytes"},
 		},
 		"ManyFlaws": {
 			reason: "Flaws take memory too.", input: backupOf(t, file{name: "a"}, file{name: "b"}, file{name: "c"}),
@@ -262,7 +262,7 @@ func TestUnreadable(t *testing.T) {
 			}), want: []string{"web.json", "memory"},
 		},
 		"LongEntry": {
-			reason: "No object is that long.", input: good, limits: func(l *Limits) { l.Entry = 10 }, want: []string{here, "bytes long"},
+			reason: "No object is that long.", input: good, limits: func(l *Limits) { l.Entry = 10 }, want: []string{here, "an object in a cluster has at most 10"},
 		},
 		"ManyEntries": {reason: "No cluster has that many objects.", input: good, limits: func(l *Limits) { l.Entries = 1 }, want: []string{"more than 1 entries"}},
 		"LongStream":  {reason: "A small file can expand without end.", input: good, limits: func(l *Limits) { l.Total = 600 }, want: []string{"longer than any backup"}},

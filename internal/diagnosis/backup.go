@@ -22,7 +22,7 @@ func (d *diagnosis) checkSecrets() {
 			continue
 		}
 		d.add(reason.SecretMissing, report.Warning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
-			"if it was not published yet, nothing is lost; else back up its namespace too: what the cloud told only once is nowhere else")
+			"if it has published nothing yet, nothing is lost. Otherwise back up the Secret's namespace too: a password that the cloud shows once exists nowhere else")
 	}
 }
 
@@ -43,14 +43,14 @@ func (d *diagnosis) checkInputs() {
 			reported[r] = true
 			if xp.IsReleaseSecret(r.Name) {
 				d.add(reason.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
-					"unless that is in another cluster: without it provider-helm installs the chart again over what is there, so a restore holds what needs it until it "+
-						"is there; back up its namespace too")
+					"back up its namespace too, unless the release is in another cluster. Without it provider-helm installs the chart again over the existing one, so "+
+						"a restore holds what needs it until it exists")
 
 				continue
 			}
 			d.add(reason.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
-				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use, so a restore holds "+
-					"what names it until it is there; back up its namespace too, or set provider-credentials to include")
+				"back up its namespace too, or set provider-credentials to include. Without it the provider fails, or generates another password than the one in "+
+					"use, so a restore holds what names it until it exists")
 		}
 	}
 }
@@ -64,8 +64,8 @@ func (d *diagnosis) checkServiceAccounts() {
 		}
 		u := o.full()
 		revision, _ := xp.Controller(u)
-		d.add(reason.SettingsMisplaced, report.Warning, o.Ref, "it is that of the package revision "+revision.Name+", and somebody has put on it: "+
-			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it; to have it with each, put labels and "+
+		d.add(reason.SettingsMisplaced, report.Warning, o.Ref, "it belongs to the package revision "+revision.Name+", and a user added to it: "+
+			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it. For each revision, put labels and "+
 			"annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
 	}
 }
@@ -89,10 +89,10 @@ func (d *diagnosis) checkHeld() {
 		case errors.Is(err, adoption.ErrNewer):
 			d.add(reason.Malformed, report.Grave, xp.RefTo(u), err.Error(), refuses)
 		case err != nil:
-			d.add(reason.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore takes it for somebody else's and replaces it")
+			d.add(reason.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore treats it as written by another program, and replaces it")
 		case h != nil:
-			d.add(reason.Held, report.Warning, xp.RefTo(u), "it was held by the Restore "+h.Restore+" when it was backed up: "+h.Reason,
-				"a restore holds it until it is adopted; in the source cluster, see what it waits for with: "+xp.ValidateCommand(xp.RefTo(u)).String())
+			d.add(reason.Held, report.Warning, xp.RefTo(u), "the Restore "+h.Restore+" held it at the backup: "+h.Reason,
+				"a restore holds it until it is adopted. In the source cluster, see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String())
 		}
 	}
 }

@@ -37,25 +37,28 @@ func (d *diagnosis) checkConditions() {
 		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
 		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsyncedHint(u, synced))
+			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason), unsyncedHint(u, synced))
 		}
 		if hasReady && synced.Status == "True" && ready.Status != "True" {
-			d.add(reason.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
-				"wait, or see what it composes, or its provider's log")
+			d.add(reason.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, noReason),
+				"wait, or check what it composes, or its provider's log")
 		}
 	}
 }
+
+// noReason is in place of the message of a condition that has none.
+const noReason = "its condition has no reason"
 
 // unsyncedHint returns what to do about an object that cannot be reconciled. An object restored
 // without this plugin has another UID than its Secret in a secret store states (crossplane-runtime
 // v1 pkg/connection, errFmtNotOwnedBy).
 func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
 	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
-		return fmt.Sprintf("if the Secret %s in which it publishes is its own, as after a restore without this plugin, set the label %s of that to %s", name,
+		return fmt.Sprintf("if the Secret %s in which it publishes belongs to it, as after a restore without this plugin, set the Secret's label %s to %s", name,
 			xp.LabelOwnerUID, u.GetUID())
 	}
 
-	return "mend that; its events tell more: kubectl describe"
+	return "correct that; its Events have more: kubectl describe"
 }
 
 // isPausedByPerson reports whether a user has paused an object. Empty managementPolicies have the
@@ -81,9 +84,9 @@ func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity
 	case !hasSynced:
 		why = fmt.Sprintf("nothing has reconciled it since it was changed %s ago", ago)
 	case synced.Reason == xp.ReasonReconcilePaused:
-		why = fmt.Sprintf("it was changed %s ago, and still says that it is paused, which it is not", ago)
+		why = fmt.Sprintf("it was changed %s ago and is not paused, and its condition still has the reason ReconcilePaused", ago)
 	case synced.Generation != 0 && synced.Generation != u.GetGeneration():
-		why = fmt.Sprintf("it was changed %s ago, and reconciled only as it was before", ago)
+		why = fmt.Sprintf("it was changed %s ago, and nothing has reconciled the change", ago)
 	default:
 		return "", ""
 	}
@@ -99,13 +102,13 @@ func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	switch {
 	case isOnlyManaged(u):
 		if name := d.inactive(u.GroupVersionKind().GroupKind()); name != "" {
-			return "its ManagedResourceDefinition " + name + " is not active, so its provider does nothing about it, or does not run and says " +
-				xp.ReasonAwaitingActivation + "; " + xp.HowToActivate(name)
+			return "its ManagedResourceDefinition " + name + " is not active, so its provider ignores it, or does not run (" +
+				xp.ReasonAwaitingActivation + "); " + xp.HowToActivate(name)
 		}
 
-		return "see whether its provider runs and is Healthy: kubectl get providers"
+		return "check whether its provider runs and is Healthy: kubectl get providers"
 	case d.Installation == nil:
-		return "see whether Crossplane runs: kubectl get deployments -A -l " + adoption.LabelCrossplane
+		return "check whether Crossplane runs: kubectl get deployments -A -l " + adoption.LabelCrossplane
 	default:
 		return adoption.Stuck(u, *d.Installation).String()
 	}

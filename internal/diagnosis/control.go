@@ -51,25 +51,25 @@ func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted f
 	switch {
 	case d.of == Cluster:
 	case noted()[r.ID()]:
-		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it did not exist, was being deleted or was somebody else's when the XR was backed up",
-			"a restore does not wait for it, and then Crossplane makes it anew; if it manages something outside of the cluster, find that in the cloud before")
+		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and at the backup it did not exist, was being deleted, or belonged to another object",
+			"a restore does not wait for it, and Crossplane then creates another. If it manages something outside of the cluster, find that in the cloud first")
 
 		return
 	default:
 		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it is not in the backup",
-			"a restore holds the XR until it is in the cluster; look whether the filters of the backup left it out, and back up again")
+			"a restore holds the XR until it is in the cluster. Check whether the filters of the backup left it out, and back up again")
 
 		return
 	}
 	if gk := r.GroupVersionKind().GroupKind(); d.unserved[gk] {
 		if name := d.inactive(gk); name != "" {
-			d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served, since its ManagedResourceDefinition "+name+" is not active",
+			d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served, because its ManagedResourceDefinition "+name+" is not active",
 				xp.HowToActivate(name)+". Then restore it; without the kind Crossplane can't reconcile the XR")
 
 			return
 		}
 		d.add(reason.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served",
-			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+" before you restore it; without the kind Crossplane can't reconcile the XR")
+			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+", then restore it; without the kind Crossplane can't reconcile the XR")
 
 		return
 	}
@@ -78,7 +78,7 @@ func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted f
 		severity = report.Warning // Crossplane lists a resource before it creates it.
 	}
 	d.add(reason.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
-		"Crossplane makes it anew when it reconciles the XR; if it manages something outside of the cluster, restore it before that, or set its external-name")
+		"Crossplane creates another when it reconciles the XR. If it manages something outside of the cluster, restore it before that, or set its external-name")
 }
 
 // checkController finds out which object controls a resource that an XR lists, if it is not the XR.
@@ -91,23 +91,24 @@ func (d *diagnosis) checkController(xr, u *object) {
 	switch {
 	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It is deleted, whichever object controls it.
 	case !ok && d.of == Backup:
-		d.add(reason.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it when it was backed up",
-			"a restore gives it the XR as its controller if its label names the XR's tree; see what a restore or a person has left there in the source cluster")
+		d.add(reason.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it at the backup",
+			"a restore makes the XR its controller if its label names the XR's tree. In the source cluster, check what a restore or a user left there")
 	case !ok:
 		d.add(reason.Uncontrolled, report.Grave, r, xr.String()+" lists it, and nothing controls it",
-			"Crossplane adopts it when it reconciles the XR; see the conditions of the XR for why it does not")
+			"Crossplane adopts it when it reconciles the XR; check the XR's conditions for why it does not")
 	case d.byUID[c.UID] != nil:
 		d.add(reason.ControlledByAnother, report.Grave, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
-			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
+			"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
 		d.add(reason.ControlledByAnother, report.Grave, r,
 			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
-			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
+			"a restore ignores such a link. In the source cluster, find out to which of the two it belongs")
 	default:
 		d.add(reason.DeadController, report.Grave, r,
 			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
-			"the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's")
+			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
+				"makes the XR its controller")
 	}
 }
 
@@ -123,10 +124,10 @@ func (d *diagnosis) checkClaims() {
 		case xr == nil && d.IsUnread(r):
 		case xr == nil:
 			d.add(reason.Dangling, report.Grave, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
-				"Crossplane makes another XR, and all that it composes, when it reconciles the claim: bring the XR back, or delete the claim")
+				"restore the XR, or delete the claim: otherwise Crossplane creates another XR, and all that it composes, when it reconciles the claim")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
 			d.add(reason.OneSided, report.Grave, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
-				"nothing follows such a link; correct the claim's spec.resourceRef, or delete the claim if it is forged")
+				"backup, restore and Crossplane ignore such a link. Correct the claim's spec.resourceRef, or delete the claim if it is forged")
 		}
 	}
 	for _, o := range sorted(d.composites) {
@@ -138,7 +139,7 @@ func (d *diagnosis) checkClaims() {
 		switch claim := d.Get(r); {
 		case claim == nil:
 			d.add(reason.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
-				"bring the claim back, or delete the XR if nobody needs what it composes")
+				"restore the claim, or delete the XR if what it composes is not needed")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
 			d.add(reason.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
 		}
@@ -149,11 +150,11 @@ func (d *diagnosis) checkClaims() {
 func (d *diagnosis) oneSidedHint(xr, claim *unstructured.Unstructured) string {
 	other, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || d.of == Backup || xp.Label(xr, xp.LabelRestore) == "" {
-		return "nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef"
+		return "backup, restore and Crossplane ignore such a link. Find out to which claim the XR belongs, and correct its spec.claimRef"
 	}
 
-	return "a restore has brought it back beside " + other.String() + ", which the claim had before. To have the claim take this one instead: " +
-		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
+	return "a restore brought it back, and the claim has " + other.String() + ". To give the claim this one instead, run this, and restore again: " +
+		xp.ExchangeCommand(xp.RefTo(claim)).String()
 }
 
 // isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then a missing
@@ -177,8 +178,8 @@ func (d *diagnosis) checkOrphans() {
 		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
 		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
 		case d.of == Backup:
-			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller; if its XR "+
-				"should be in the backup, look at the backup's warnings, and back up again")
+			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller. If its XR "+
+				"should be in the backup, check the backup's warnings, and back up again")
 		case o.is(isDeleting): // In a tree that is deleted the XR can be gone first.
 		default:
 			d.addOrphan(u, c, owner)
@@ -197,14 +198,14 @@ func whyOrphaned(u *unstructured.Unstructured, owner *object) string {
 func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
 	p := report.Problem{
 		Code: reason.Orphaned, Severity: report.Grave, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
-		Next: "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without " +
-			"Delete), or else add it to the resourceRefs of the XR that it belongs to",
+		Next: "nothing updates or deletes it. If another resource took its place, delete it and keep its external resource (managementPolicies without Delete). " +
+			"Otherwise add it to the resourceRefs of its XR",
 	}
 	if restore := xp.Label(u, xp.LabelRestore); restore != "" {
 		p.Reason += "; the restore " + restore + " brought it back"
 		if xr, r, ok := d.replacementOf(u, owner); ok {
-			p.Reason += ", and " + xr.String() + " lists " + r.String() + " in its place, which was made after that: the XR was reconciled without its hold"
-			p.Next = `choose which of the two is to stay, before anything is deleted: docs/gitops.md, "The hold was taken off"`
+			p.Reason += ", and " + xr.String() + " lists " + r.String() + " in its place, which is newer: Crossplane reconciled the XR without its hold"
+			p.Next = `choose which of the two to keep before you delete one: docs/gitops.md, "The hold was taken off"`
 		}
 	}
 	switch {
@@ -216,8 +217,8 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 			// A tree that a user deletes looks like this: its top goes first. The garbage collector
 			// ignores owners of a kind that is not served.
 			p.Severity = report.Warning
-			p.Reason += ", so the garbage collector is about to delete it"
-			p.Next = "nothing if you have deleted its XR; else remove that owner reference at once, or it goes with what it manages"
+			p.Reason += ", so the garbage collector deletes it soon"
+			p.Next = "nothing if you deleted its XR. Otherwise remove that owner reference at once, or its external resource is deleted with it"
 		}
 	case len(d.unread) > 0:
 		p.Severity = report.Warning // An XR of an unread kind may list it.

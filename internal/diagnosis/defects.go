@@ -13,7 +13,7 @@ func Defects(of Subject, i adoption.Installation) []report.Problem {
 	for _, d := range i.Defects() {
 		why, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+d.Before+" or later"
 		if of == Backup {
-			why, next = "it was backed up where Crossplane "+i.Version+" ran, which "+d.What, "restore into "+d.Before+" or later"
+			why, next = "the source cluster ran Crossplane "+i.Version+", which "+d.What, "restore into "+d.Before+" or later"
 		} else if d.Until != "" {
 			next += "; until then " + d.Until
 		}

@@ -66,7 +66,7 @@ func (d *diagnosis) addDuplicate(severity report.Severity, mr, other *unstructur
 		Code: reason.Duplicated, Severity: severity, Object: xp.RefTo(mr), Others: []xp.Ref{xp.RefTo(other)},
 		Reason: fmt.Sprintf("it %s the same external resource as %s: both have the external-name %s", manages, xp.String(other),
 			mr.GetAnnotations()[xp.AnnotationExternalName]),
-		Next: `find out which of the two is to manage it, set managementPolicies: ["Observe"] on the other, and then delete that`,
+		Next: `decide which of the two manages it, set managementPolicies: ["Observe"] on the other, and then delete that`,
 	})
 }
 

@@ -19,13 +19,13 @@ func (d *diagnosis) checkExchanges() {
 		if !xp.HasAnnotation(u, xp.AnnotationExchange) || !xp.IsPaused(u) {
 			continue
 		}
-		why, next := "an exchange has paused it and is not over", "run it again, or have it go on as it is: "+abandonCommand(o.Ref)
+		why, next := "an exchange paused it and has not ended", "run the exchange again, or end it: "+abandonCommand(o.Ref)
 		switch {
 		case d.of == Backup:
-			next = "a restore leaves it paused; back up again when the exchange is over"
+			next = "a restore leaves it paused; back up again when the exchange has ended"
 		case !xp.HasComposed(u):
-			why = "an exchange has paused it and deleted what it had composed anew, and it waits for a restore to give it what it composed in the backup"
-			next = "restore from that backup, or have it compose anew: " + abandonCommand(o.Ref)
+			why = "an exchange paused it and deleted what it composed, and it waits for a restore of what it composed in the backup"
+			next = "restore from that backup, or let it compose again: " + abandonCommand(o.Ref)
 		}
 		d.add(reason.Exchanging, report.Grave, o.Ref, why, next)
 	}

@@ -33,8 +33,8 @@ func (g Guard) Check(restores map[string]report.Restore, held bool) report.Probl
 	}
 	p := report.Problem{
 		Code: reason.GuardUp, Severity: report.Warning, Object: g.Policy,
-		Reason: fmt.Sprintf("nobody but Velero and Crossplane can create claims and XRs %s: this guard is up since %s", where, g.Made.UTC().Format(time.RFC3339)),
-		Next:   "when what is restored is adopted: " + xp.Program + " guard off",
+		Reason: fmt.Sprintf("only Velero and Crossplane can create claims and XRs %s: the guard is up since %s", where, g.Made.UTC().Format(time.RFC3339)),
+		Next:   "when everything restored is adopted: " + xp.Program + " guard off",
 	}
 	if g.By != "" {
 		p.Reason += ", put up by " + g.By
@@ -42,13 +42,13 @@ func (g Guard) Check(restores map[string]report.Restore, held bool) report.Probl
 	switch {
 	case restores == nil:
 	case held, busy:
-		p.Reason += ", and a restore is not over"
+		p.Reason += ", and a restore has not ended"
 	case !begun:
-		p.Reason += ", and no Restore has begun since"
+		p.Reason += ", and no Restore has started since"
 		p.Next = "restore, or take it down: " + xp.Program + " guard off"
 	default:
 		p.Severity = report.Grave
-		p.Reason += ". All Restores since then are over, and nothing is held"
+		p.Reason += ". All Restores since then have ended, and nothing is held"
 		p.Next = "take it down: " + xp.Program + " guard off"
 	}
 

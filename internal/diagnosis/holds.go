@@ -51,21 +51,21 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	phase, known := d.Restores[h.Restore]
 	switch {
 	case h.Quarantine:
-		d.add(reason.Quarantined, report.Grave, xp.RefTo(u), "in quarantine since "+h.Since+", where the Restore "+h.Restore+" has put it: nothing reconciles it",
+		d.add(reason.Quarantined, report.Grave, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it",
 			adoption.HowToRelease(u, h))
 	case h.ByHand:
 		d.add(reason.Held, report.Grave, xp.RefTo(u), held, adoption.HowToRelease(u, h))
 	case h.Restore == "":
-		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+held, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
 	case phase == PhaseUnread:
 		d.add(reason.Held, report.Grave, xp.RefTo(u), held, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
 	case !known:
-		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), held+"; that Restore is gone", releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), held+"; that Restore does not exist", releaseHint(u, h))
 	case !IsUnderWay(phase):
 		d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), held+"; that Restore has ended as "+phase, releaseHint(u, h))
 	default:
 		d.add(reason.Held, report.Grave, xp.RefTo(u), held,
-			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
+			"the restore continues when that exists; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
 	}
 }
 
@@ -82,7 +82,7 @@ func releaseHint(u *unstructured.Unstructured, h *adoption.Hold) string {
 		return how
 	}
 
-	return "mend what it waits for, and run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
+	return "provide what it waits for, then run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 }
 
 // PhaseUnread stands for the phase of a Restore that could not be read.
@@ -105,9 +105,9 @@ func (d *diagnosis) checkLeftover(u *unstructured.Unstructured) {
 	if setting == "" {
 		return
 	}
-	next := "give it the value that it had, or remove it if there was none, unless somebody wants it so"
+	next := "give it the value that it had, or remove it if it had none, unless a user set it"
 	if setting == xp.AnnotationPaused {
-		next = "if nobody wants it paused, run: " + xp.Kubectl("annotate", xp.RefTo(u), setting+"-").String()
+		next = "unless a user paused it, run: " + xp.Kubectl("annotate", xp.RefTo(u), setting+"-").String()
 	}
-	d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), "nothing holds it any more, and a hold has left its "+setting+" on it", next)
+	d.add(reason.LeakedHold, report.Grave, xp.RefTo(u), "nothing holds it, and a hold left the setting "+setting+" on it", next)
 }

@@ -42,8 +42,8 @@ func (d *diagnosis) checkIdentities() {
 func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
 	if d.of == Backup && xp.IsNeverObserved(mr) {
 		d.add(reason.NotObserved, report.Warning, xp.RefTo(mr),
-			"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; "+
-				"a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise")
+			"it has an external-name, and at the backup upjet had found nothing under it: its status.atProvider is empty", "back up again when it is Ready. A restore "+
+				"lets it only observe until its provider finds its external resource, and creates none, unless a setting changes that")
 	}
 }
 
@@ -52,29 +52,29 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 	id, _ := xp.ProviderID(mr)
 	name, known := d.nameOf(mr, id)
 	if known && d.of == Backup && identity == xp.Recoverable {
-		d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", if no setting says otherwise",
-			"set its annotation "+xp.AnnotationExternalName+" to that in the source cluster: its provider could make a second external resource when it is restarted")
+		d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", unless a setting changes that",
+			"in the source cluster, set its annotation "+xp.AnnotationExternalName+" to that: its provider can create a second external resource when it restarts")
 
 		return
 	}
-	why, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
-		" to what its external resource is called in the cloud"
+	why, next := "it has no external-name, so its external resource is unknown", "set its annotation "+xp.AnnotationExternalName+
+		" to the name of its external resource in the cloud"
 	if id != "" {
-		next += "; its provider calls it " + id
+		next += "; its provider has the id " + id
 	}
 	if known {
-		next += ", so it is " + name.External + ", as " + name.By
+		next += ", so the name is " + name.External + ", as " + name.By
 	}
 	if code == reason.CreatePending {
-		why = "its external resource was being created, so whether there is one only the cloud knows"
-		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
+		why = "its external resource was being created, so only the cloud shows whether it exists"
+		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it exists, and remove " + xp.AnnotationCreatePending
 	}
 	switch {
 	case d.of == Cluster:
 	case xp.IsPaused(mr):
-		next += ". It is paused, and a restore leaves it so: do that before anybody unpauses it, or in the source cluster, and back up again"
+		next += ". It is paused, and a restore leaves it paused: do that before a user unpauses it, or do it in the source cluster and back up again"
 	default:
-		next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
+		next += ". A restore holds it until then. If the source cluster still runs, do it there and back up again"
 	}
 	if severity := d.identitySeverity(mr, code); severity != "" {
 		d.add(code, severity, xp.RefTo(mr), why, next)

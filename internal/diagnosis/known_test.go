@@ -30,14 +30,14 @@ func TestInspectKnowsKinds(t *testing.T) {
 		"Known": {reason: "The id of a VPC is its external-name.", objects: []*unstructured.Unstructured{vpc("b")}, want: warning + known},
 		"Taken": {
 			reason: "Another MR has that external-name, so the id is ambiguous.", objects: []*unstructured.Unstructured{vpc("b"), vpc("o", xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))},
-			want: problem + "it has no external-name, so nothing says",
+			want: problem + "it has no external-name, so its external resource is unknown",
 		},
 		"Doubted": {
 			reason: "The backup notes that the id is doubtful.", objects: []*unstructured.Unstructured{vpc("b", xptest.Field(true, "metadata", xp.FieldDoubted))},
-			want: problem + "it has no external-name, so nothing says",
+			want: problem + "it has no external-name, so its external resource is unknown",
 		},
 		"NotKnown": {
-			reason: "For some kinds the id may not be the external-name.", want: problem + "it has no external-name, so nothing says",
+			reason: "For some kinds the id may not be the external-name.", want: problem + "it has no external-name, so its external resource is unknown",
 			objects: []*unstructured.Unstructured{vpc("b", xptest.JSON(`{"apiVersion":"iam.aws.upbound.io/v1beta1","kind":"Policy"}`))},
 		},
 		"InFlight": {

@@ -31,13 +31,13 @@ func TestValidateNamesWhatARestoreLost(t *testing.T) {
 	}{
 		"Controlled": {
 			reason: "The restore brought the resource back before the XR dropped it.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later),
-			want: "XOrder x controls it and does not list it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which was made after that: the XR " +
-				"was reconciled without its hold",
+			want: "XOrder x controls it and does not list it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which is newer: Crossplane reconciled the XR " +
+				"without its hold",
 		},
 		"Labelled": {
 			reason: "The restore brought the resource back after the XR dropped it.", lost: bucket("b", "r", back, restored, free), anew: bucket("new", "r", later),
-			want: "its label names the XR x, and no XR lists it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which was made after that: the " +
-				"XR was reconciled without its hold",
+			want: "its label names the XR x, and no XR lists it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which is newer: " +
+				"Crossplane reconciled the XR without its hold",
 		},
 		"AnotherPlace": {
 			reason: "A resource of another template does not replace the lost one.", lost: bucket("b", "r", back, restored), anew: bucket("new", "other", later),

@@ -104,9 +104,9 @@ func (o *Objects) addForged(self *object) {
 	o.forged = append(o.forged, self)
 	o.malformed = append(o.malformed, report.Problem{
 		Code: reason.Malformed, Severity: report.Grave, Object: self.Ref,
-		Reason: "it has what marks a claim and what marks an XR, and no object is both, so nothing that it refers to is followed",
-		Next: "find out who has written it; take off the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
-			", and the fields of what it is not, or delete it",
+		Reason: "it has the marks of a claim and of an XR, and no object is both, so its references are ignored",
+		Next: "find out who wrote it; remove the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
+			" and the fields that do not belong to it, or delete it",
 	})
 }
 
@@ -138,7 +138,7 @@ func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
 		o.unreadRefs[xr.uid] = true
 		o.malformed = append(o.malformed, report.Problem{
 			Code: reason.Malformed, Severity: report.Grave, Object: xr.Ref, Reason: err.Error(),
-			Next: "correct its resourceRefs: nothing is known of what it composes",
+			Next: "correct its resourceRefs; what it composes is unknown",
 		})
 	}
 	o.refs[xr.uid] = refs

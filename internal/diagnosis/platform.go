@@ -17,13 +17,13 @@ func (d *diagnosis) checkPlatform() {
 		c := xp.CompositeFrom(xr.full())
 		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
 		if revision.Name != "" && d.get(revision) == nil {
-			d.add(reason.RevisionMissing, report.Grave, xr.Ref, "it runs on "+revision.String()+", which is not in the backup",
-				"a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first")
+			d.add(reason.RevisionMissing, report.Grave, xr.Ref, "it uses "+revision.String()+", which is not in the backup",
+				"a restore holds it until that revision is in the cluster. Back up again with the plugin, which includes it, or put it into the cluster first")
 		}
 		gk := xr.GroupVersionKind().GroupKind()
 		if !slices.ContainsFunc(definitions, func(xrd *unstructured.Unstructured) bool { return xp.Defines(xrd, gk) }) {
 			d.add(reason.DefinitionMissing, report.Grave, xr.Ref, "the XRD of its kind is not in the backup",
-				"the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first")
+				"back up again with the plugin, which includes it, or apply it in the cluster before you restore")
 		}
 	}
 }
@@ -44,12 +44,12 @@ func (d *diagnosis) checkPipelineInputs() {
 			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
 			if d.get(environment) == nil && !d.IsUnread(environment) {
 				d.add(reason.EnvironmentMissing, report.Warning, environment, "the pipeline of "+r.String()+" reads it, and it is not in the backup",
-					"see that it is there before a restore, unless there was none: a function that finds less can leave out what was composed, and Crossplane deletes that")
+					"if it existed, create it in the cluster before a restore: a function that finds less can leave out composed resources, and Crossplane deletes these")
 			}
 		}
 		if len(reads.Others) > 0 {
-			d.add(reason.PipelineReads, report.Warning, r, reads.String(), "whether that is in the backup can't be told; see that it is, or is there before a restore: "+
-				"a function that finds less can leave out what was composed, and Crossplane deletes that")
+			d.add(reason.PipelineReads, report.Warning, r, reads.String(), "the backup can lack that. If so, create it in the cluster before a restore: "+
+				"a function that finds less can leave out composed resources, and Crossplane deletes these")
 		}
 	}
 }

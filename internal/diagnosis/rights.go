@@ -71,20 +71,20 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 				runs = append(runs, xp.AccountRef(account.Namespace, xp.RunsAs(revision, r.Configs)))
 			}
 			p := report.Problem{Code: reason.RightsMisplaced, Severity: report.Warning, Object: g.Binding}
-			p.Reason = "it gives the " + g.Role + " to " + account.String() + ", which is named after one revision of the package " +
+			p.Reason = "it grants the " + g.Role + " to " + account.String() + ", which is named after one revision of the package " +
 				xp.Label(active[0], xp.LabelPackage)
 			switch isRunning := slices.Contains(runs, account); {
 			case of == Backup && isRunning:
-				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, and does not have that role there then; " + nameHint
+				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, where it does not have that role; " + nameHint
 			case of == Cluster && !isRunning && !r.areGiven(g, runs):
 				p.Severity = report.Grave
-				p.Reason += "; that runs as " + runs[0].String() + " now, to which nothing gives that role"
+				p.Reason += "; the package now runs as " + runs[0].String() + ", which does not have that role"
 				add := xp.NewCommand("kubectl")
 				if g.Binding.Namespace != "" {
 					add = add.With("-n", g.Binding.Namespace)
 				}
 				add = add.Word("set", "subject", g.Binding.Kind).On(g.Binding.Name).With("--serviceaccount", runs[0].Namespace+":"+runs[0].Name)
-				p.Next = "if it needs that: " + add.String() + "; " + nameHint
+				p.Next = nameHint + ". If it needs the role now, run: " + add.String()
 			default:
 				continue
 			}
@@ -96,8 +96,8 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 }
 
 // nameHint is how to give a package the same ServiceAccount in each cluster.
-const nameHint = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
-	"name that in the package's runtimeConfigRef, and give the role to it"
+const nameHint = "for a ServiceAccount of the same name everywhere, name it in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
+	"name that in the package's runtimeConfigRef, and grant the role to it"
 
 // activeLike returns the active revisions of the package that a ServiceAccount belongs to by its
 // name.

@@ -91,11 +91,11 @@ func TestRightsSayWhatToDo(t *testing.T) {
 	} {
 		r.Add(u)
 	}
-	const want = "it gives the Role edit to ServiceAccount crossplane-system/helm-0123456789ab, which is named after one revision of the package helm; that runs as " +
-		"ServiceAccount crossplane-system/helm-ba9876543210 now, to which nothing gives that role"
-	const next = "if it needs that: kubectl -n team-a set subject RoleBinding --serviceaccount crossplane-system:helm-ba9876543210 -- -f; "
+	const want = "it grants the Role edit to ServiceAccount crossplane-system/helm-0123456789ab, which is named after one revision of the package helm; the package now runs as " +
+		"ServiceAccount crossplane-system/helm-ba9876543210, which does not have that role"
+	const next = ". If it needs the role now, run: kubectl -n team-a set subject RoleBinding --serviceaccount crossplane-system:helm-ba9876543210 -- -f"
 	got := r.Misplaced(Cluster)
-	if len(got) != 1 || got[0].Reason != want || !strings.HasPrefix(got[0].Next, next) {
+	if len(got) != 1 || got[0].Reason != want || !strings.HasSuffix(got[0].Next, next) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -141,11 +141,11 @@ func (s *selector) missing() []report.Problem {
 		namespace, name, _ := strings.Cut(s.Restore, "/")
 		why, next := "", "see what it did: "+xp.DescribeRestore(name).String()
 		if s.Gone {
-			why, next = "there is no such Restore, and ", "see which there are: velero restore get"
+			why, next = "no such Restore exists, and ", "list the Restores: velero restore get"
 		}
 		problems = append(problems, report.Problem{
 			Code: reason.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
-			Reason: fmt.Sprintf("%snothing carries its label %s=%s: it has created nothing of Crossplane's that is still there", why, xp.LabelRestore, s.Label),
+			Reason: fmt.Sprintf("%sno object has its label %s=%s: nothing of Crossplane that it created is left", why, xp.LabelRestore, s.Label),
 			Next:   next,
 		})
 	}
@@ -165,7 +165,7 @@ func (s *selector) similarNames(bare string) string {
 		return "did you mean " + strings.Join(names, " or ") + "?"
 	}
 
-	return "run validate without names to see what there is; if it was in a backup, see what its restore did: velero restore describe --details"
+	return "run validate without names to list what exists; if it was in a backup, see what its restore did: velero restore describe --details"
 }
 
 // Explain adds what held objects wait for to the nodes of trees.

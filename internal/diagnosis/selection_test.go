@@ -96,7 +96,7 @@ func TestSelectSuggestsNames(t *testing.T) {
 		t.Errorf("got %+v", problems)
 	}
 	_, problems = o.Select(Selection{Restore: "velero/gone", Label: "gone", Gone: true}, o.Trees(), nil)
-	if len(problems) != 1 || problems[0].Next != "see which there are: velero restore get" {
+	if len(problems) != 1 || problems[0].Next != "list the Restores: velero restore get" {
 		t.Errorf("got %+v", problems)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Velero alone restores a Secret of a secret store with the old UID of its owner.
 func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
 	const message = "cannot publish connection details: cannot write to secret store: cannot apply secret: existing secret is not owned by UID \"new\""
-	const mend = "mend that; its events tell more: kubectl describe"
+	const mend = "correct that; its Events have more: kubectl describe"
 	refused := xptest.Synced("False", "ReconcileError", message)
 	cases := map[string]struct {
 		reason string
@@ -20,8 +20,8 @@ func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
 	}{
 		"Refused": {
 			reason: "Only a changed owner label lets the XR publish to the Secret again.", option: xptest.StoresTo("default", "s"),
-			want: "if the Secret s in which it publishes is its own, as after a restore without this plugin, set the label " +
-				"secret.crossplane.io/owner-uid of that to new",
+			want: "if the Secret s in which it publishes belongs to it, as after a restore without this plugin, set the Secret's label " +
+				"secret.crossplane.io/owner-uid to new",
 		},
 		"NoStore": {reason: "The XR publishes to no store.", option: xptest.PublishesTo("infra", "s"), want: mend},
 	}

@@ -11,8 +11,8 @@ import (
 // A Name is the external-name of an MR that has only its provider's id of the external resource.
 type Name struct {
 	External string
-	// By is where it is known from, for messages, such as "the setting external-name-from-id says
-	// of its kind".
+	// By is where it is known from, for messages, such as "the setting external-name-from-id has
+	// for its kind".
 	By string
 	// Chosen is set if a user's setting names the kind; otherwise the table does.
 	Chosen bool
@@ -22,7 +22,7 @@ type Name struct {
 // settings take precedence over the table.
 func Of(gk schema.GroupKind, id string, s setting.Settings) (Name, bool) {
 	if slices.Contains(s.FromID, gk) {
-		return Name{External: id, By: "the setting " + setting.NameFromID + " says of its kind", Chosen: true}, id != ""
+		return Name{External: id, By: "the setting " + setting.NameFromID + " has for its kind", Chosen: true}, id != ""
 	}
 	if s.NoneKnown || slices.Contains(s.NotFromID, gk) || slices.Contains(s.Unnamed, gk) {
 		return Name{}, false

@@ -38,7 +38,7 @@ func TestPageShowsAll(t *testing.T) {
 		"restored": {reason: "The page must show how long a restore took.", want: []string{`<td class="took">11m</td>`, "12m so far", "Restore, PartiallyFailed"}},
 		"healthy":  {reason: "A tree without problems must be folded.", want: []string{`class="well"><details><summary>`}},
 		"against":  {reason: "The page of a backup must show the restore order and the outcomes.", want: []string{"Order of restore", "restore: refuse", "its XRD is being deleted", "backup format"}},
-		"empty":    {reason: "An empty report must state that the cluster has no objects of Crossplane.", want: []string{"Nothing of Crossplane&#39;s was found"}},
+		"empty":    {reason: "An empty report must state that the cluster has no objects of Crossplane.", want: []string{"Nothing of Crossplane was found"}},
 		"hostile":  {reason: "The page must escape the text of objects.", want: []string{"&lt;img src=x onerror=alert(1)&gt;"}},
 	}
 	for name, tc := range cases {

@@ -41,7 +41,7 @@ func TestLongListsAreBounded(t *testing.T) {
 			if f != Table {
 				more = 14000
 			}
-			for _, want := range []string{fmt.Sprintf("and %d more, which -o json has", more), "nothing has reconciled it", "Kind99", "-o json says it of each"} {
+			for _, want := range []string{fmt.Sprintf("and %d more, which -o json has", more), "nothing has reconciled it", "Kind99", "-o json has each"} {
 				if f == Wide && width == 80 && want[0] == 'a' || f != HTML && width == 200 && want[0] == '-' {
 					continue // Columns are too narrow for it.
 				}

@@ -201,3 +201,21 @@ func BenchmarkTable(b *testing.B) {
 		}
 	}
 }
+
+// A user and a program look a problem up by its code, wherever they read of it.
+func TestEveryFormatHasTheCodes(t *testing.T) {
+	in := xrRef("in")
+	tree := healthyNode(in, report.RoleComposite)
+	tree.Problems = []reason.Code{reason.NotReady}
+	warning := problem(reason.NotReady, in, "it is not Ready", "wait")
+	warning.Severity = report.Warning
+	r := validation([]*report.Node{tree}, problem(reason.Dangling, xrRef("out"), "it does not exist", "restore it"), warning)
+	for _, f := range Formats() {
+		got := printed(t, r, Format(f), Options{})
+		for _, code := range []reason.Code{reason.NotReady, reason.Dangling} {
+			if !strings.Contains(got, string(code)) {
+				t.Errorf("%s lacks the code %s:\n%s", f, code, got)
+			}
+		}
+	}
+}

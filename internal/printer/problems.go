@@ -51,7 +51,7 @@ func findings(problems []report.Problem) []*finding {
 	return all
 }
 
-const otherSteps = "the same as for those above, with their own names; -o json says it of each"
+const otherSteps = "the same as above with their own names; -o json has each"
 
 // mostShown limits the objects of a finding on a terminal. mostListed is the limit elsewhere.
 const (

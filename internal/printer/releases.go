@@ -72,7 +72,7 @@ func resultText(r report.Release) string {
 		case len(r.Settings) > 0:
 			return "its own settings are back: " + strings.Join(r.Settings, ", ")
 		case r.Next != "":
-			return "its hold is off; see below"
+			return "it is released; see below"
 		default:
 			return "it is as it was"
 		}
@@ -135,7 +135,7 @@ func (s *textReport) notesOf(result report.Result) []string {
 func releaseVerdict(r *report.Report) (what, next string) {
 	next = unrestored(r.Restores)
 	if len(r.Releases) == 0 {
-		return "Nothing is held, so there is nothing to lift.", next
+		return "Nothing is held, so there is nothing to release.", next
 	}
 	counts := map[report.Result]int{}
 	var order []report.Result
@@ -154,7 +154,7 @@ func releaseVerdict(r *report.Report) (what, next string) {
 		next = "run the same without --dry-run."
 	}
 	if r.Summary.Problems > 0 {
-		next = "each problem says above what to do; begin with the first, and release again."
+		next = "follow the next step of each problem above, from the first on, then release again."
 	}
 
 	return what, next
@@ -167,7 +167,7 @@ func unrestored(restores []report.Restore) string {
 		if strings.HasSuffix(r.Phase, "Failed") { // This matches WaitingForPluginOperationsPartiallyFailed too.
 			_, name, _ := strings.Cut(r.Name, "/")
 
-			return `what was not restored at all is not told here: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() +
+			return `this report lacks what was not restored: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() +
 				`", and restore again if anything is missing.`
 		}
 	}

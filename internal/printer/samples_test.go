@@ -114,10 +114,10 @@ func heldReport() *report.Report {
 	b.State, b.Synced, b.Ready, b.ExternalName = report.Held, nil, nil, ""
 	r := validation([]*report.Node{tree},
 		problem(reason.Held, tree.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for XOrder orders-x7k2p, which is not adopted",
-			"the restore goes on by itself when that is there; see: velero restore describe --details nightly-20260314"),
+			"the restore continues when that exists; see: velero restore describe --details nightly-20260314"),
 		problem(reason.Held, xr.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy, "+
 			"which its provider has not observed yet (and 1 more)",
-			"the restore goes on by itself when that is there; see: velero restore describe --details nightly-20260314"))
+			"the restore continues when that exists; see: velero restore describe --details nightly-20260314"))
 	r.Restores = []report.Restore{{Name: "velero/nightly-20260314", Phase: "WaitingForPluginOperations", Backup: "nightly", Started: before(13 * time.Minute)}}
 
 	return r
@@ -134,7 +134,7 @@ func restoredReport() *report.Report {
 	}
 	r.Restores[0].Phase, r.Restores[0].Completed = "PartiallyFailed", before(2*time.Minute)
 	for n := range r.Problems {
-		r.Problems[n].Code, r.Problems[n].Next = reason.LeakedHold, "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"
+		r.Problems[n].Code, r.Problems[n].Next = reason.LeakedHold, "provide what it waits for, then run: velero-plugin-for-crossplane release team-a/orders"
 		r.Problems[n].Reason += "; that Restore has ended as PartiallyFailed"
 	}
 	again := validation(r.Trees, r.Problems...)
@@ -178,15 +178,15 @@ func againstReport() *report.Report {
 // messages are reasons and next steps as long as real ones.
 var messages = map[reason.Code][2]string{
 	reason.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
-	reason.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to"},
-	reason.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's"},
-	reason.CreatePending:     {"its external resource was being created, so whether there is one only the cloud knows", "look for it in the cloud, set crossplane.io/external-name if it is there, and remove crossplane.io/external-create-pending"},
-	reason.IdentityMissing:   {"it has no external-name, so nothing says which external resource it manages", "set its annotation crossplane.io/external-name to what its external resource is called in the cloud; its provider calls it b-0123456789abcdef"},
-	reason.NotObserved:       {"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise"},
-	reason.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"},
-	reason.RevisionMissing:   {"it runs on CompositionRevision orders-1a2b3c, which is not in the backup", "a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first"},
-	reason.DefinitionMissing: {"the XRD of its kind is not in the backup", "the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first"},
-	reason.NotSynced:         {"it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result", "mend that; its events tell more: kubectl describe"},
+	reason.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nothing updates or deletes it. If another resource took its place, delete it and keep its external resource (managementPolicies without Delete). Otherwise add it to the resourceRefs of its XR"},
+	reason.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then makes the XR its controller"},
+	reason.CreatePending:     {"its external resource was being created, so only the cloud shows whether it exists", "look for it in the cloud, set crossplane.io/external-name if it exists, and remove crossplane.io/external-create-pending"},
+	reason.IdentityMissing:   {"it has no external-name, so its external resource is unknown", "set its annotation crossplane.io/external-name to the name of its external resource in the cloud; its provider has the id b-0123456789abcdef"},
+	reason.NotObserved:       {"it has an external-name, and at the backup upjet had found nothing under it: its status.atProvider is empty", "back up again when it is Ready. A restore lets it only observe until its provider finds its external resource, and creates none, unless a setting changes that"},
+	reason.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "provide what it waits for, then run: velero-plugin-for-crossplane release team-a/orders"},
+	reason.RevisionMissing:   {"it uses CompositionRevision orders-1a2b3c, which is not in the backup", "a restore holds it until that revision is in the cluster. Back up again with the plugin, which includes it, or put it into the cluster first"},
+	reason.DefinitionMissing: {"the XRD of its kind is not in the backup", "back up again with the plugin, which includes it, or apply it in the cluster before you restore"},
+	reason.NotSynced:         {"it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result", "correct that; its Events have more: kubectl describe"},
 }
 
 func codeReport(code reason.Code) *report.Report {

@@ -87,7 +87,7 @@ func verdict(r *report.Report) (what, next string) {
 	case r.Summary.Warnings > 0:
 		what = "No problems, " + counted(r.Summary.Warnings, "warning") + source + "."
 	case len(r.Trees) == 0:
-		return "Nothing of Crossplane's was found" + source + ".", empty(r)
+		return "Nothing of Crossplane was found" + source + ".", empty(r)
 	default:
 		return "No problems" + source + ".", ""
 	}
@@ -97,10 +97,10 @@ func verdict(r *report.Report) (what, next string) {
 
 func empty(r *report.Report) string {
 	if r.Kind == report.KindInspection {
-		return "if there should be claims, XRs or MRs, look at the backup's filters, and at --namespace if you gave it."
+		return "if there should be claims, XRs or MRs, check the backup's filters, and --namespace if you gave it."
 	}
 
-	return "if there should be claims, XRs or MRs, look at --context, and at --namespace if you gave it."
+	return "if there should be claims, XRs or MRs, check --context, and --namespace if you gave it."
 }
 
 func advice(r *report.Report) string {
@@ -112,13 +112,13 @@ func advice(r *report.Report) string {
 	}
 	switch {
 	case r.Summary.Problems == 0:
-		return "a warning may be as it should be; each says what to look at."
+		return "a warning can be intended; each one shows what to check."
 	case held == r.Summary.Problems:
-		return "the restore is under way; each problem says what it waits for. validate --watch shows how it goes on."
+		return "the restore is running; each problem shows what it waits for. validate --watch shows its progress."
 	case r.Kind == report.KindInspection:
-		return "each problem says what to do; begin with the first, and see to them before you restore."
+		return "follow the next step of each problem, from the first on, before you restore."
 	default:
-		return "each problem says what to do; begin with the first, and validate again."
+		return "follow the next step of each problem, from the first on, then validate again."
 	}
 }
 

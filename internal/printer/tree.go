@@ -49,7 +49,7 @@ func (s *textReport) trees() string {
 
 	tree := g.render()
 	if summed {
-		tree += "\n" + s.wrapped("(× are as many that are alike and well; -o wide has a line for each.)", "")
+		tree += "\n" + s.wrapped("(A line with × stands for as many objects in the same good state; -o wide has a line for each.)", "")
 	}
 
 	return tree

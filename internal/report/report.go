@@ -186,7 +186,7 @@ const (
 )
 
 // NeverRestored is the reason for kinds that Velero does not restore.
-const NeverRestored = "Velero restores none of its kind"
+const NeverRestored = "Velero does not restore its kind"
 
 // A Step is a kind in the order of a restore.
 type Step struct {

@@ -1,13 +1,14 @@
 package setting
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // These are the names of the settings.
@@ -45,7 +46,7 @@ const (
 	formTimeout = "a duration of more than 0, such as 30m or 1h30m, or empty for none"
 	formKind    = "a duration of more than 0, such as 30s or 10m"
 	formUnnamed = "a list of kinds with their groups, such as Attachment.iam.example.org,Rule.ec2.example.org"
-	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others"
+	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, and none to use only these"
 )
 
 // A Definition describes a setting.
@@ -69,29 +70,29 @@ func Definitions() []Definition {
 	return []Definition{
 		{
 			Name: NameTimeout, For: []string{ForRestore}, Form: formTimeout,
-			Meaning: "after which time an operation whose XR is not adopted fails", set: setTimeout,
+			Meaning: "how long an operation waits for the adoption of its XR before it fails", set: setTimeout,
 		},
-		choice(NameClone, ForRestore, "what becomes of a copy of something that is alive in the same cluster",
+		choice(NameClone, ForRestore, "how a restore treats a copy of an object that exists in the same cluster",
 			func(s *Settings, value string) { s.Clone = Clone(value) }, string(Hold), string(Observe), string(New)),
 		{
 			Name: NameFromID, For: []string{ForBackup, ForRestore}, Form: formKinds,
-			Meaning: "the kinds of MRs whose external-name is what their status.atProvider.id says, besides those that are known", set: setFromID,
+			Meaning: "the kinds of MRs whose external-name is their status.atProvider.id, besides those that the plugin knows", set: setFromID,
 		},
-		choice(NameHold, ForRestore, "what is held besides what is adopted",
+		choice(NameHold, ForRestore, "what a restore holds besides the objects that it adopts",
 			func(s *Settings, value string) { s.Hold = Holding(value) }, string(HoldUnsafe), string(HoldAll), string(HoldNone)),
 		{
 			Name: NameKind, For: []string{ForRestore}, Default: "1m", Form: formKind,
-			Meaning: "for how long a restore waits for a kind that is not served yet, or that can't be converted", set: setKindTimeout,
+			Meaning: "how long a restore waits for a kind that is not served yet, or that can't be converted", set: setKindTimeout,
 		},
 		choice(NameObserve, ForRestore, "which MRs only observe until their provider has found their external resource",
 			func(s *Settings, value string) {
 				s.ObserveFirst = map[string]Observing{valueUpjet: ObserveUpjet, valueTrue: ObserveAll, valueFalse: ObserveNone}[value]
 			}, valueUpjet, valueTrue, valueFalse),
-		choice(NameCredentials, ForBackup, "whether the Secrets are taken that ProviderConfigs have their credentials in, or managed resources name",
+		choice(NameCredentials, ForBackup, "whether a backup includes the Secrets with the credentials of ProviderConfigs, and those that MRs name",
 			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueInclude, valueExclude).by(valueExclude),
-		choice(NameRelease, ForRestore, "whether the restore lifts its holds, or a person does",
+		choice(NameRelease, ForRestore, "whether the restore releases what it holds, or a user does",
 			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
-		choice(NameStatus, ForRestore, "whether the status comes back that functions have written and may read",
+		choice(NameStatus, ForRestore, "whether a restore brings back the status that functions have written and may read",
 			func(s *Settings, value string) { s.WithoutStatus = value == valueNone }, valueNeeded, valueNone),
 		{
 			Name: NameUnnamed, For: []string{ForBackup, ForRestore}, Form: formUnnamed,
@@ -106,7 +107,7 @@ func choice(name, of, meaning string, set func(s *Settings, value string), value
 		Name: name, For: []string{of}, Default: values[0], Values: values, Meaning: meaning,
 		set: func(s *Settings, value string) error {
 			if !slices.Contains(values, value) {
-				return fmt.Errorf("%s is %s, not %q", name, list(values, "or"), value)
+				return reason.SettingInvalid.Errorf("%s is %s, not %q", name, list(values, "or"), value)
 			}
 			set(s, value)
 
@@ -136,7 +137,7 @@ func definitionOf(name string) (Definition, error) {
 		names[i] = d.Name
 	}
 
-	return Definition{}, fmt.Errorf("there is no setting %q; there are %s", name, list(names, "and"))
+	return Definition{}, reason.SettingUnknown.Errorf("there is no setting %q. There are %s", name, list(names, "and"))
 }
 
 // list joins at least two names for a message: a, b and c.
@@ -154,7 +155,7 @@ func setTimeout(s *Settings, value string) error {
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%s is %s, not %q", NameTimeout, formTimeout, value)
+		return reason.SettingInvalid.Errorf("%s is %s, not %q", NameTimeout, formTimeout, value)
 	}
 	s.AdoptionTimeout = d
 
@@ -164,7 +165,7 @@ func setTimeout(s *Settings, value string) error {
 func setKindTimeout(s *Settings, value string) error {
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("%s is %s, not %q", NameKind, formKind, value)
+		return reason.SettingInvalid.Errorf("%s is %s, not %q", NameKind, formKind, value)
 	}
 	s.KindTimeout = d
 
@@ -194,7 +195,7 @@ func setFromID(s *Settings, value string) error {
 		gk, is := kind(name)
 		switch {
 		case !is:
-			return fmt.Errorf("%s is %s; %q is none", NameFromID, formKinds, entry)
+			return reason.SettingInvalid.Errorf("%s is %s; %q is not a kind", NameFromID, formKinds, entry)
 		case not:
 			s.NotFromID = append(s.NotFromID, gk)
 		default:
@@ -202,7 +203,7 @@ func setFromID(s *Settings, value string) error {
 		}
 	}
 	if n := slices.IndexFunc(s.FromID, func(gk schema.GroupKind) bool { return slices.Contains(s.NotFromID, gk) }); n >= 0 {
-		return fmt.Errorf("%s can't have both %s and %s%[2]s", NameFromID, s.FromID[n], notOf)
+		return reason.SettingInvalid.Errorf("%s can't have both %s and %s%[2]s", NameFromID, s.FromID[n], notOf)
 	}
 
 	return nil
@@ -224,7 +225,7 @@ func kinds(value string) ([]schema.GroupKind, error) {
 		entry = strings.TrimSpace(entry)
 		gk, is := kind(entry)
 		if !is {
-			return nil, fmt.Errorf("%s is %s; %q is none", NameUnnamed, formUnnamed, entry)
+			return nil, reason.SettingInvalid.Errorf("%s is %s; %q is not a kind", NameUnnamed, formUnnamed, entry)
 		}
 		list = append(list, gk)
 	}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // These are the kinds of Places.
@@ -48,15 +50,20 @@ type Effective struct {
 	Meaning string   `json:"meaning"`
 }
 
-// A Fault is an error in a place. With one, restores fail for objects of Crossplane, and backups
+// A Fault is an error in a place. With one, restores hold everything of Crossplane, and backups
 // ignore the settings.
 type Fault struct {
 	// Name is the setting's name as written; "" if the fault is not about a single setting.
-	Name   string `json:"name,omitempty"`
-	Place  string `json:"place"`
-	Reason string `json:"reason"`
-	Next   string `json:"next"`
+	Name  string `json:"name,omitempty"`
+	Place string `json:"place"`
+	// Code is the code of the reason.
+	Code   reason.Code `json:"code"`
+	Reason string      `json:"reason"`
+	Next   string      `json:"next"`
 }
+
+// Message returns what is wrong, for a person.
+func (f Fault) Message() reason.Message { return reason.Message{Code: f.Code, Text: f.Reason} }
 
 // Effect returns the settings in effect for a Backup or Restore, or all settings if of is nil, and
 // the faults. If there are several ConfigMaps, none applies.
@@ -103,8 +110,9 @@ func severalFaults(configs []Place) []Fault {
 	faults := make([]Fault, len(configs))
 	for i, c := range configs {
 		faults[i] = Fault{
-			Place: c.String(), Reason: "there can be one ConfigMap of settings, and there are " + list(names, "and") + ", of which none is heard",
-			Next: "keep one of them, and delete the others or remove their labels",
+			Place: c.String(), Code: reason.SettingsDuplicated,
+			Reason: "there can be one ConfigMap of settings, and there are " + list(names, "and") + ", so none applies",
+			Next:   "keep one of them, and delete the others or remove their labels",
 		}
 	}
 
@@ -147,19 +155,20 @@ func (e entry) fault(p Place) (f Fault, bad bool) {
 	case err == nil && d.IsFor(p.purpose()):
 		return Fault{}, false
 	case err == nil:
-		f.Reason = fmt.Sprintf("%s is for a %s, and a %s does not hear it", e.name, d.For[0], p.purpose())
-		f.Next = fmt.Sprintf("remove it, and set it for the %s that it is meant for", d.For[0])
+		f.Code = reason.SettingIgnored
+		f.Reason = fmt.Sprintf("%s is a setting of a %s, so it has no effect on a %s", e.name, d.For[0], p.purpose())
+		f.Next = fmt.Sprintf("remove it, and set it for the %s that needs it", d.For[0])
 
 		return f, true
 	}
-	f.Reason = err.Error()
+	f.Code, f.Reason = reason.Of(err), err.Error()
 	switch p.Kind {
 	case KindConfigMap:
-		f.Next += "; until then whatever of Crossplane's a restore comes to is an error, and backups go without the settings"
+		f.Next += "; until then a restore holds everything of Crossplane, and a backup ignores the settings"
 	case KindBackup:
-		f.Next += " and begin again: it went without the settings"
+		f.Next += ", then back up again: this backup ignored the settings"
 	default:
-		f.Next += " and begin again: what of Crossplane's it came to is an error"
+		f.Next += "; this restore holds everything of Crossplane"
 	}
 
 	return f, true

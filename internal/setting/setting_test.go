@@ -156,22 +156,22 @@ func TestParse(t *testing.T) {
 		"FromResource": {
 			reason: "A resource name would never match a kind.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,vpcs.ec2.aws.upbound.io"},
 			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
-				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others; "vpcs.ec2.aws.upbound.io" is none`},
+				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, and none to use only these; "vpcs.ec2.aws.upbound.io" is not a kind`},
 		},
 		"UnnamedResource": {
 			reason: "A resource name would never match a kind here either.", config: map[string]string{"without-external-name": "rules.ec2.example.org"},
 			want: want{Err: `cannot read the ConfigMap of settings: without-external-name is a list of kinds with their groups, such as ` +
-				`Attachment.iam.example.org,Rule.ec2.example.org; "rules.ec2.example.org" is none`},
+				`Attachment.iam.example.org,Rule.ec2.example.org; "rules.ec2.example.org" is not a kind`},
 		},
 		"FromKindWithoutGroup": {
 			reason: "Kinds of several groups can have the same name.", annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "VPC"},
 			want: want{Err: `cannot read the annotation velero.crossplane.io/external-name-from-id: external-name-from-id is a list of kinds with their groups, such as ` +
-				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others; "VPC" is none`},
+				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, and none to use only these; "VPC" is not a kind`},
 		},
 		"FromNothing": {
 			reason: "A surplus comma is a mistake.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,"},
 			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
-				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others; "" is none`},
+				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, and none to use only these; "" is not a kind`},
 		},
 		"BadClone": {
 			reason: "An unknown value must not stand for the default.", config: map[string]string{"clone": "Hold"},
@@ -187,11 +187,11 @@ func TestParse(t *testing.T) {
 		},
 		"UnknownInConfig": {
 			reason: "An unknown setting in the ConfigMap must be an error.", config: map[string]string{"clones": "hold", "zzz": ""},
-			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are ` + all},
+			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones". There are ` + all},
 		},
 		"UnknownAnnotation": {
 			reason: "An unknown annotation with the prefix must be an error.", annotations: map[string]string{"velero.crossplane.io/": "hold"},
-			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are ` + all},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting "". There are ` + all},
 		},
 	}
 	for name, tc := range cases {

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // An Instance is a view of what XRs and claims have in common: the choice of Composition and
@@ -101,13 +103,13 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, fmt.Errorf("cannot read the resourceRefs of %s: they are a %T, not a list", String(c.Unstructured), v)
+		return nil, reason.Malformed.Errorf("cannot read the resourceRefs of %s: they are a %T, not a list", String(c.Unstructured), v)
 	}
 	refs := make([]Ref, 0, len(list))
 	for n, entry := range list {
 		r, err := refFrom(entry)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read resourceRef %d of %s: %w", n, String(c.Unstructured), err)
+			return nil, reason.Malformed.Errorf("cannot read resourceRef %d of %s: %w", n, String(c.Unstructured), err)
 		}
 		if r.Name == "" {
 			continue

@@ -1,10 +1,9 @@
 package xp
 
 import (
-	"errors"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // Annotation returns an annotation of u, "" if there is none. Unlike GetAnnotations it copies
@@ -70,19 +69,19 @@ func hasFinalizer(u *unstructured.Unstructured, name string) bool {
 func CheckMetadata(u *unstructured.Unstructured) error {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	if !ok {
-		return errors.New("its metadata are no object")
+		return reason.Malformed.Errorf("its metadata is not an object")
 	}
 	for _, field := range []string{"annotations", "labels"} {
 		if metadata[field] == nil {
 			continue
 		}
 		if _, _, err := unstructured.NestedStringMap(metadata, field); err != nil {
-			return fmt.Errorf("its %s are not all strings: %w", field, err)
+			return reason.Malformed.Errorf("its %s are not all strings: %w", field, err)
 		}
 	}
 	if metadata["finalizers"] != nil {
 		if _, _, err := unstructured.NestedStringSlice(metadata, "finalizers"); err != nil {
-			return fmt.Errorf("its finalizers are no list of strings: %w", err)
+			return reason.Malformed.Errorf("its finalizers are not a list of strings: %w", err)
 		}
 	}
 	if metadata["ownerReferences"] == nil {
@@ -94,7 +93,7 @@ func CheckMetadata(u *unstructured.Unstructured) error {
 		ok = ok && isObject
 	}
 	if !ok {
-		return errors.New("its ownerReferences are no list of objects")
+		return reason.Malformed.Errorf("its ownerReferences are not a list of objects")
 	}
 
 	return nil

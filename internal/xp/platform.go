@@ -120,8 +120,8 @@ func XRDTerminating(xrd *unstructured.Unstructured) string {
 		waits = append(waits, "what it owns")
 	}
 
-	return fmt.Sprintf("its XRD %[1]s is being deleted, and with it Crossplane deletes claims and XRs of its kinds, or waits until somebody has. "+
-		`It waits for %[2]s. Let it go, or see with "%[3]s" what is left; then apply it again`, xrd.GetName(), strings.Join(waits, " and for "),
+	return fmt.Sprintf("its XRD %[1]s is being deleted, and Crossplane deletes the claims and XRs of its kinds, or waits until they are gone. "+
+		`It waits for %[2]s. Wait until it is gone ("%[3]s" shows what is left), then apply it again`, xrd.GetName(), strings.Join(waits, " and for "),
 		NewCommand("kubectl", "get").On(xrd.GetName()).Word("-A"))
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // An Item is an object as Velero identifies it.
@@ -129,7 +131,7 @@ func CheckFormat(u *unstructured.Unstructured) error {
 		return nil
 	}
 
-	return fmt.Errorf("a newer version of this plugin has backed it up, in format %v; this one reads up to %d", format, Format)
+	return reason.NewerFormat.Errorf("a newer version of this plugin backed it up, in format %v; this version reads up to %d", format, Format)
 }
 
 // SetMustInclude makes Velero back up all additional items of u despite the backup's filters.

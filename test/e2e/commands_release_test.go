@@ -54,7 +54,7 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 	remove(t, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", "gone")
 	missing := s.loseBucket(t, l.stopped)
 	t.Run("Leaked", func(t *testing.T) {
-		s.wantLeaked(t, l.gone, "that Restore is gone")
+		s.wantLeaked(t, l.gone, "that Restore does not exist")
 		s.wantLeaked(t, l.stopped, "that Restore has ended as PartiallyFailed")
 	})
 	t.Run("DryRun", func(t *testing.T) { s.testReleaseDryRun(t, l) })

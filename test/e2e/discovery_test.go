@@ -91,7 +91,7 @@ func (s *suite) testDiscovery(t *testing.T) {
 	if warnings(blind) == 0 {
 		t.Error("the Backup counts no warning, though its instances are missing")
 	}
-	wantTold(t, "the log's problems of the backup", problems(logs), name, "restart")
+	wantTold(t, "the log's problems of the backup", problems(logs), name, "[KindTooNew]")
 
 	must(t, s.target.RestartVelero(ctx))
 	backupWith(t, s.target, "sighted", "--include-namespaces", "late")
@@ -100,7 +100,7 @@ func (s *suite) testDiscovery(t *testing.T) {
 	}
 	logs, err = s.target.Velero(ctx, "backup", "logs", "sighted")
 	must(t, err)
-	if linesWith(problems(logs), name, "restart") > 0 {
+	if linesWith(problems(logs), name, "[KindTooNew]") > 0 {
 		t.Errorf("the backup still warns of the kind:\n%s", problems(logs))
 	}
 }

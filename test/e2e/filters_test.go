@@ -42,7 +42,7 @@ func (s *suite) backUpNarrowed(t *testing.T, n *tenant) (counted int64, said int
 	logs, err := s.source.Velero(t.Context(), "backup", "logs", n.Namespace)
 	must(t, err)
 
-	return warnings(b), linesWith(problems(logs), "level=warning", databasesOf(s.version), "leave its kind out")
+	return warnings(b), linesWith(problems(logs), "level=warning", databasesOf(s.version), "[ExcludedByFilter]")
 }
 
 func (s *suite) backUpSplit(t *testing.T, p *split) {

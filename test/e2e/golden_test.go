@@ -31,7 +31,7 @@ var random = []struct {
 	},
 	{regexp.MustCompile(`\b(environments-\w+-)[0-9a-f]{7}\b`), "${1}0123456"},
 	{regexp.MustCompile(`\b\d+ skip\b`), "N skip"}, // Most are Events.
-	{regexp.MustCompile(`(Velero restores none of its kind; there are )\d+`), "${1}N"},
+	{regexp.MustCompile(`(Velero does not restore its kind; there are )\d+`), "${1}N"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2026-01-02T03:04:05Z"},
 	{regexp.MustCompile(`\b(?:\d+h)?(?:\d+m)?\d+s ago\b`), "2m5s ago"},
 	{regexp.MustCompile(`\bfor (?:\d+m)?\d+s\b`), "for 2s"},

@@ -322,7 +322,7 @@ func (s *identity) testBackupWarns(t *testing.T, logs string) {
 	}
 	if s.version != stack.V1 && s.program == stack.CloudProvider {
 		wantTold(t, "the log's problems of the backup", logs, "level=warning", "VPC known/lost ", "as is known of its kind from provider-upjet-aws v")
-		wantTold(t, "the log's problems of the backup", logs, "level=warning", "Policy known/lost ", "none of the kinds of which that is known")
+		wantTold(t, "the log's problems of the backup", logs, "level=warning", "Policy known/lost ", "the plugin has no rule for the kind", "[IdentityMissing]")
 	}
 }
 

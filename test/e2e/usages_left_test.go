@@ -292,7 +292,7 @@ func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	must(t, err)
 	for _, xr := range s.orders(t, n, two) { // Velero says so without a name.
 		for _, suffix := range []string{"left", "lost"} {
-			wantTold(t, "the problems of the backup", problems(logs), "level=warning", xr.GetName()+"-"+suffix, "is being deleted")
+			wantTold(t, "the problems of the backup", problems(logs), "level=warning", xr.GetName()+"-"+suffix, "is being deleted", "[UsageLeftBehind]")
 		}
 	}
 	usages, err := s.of(ctx, s.target, n.Name, s.usageKind())

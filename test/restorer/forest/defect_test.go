@@ -66,7 +66,7 @@ func TestDefectsAreFound(t *testing.T) {
 				return ids[:len(ids)/2]
 			},
 		}},
-		"DropsBackupWarnings": {want: "P8-backup", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "is not followed") }}},
+		"DropsBackupWarnings": {want: "P8-backup", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "the backup does not add it") }}},
 		"DropsLostOwners":     {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "[RestoredWithoutOwner]") }}},
 		"DropsLeftOut":        {want: "P8-restore", defect: Defect{DropLine: func(line string) bool { return strings.Contains(line, "not restored") }}},
 		"KeepsOldOwners": {want: "P3-live-owners", defect: Defect{Created: func(original, u *unstructured.Unstructured) {
