@@ -174,7 +174,7 @@ func (s *suite) forceRelease(t *testing.T, n *tenant, missing string) {
 	t.Helper()
 	ctx := t.Context()
 	r := command(t, s.target, "release", "-n", n.Namespace, "--force", "--yes")
-	if r.code != 0 || !strings.Contains(r.stderr, missing+" is missing: Crossplane makes it anew") || !strings.Contains(r.stdout, "forced") {
+	if r.code != 0 || !strings.Contains(r.stderr, missing+" is missing: Crossplane creates it again") || !strings.Contains(r.stdout, "forced") {
 		t.Errorf("by force: %+v", r)
 	}
 	must(t, n.AwaitReady(ctx, s.target, n.size))

@@ -102,8 +102,8 @@ func (s *suite) testValidateHeld(t *testing.T) {
 		held := 0
 		v, _ := s.judge(t, "--restore", ward)
 		for _, p := range v.Problems {
-			if p.Code == "Held" && (p.Object.Kind == "Environment" || p.Object.Kind == "XEnvironment") && strings.Contains(p.Reason, "its provider has not observed it yet") &&
-				!strings.Contains(p.Reason, "to notice") {
+			if p.Code == "Held" && (p.Object.Kind == "Environment" || p.Object.Kind == "XEnvironment") && strings.Contains(p.Reason, "[AwaitingProvider]") &&
+				!strings.Contains(p.Reason, "[AwaitingPauseReport]") {
 				held++
 			}
 		}

@@ -22,7 +22,7 @@ func shapesOfInputs() map[string]*shape {
 		},
 		"rotated": {
 			reason: "Let go without it, a provider changes the password of a database.", Scene: of("rotated"), target: "target.yaml",
-			restoring: forceWithout("makes another password than the one that is in use"), check: wantRotated,
+			restoring: forceWithout("generates another password than the one in use"), check: wantRotated,
 		},
 	}
 }
