@@ -139,7 +139,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 	for _, f := range results {
 		against.Counts[f.Outcome.Action]++
 		switch {
-		case f.Outcome.Reason == report.NeverRestored:
+		case f.Outcome.Code == reason.NeverRestored:
 			never[f.Resource]++
 		case isNotable(f, placed[f.Item.ID()]):
 			against.Items = append(against.Items, f)
@@ -155,7 +155,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		// One line stands for all: a backup can have many thousand Events.
 		against.Items = append(against.Items, report.ItemResult{
 			Item: xp.Ref{Kind: resource, Name: "*"}, Resource: resource,
-			Outcome: report.Outcome{Action: report.Skip, Reason: fmt.Sprintf("%s; there are %d", report.NeverRestored, never[resource])},
+			Outcome: report.OutcomeOf(report.Skip, reason.NeverRestored.Messagef("Velero does not restore its kind; there are %d", never[resource])),
 		})
 	}
 

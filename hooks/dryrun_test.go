@@ -91,7 +91,7 @@ func TestApplyResults(t *testing.T) {
 		resultOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
 		resultOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
 		resultOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "created again"}),
-		resultOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
+		resultOf(b, "Event", "e", report.OutcomeOf(report.Skip, reason.NeverRestored.Messagef("Velero does not restore its kind"))),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}
 	problems := applyResults(against, trees, results, []report.Problem{{Code: reason.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})

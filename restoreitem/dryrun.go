@@ -183,8 +183,8 @@ func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	if requester != nil {
 		v.requester = new(*requester)
 	}
-	if why := unrestorable(i); why != "" {
-		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
+	if why := unrestorable(i); !why.IsZero() {
+		v.outcome = new(report.OutcomeOf(report.Skip, why))
 	} else {
 		v.original, v.updated, v.left = i.Object(), i.Part(newItemShape), d.actionsFor(i.GroupResource)
 	}
@@ -223,7 +223,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	case d.cluster.failed != nil:
 		return d.cluster.failed
 	case err != nil:
-		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()}
+		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error(), Code: reason.Of(err)}
 
 		return nil //nolint:nilerr // The restore would report it.
 	case out.SkipRestore:
@@ -249,7 +249,7 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	_, _, err := d.cluster.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		return report.Outcome{Action: report.Refuse, Reason: d.unserved(ctx, u.GroupVersionKind()).String()}, nil
+		return report.OutcomeOf(report.Refuse, d.unserved(ctx, u.GroupVersionKind())), nil
 	case err != nil:
 		return report.Outcome{}, err
 	}
@@ -314,7 +314,7 @@ func (d *dryRun) existing(ctx context.Context, self xp.Ref, remarked []remark) (
 	case deleting:
 		why := reason.BeingDeleted.Messagef("it exists and is being deleted, so Velero does not restore it. Restore when it is gone")
 
-		return report.Outcome{Action: report.Refuse, Reason: why.String()}, nil
+		return report.OutcomeOf(report.Refuse, why), nil
 	default:
 		return report.Outcome{Action: report.Exists, Reason: warnings(remarked)}, nil
 	}

@@ -57,16 +57,16 @@ func turn(i xp.Item) int {
 	return len(high)
 }
 
-// unrestorable returns why Velero restores an item in no case, "" if it may.
-func unrestorable(i archive.Item) string {
+// unrestorable returns why Velero restores an item in no case; zero if it may.
+func unrestorable(i archive.Item) reason.Message {
 	phase, completed := i.Text("status", "phase"), i.Text("status", "completionTime")
 	switch name := i.GroupResource.String(); {
 	case slices.Contains(never, name):
-		return report.NeverRestored
+		return reason.NeverRestored.Messagef("Velero does not restore its kind")
 	case name == "pods" && (phase == "Failed" || phase == "Succeeded"), name == "jobs.batch" && completed != "":
-		return "it had completed when it was backed up, and Velero restores none that has"
+		return reason.CompletedAtBackup.Messagef("it had completed at the backup, and Velero restores no completed one")
 	default:
-		return ""
+		return reason.Message{}
 	}
 }
 

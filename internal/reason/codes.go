@@ -136,6 +136,8 @@ const (
 	UsageDeleted               Code = "UsageDeleted"
 	UsageIncomplete            Code = "UsageIncomplete"
 	DeletionAttemptDropped     Code = "DeletionAttemptDropped"
+	NeverRestored              Code = "NeverRestored"
+	CompletedAtBackup          Code = "CompletedAtBackup"
 	NewerFormat                Code = "NewerFormat"
 	SecretStoreOutside         Code = "SecretStoreOutside"
 	NotLinked                  Code = "NotLinked"

@@ -145,8 +145,15 @@ type Restore struct {
 // An Outcome is what a restore would do with an item.
 type Outcome struct {
 	Action Action `json:"action"`
-	// Reason is why; "" if the action is expected.
+	// Reason is why, with the codes of all messages; "" if the action is expected.
 	Reason string `json:"reason,omitempty"`
+	// Code is the code of the reason, if that is one message.
+	Code reason.Code `json:"code,omitempty"`
+}
+
+// OutcomeOf returns the Outcome with an action and its reason.
+func OutcomeOf(a Action, why reason.Message) Outcome {
+	return Outcome{Action: a, Reason: why.String(), Code: why.Code}
 }
 
 // A DryRunResult is what a restore of a backup into a cluster would do.
@@ -184,9 +191,6 @@ const (
 	Refuse Action = "refuse"
 	Clone  Action = "clone"
 )
-
-// NeverRestored is the reason for kinds that Velero does not restore.
-const NeverRestored = "Velero does not restore its kind"
 
 // A Step is a kind in the order of a restore.
 type Step struct {
