@@ -3,9 +3,8 @@ package restoreitem
 import (
 	"testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // Remarks come last, whether or not the plan waits.

@@ -57,7 +57,7 @@ func TestNextOfAChangedComposition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Next(tc.snapshot, xp.RefTo(x))
-			if plan.Patch == nil || !strings.Contains(plan.Warning.String(), tc.want) || (plan.Warning.IsZero()) != (tc.want == "") {
+			if plan.Patch == nil || !strings.Contains(plan.Warning.String(), tc.want) || plan.Warning.IsZero() != (tc.want == "") {
 				t.Errorf("%s\nwant %q, got %+v", tc.reason, tc.want, plan)
 			}
 		})

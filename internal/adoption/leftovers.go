@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 

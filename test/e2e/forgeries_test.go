@@ -89,8 +89,8 @@ func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
 		l.crown.GetAPIVersion(), l.crown.GetKind(), crown, l.managed[0].GetAPIVersion(), l.managed[0].GetKind(), l.managed[0].GetName())
 	hold := `{"restore":"velero/forged","since":"2020-01-01T00:00:00Z","reason":"forged","resourceRefs":` + refs + `}`
 	s.forge(t, n, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-		"velero.crossplane.io/restore-first":                      tree,
-		"velero.crossplane.io/unresolved-refs":                  refs,
+		"velero.crossplane.io/restore-first":             tree,
+		"velero.crossplane.io/unresolved-refs":           refs,
 		oldHold:                                          hold,
 		annotationHold:                                   hold,
 		"velero.crossplane.io/claim-hold":                hold,
