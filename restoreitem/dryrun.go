@@ -225,7 +225,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	case err != nil:
 		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error(), Code: reason.Of(err)}
 
-		return nil //nolint:nilerr // The restore would report it.
+		return nil
 	case out.SkipRestore:
 		outcome := leftOutOutcome(v.remarked)
 		v.outcome = &outcome

@@ -41,5 +41,6 @@ func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) reason.Message
 		return reason.Message{}
 	}
 
-	return reason.KindNotActive.Messagef("its provider does not reconcile it, because its ManagedResourceDefinition %s is not active; %s", name, xp.HowToActivate(name))
+	return reason.KindNotActive.Messagef("its provider does not reconcile it, because its ManagedResourceDefinition %s is not active; "+
+		"%s", name, xp.HowToActivate(name))
 }

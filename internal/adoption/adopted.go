@@ -35,7 +35,8 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next strin
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		return reason.AwaitingCrossplane.Messagef("Crossplane has not reconciled it yet"), "check that Crossplane runs, and that its XRD is Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
+		return reason.AwaitingCrossplane.Messagef("Crossplane has not reconciled it yet"), "check that Crossplane runs, and that its XRD is " +
+			"Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
 	case c.Status != "True":
 		return reason.CrossplaneFailing.Messagef("Crossplane can't reconcile it: %s", c.Message), "correct that; see also its Events: kubectl describe"
 	default:

@@ -69,8 +69,8 @@ func (t *tree) releaseClaim() bool {
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
 		if claim, found := t.claimOfThisRestore(); found && t.hold != nil {
 			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
-				t.waitFor(r, true, reason.ClaimReplaced.Messagef("%s: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. Give it its "+
-					"resourceRef back at once", r))
+				t.waitFor(r, true, reason.ClaimReplaced.Messagef("%s: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. "+
+					"Give it its resourceRef back at once", r))
 
 				return false
 			}
@@ -121,8 +121,8 @@ func (t *tree) unclaimed(p Plan) Plan {
 		return p
 	}
 	p.Done, p.Lost = false, true
-	p.Failed = reason.ComposedTwice.Messagef("%s is adopted, but its claim %s already had another XR, %s, so what both compose may exist twice. Nothing of that is "+
-		"deleted. To keep this one, download the backup (velero backup download), run this, which lists what it deletes and asks, and restore again: %s",
+	p.Failed = reason.ComposedTwice.Messagef("%s is adopted, but its claim %s already had another XR, %s, so what both compose may exist twice. Nothing of "+
+		"that is deleted. To keep this one, download the backup (velero backup download), run this, which lists what it deletes and asks, and restore again: %s",
 		xp.String(t.xr.Unstructured), r, other, xp.ExchangeCommand(r))
 
 	return p

@@ -52,16 +52,16 @@ func (t *tree) checkMissing(r xp.Ref) {
 
 		return
 	}
-	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it, or remove it from the resourceRefs of %s, and Crossplane composes "+
-		"another", r, xp.String(t.xr.Unstructured)))
+	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it, or remove it from the resourceRefs of %s, and Crossplane "+
+		"composes another", r, xp.String(t.xr.Unstructured)))
 }
 
 // awaitKnown waits for r and returns true, if r could not be read and so may exist.
 func (t *tree) awaitKnown(r xp.Ref) bool {
 	why, unknown := t.snapshot.isUnknown(r)
 	if unknown {
-		t.waitFor(r, false, reason.NotRead.Messagef("%s: it can't be read: %s. Check that the API server serves its kind, and that the user who runs this may list and "+
-			"patch %s", r, why, r.GroupVersionKind().GroupKind()))
+		t.waitFor(r, false, reason.NotRead.Messagef("%s: it can't be read: %s. Check that the API server serves its kind, and that the user who runs this may "+
+			"list and patch %s", r, why, r.GroupVersionKind().GroupKind()))
 	}
 
 	return unknown

@@ -40,8 +40,8 @@ func changedFollowing(u *unstructured.Unstructured, h *Hold) reason.Message {
 		return reason.Message{}
 	}
 
-	return reason.CompositionChanged.Messagef("%s: another writer has changed %s while it was held; %s. After its adoption Crossplane deletes what it does not compose "+
-		"any more, with the external resources. To avoid that, change it back", xp.String(u), strings.Join(changes, " and "),
+	return reason.CompositionChanged.Messagef("%s: another writer has changed %s while it was held; %s. After its adoption Crossplane deletes what it does "+
+		"not compose any more, with the external resources. To avoid that, change it back", xp.String(u), strings.Join(changes, " and "),
 		lastWriterOf(u))
 }
 

@@ -71,8 +71,8 @@ func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) reason.Message {
 	}
 
 	return reason.DeletedWhileHeld.Messagef("%[1]s is being deleted, and its hold stops Crossplane from deleting %[2]s too; to delete both, with all that they "+
-		"compose, remove the annotation %[3]s of both; to keep %[2]s, remove the finalizers of %[1]s, and restore it again when it is gone: docs/gitops.md, \"It was "+
-		"deleted while it was held\"", xp.String(claim), xr, xp.AnnotationPaused)
+		"compose, remove the annotation %[3]s of both; to keep %[2]s, remove the finalizers of %[1]s, and restore it again when it is gone: docs/gitops.md, "+
+		"\"It was deleted while it was held\"", xp.String(claim), xr, xp.AnnotationPaused)
 }
 
 // deletedManaged returns what happens to a held MR that is being deleted, and the next step.

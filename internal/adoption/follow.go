@@ -31,7 +31,8 @@ func (t *tree) checkRevision() (follows string) {
 			next += ". CompositionRevision " + newest.GetName() + " does not name " + someOf(unnamed) + ", which it composes"
 		}
 	}
-	t.wait(false, reason.CompositionRevisionMissing.Messagef("CompositionRevision %s: it is not in the cluster. Restore it, or set another compositionRevisionRef on "+
+	t.wait(false, reason.CompositionRevisionMissing.Messagef("CompositionRevision %s: it is not in the cluster. Restore it, or set another "+
+		"compositionRevisionRef on "+
 		`%s. If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its `+
 		"Composition %s%s", t.xr.Revision(), xp.String(t.xr.Unstructured), t.xr.Composition(), next))
 

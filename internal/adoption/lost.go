@@ -69,7 +69,8 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 		return Plan{}, false
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ComposedAgain.Messagef("%s stays held: its hold had been removed, and in its resourceRefs Crossplane "+
+	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ComposedAgain.Messagef("%s stays held: its hold had been removed, and in its resourceRefs "+
+		"Crossplane "+
 		"replaced what was restored: %s; by: %s. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
 		xp.String(t.xr.Unstructured), someOf(back), someOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
@@ -176,8 +177,8 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		return Plan{}, false // It is bound to an XR that existed before or was restored.
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ClaimReplaced.Messagef("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane "+
-		"has created another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext)}, true
+	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ClaimReplaced.Messagef("%s has no claim any more: %s was reconciled without its hold: %s. "+
+		"Crossplane has created another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext)}, true
 }
 
 // claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
@@ -221,7 +222,8 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 		// Plan handles both.
 		if isHoldPause(u) {
 			t := tree{snapshot: s}
-			t.waitFor(xp.RefTo(u), true, reason.HoldRemoved.Messagef("%s: another writer has removed its hold and not its pause; it is released with %s", xp.RefTo(u), r))
+			t.waitFor(xp.RefTo(u), true, reason.HoldRemoved.Messagef("%s: another writer has removed its hold and not its pause; it is released with "+
+				"%s", xp.RefTo(u), r))
 
 			return t.plan
 		}
@@ -267,7 +269,8 @@ func createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 
-	return lostPlan(u, reason.CreatedAgain, "%s: its provider has created an external resource, although its hold was not released: %s. That was at %s. Look for the "+
+	return lostPlan(u, reason.CreatedAgain, "%s: its provider has created an external resource, although its hold was not released: %s. That was at %s. Look "+
+		"for the "+
 		"former one in the cloud: if it exists, set the annotation %s to its name and delete the other, or delete the MR with its managementPolicies without "+
 		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }

@@ -247,12 +247,12 @@ func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 func WhyHeld(i xp.Identity, id string) reason.Message {
 	switch i { //nolint:exhaustive // The others are not held.
 	case xp.CreatePending:
-		return reason.CreatePending.Messagef("its external resource was being created at the backup, so there may be one that no MR names. Look for it in the cloud: "+
-			"if it exists, set the annotation %s to its name there and remove %s; if not, only remove that, and its provider creates it",
+		return reason.CreatePending.Messagef("its external resource was being created at the backup, so there may be one that no MR names. Look for it in the "+
+			"cloud: if it exists, set the annotation %s to its name there and remove %s; if not, only remove that, and its provider creates it",
 			xp.AnnotationExternalName, xp.AnnotationCreatePending)
 	case xp.Recoverable:
-		return reason.IdentityMissing.Messagef("it has no external-name, so reconciling it could create a second external resource. Its provider called the external "+
-			"resource %q: set the annotation %s to that if it is the external-name of the kind", id, xp.AnnotationExternalName)
+		return reason.IdentityMissing.Messagef("it has no external-name, so reconciling it could create a second external resource. Its provider called the "+
+			"external resource %q: set the annotation %s to that if it is the external-name of the kind", id, xp.AnnotationExternalName)
 	default:
 		return reason.IdentityMissing.Messagef("it has no external-name, so reconciling it could create a second external resource. Look for it in the cloud: if it "+
 			`exists, set the annotation %s to its name there; if not, create it with "%s release NAME --force"`, xp.AnnotationExternalName, xp.Program)

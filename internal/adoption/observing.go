@@ -49,7 +49,8 @@ func observingStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 		return managedStep{ready: true}
 	}
 
-	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings back"), why: reason.Releasing.Messagef(waitReleased), moving: true}
+	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings "+
+		"back"), why: reason.Releasing.Messagef(waitReleased), moving: true}
 }
 
 // unfoundStep returns the step of an MR whose provider does not find its external resource. It

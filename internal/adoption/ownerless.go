@@ -33,11 +33,13 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 	refs, err := xp.CompositeFrom(xr).ResourceRefs()
 	if err != nil || !slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() }) {
-		return managedStep{why: reason.NoLongerComposed.Messagef("%s does not list it any more, so Crossplane deleted it before the restore; %s", h.Owner, unwantedNext), failed: true}
+		return managedStep{why: reason.NoLongerComposed.Messagef("%s does not list it any more, so Crossplane deleted it before the restore; "+
+			"%s", h.Owner, unwantedNext), failed: true}
 	}
 
 	return managedStep{
-		why:    reason.AwaitingControl.Messagef("%s lists it, and Crossplane has not made that its controller. Check that Crossplane runs and can reconcile the XR", h.Owner),
+		why: reason.AwaitingControl.Messagef("%s lists it, and Crossplane has not made that its controller. Check that Crossplane runs and can reconcile the "+
+			"XR", h.Owner),
 		moving: true,
 	}
 }
@@ -70,5 +72,5 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 	return true
 }
 
-const unwantedNext = "its external resource was probably deleted with it, and nothing creates another while it is held. Delete it (if the external resource is to " +
-	"stay, first set its deletionPolicy to Orphan, or its managementPolicies to all but Delete), or put it back into the resourceRefs of its XR"
+const unwantedNext = "its external resource was probably deleted with it, and nothing creates another while it is held. Delete it (if the external " +
+	"resource is to stay, first set its deletionPolicy to Orphan, or its managementPolicies to all but Delete), or put it back into the resourceRefs of its XR"

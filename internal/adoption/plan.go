@@ -108,7 +108,8 @@ func Next(s *Snapshot, r xp.Ref) (p Plan) {
 	defer func() {
 		done()
 		if cause := recover(); cause != nil {
-			p = Plan{Failed: reason.PluginDefect.Messagef("%s: this plugin has failed to plan for it (%v), so it stays as it is. Report this, with the object", r, cause)}
+			p = Plan{Failed: reason.PluginDefect.Messagef("%s: this plugin has failed to plan for it (%v), so it stays as it is. Report this, with the "+
+				"object", r, cause)}
 		}
 	}()
 

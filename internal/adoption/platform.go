@@ -122,8 +122,8 @@ func (t *tree) checkRequired(revision *unstructured.Unstructured) {
 	if c, ok := t.xr.ClaimRef(); ok {
 		claim = " of its claim " + c.String() + " and then"
 	}
-	t.wait(false, reason.RequirementsLost.Messagef("CompositionRevision %s: this Crossplane has dropped what its pipeline requires: %s. Delete the revision, upgrade "+
-		"Crossplane and restore again, or write a Composition that does not require it, and its revision into compositionRevisionRef%s of %s",
+	t.wait(false, reason.RequirementsLost.Messagef("CompositionRevision %s: this Crossplane has dropped what its pipeline requires: %s. Delete the revision, "+
+		"upgrade Crossplane and restore again, or write a Composition that does not require it, and its revision into compositionRevisionRef%s of %s",
 		revision.GetName(), strings.Join(lost, ", "), claim, xp.String(t.xr.Unstructured)))
 }
 
@@ -198,7 +198,8 @@ func (t *tree) checkFunction(name string) {
 	function := t.snapshot.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
 	if function == nil {
 		if t.snapshot.platform.whole[xp.KindFunction.GroupKind()] {
-			t.wait(false, reason.FunctionNotInstalled.Messagef("Function %s: the pipeline of %s calls it, and it is not installed. Install it", name, xp.String(t.xr.Unstructured)))
+			t.wait(false, reason.FunctionNotInstalled.Messagef("Function %s: the pipeline of %s calls it, and it is not installed. Install "+
+				"it", name, xp.String(t.xr.Unstructured)))
 		}
 
 		return
@@ -218,7 +219,8 @@ func (t *tree) checkFunction(name string) {
 	case len(revisions) == 0:
 		t.wait(false, reason.FunctionNotActive.Messagef("Function %s: it has no active revision. Activate one", name))
 	case xp.Endpoint(revisions[0]) == "":
-		t.wait(false, reason.FunctionNotRunning.Messagef("Function %s: its active revision %s has no endpoint yet. Check that its Deployment runs", name, revisions[0].GetName()))
+		t.wait(false, reason.FunctionNotRunning.Messagef("Function %s: its active revision %s has no endpoint yet. Check that its Deployment "+
+			"runs", name, revisions[0].GetName()))
 	}
 }
 

@@ -19,7 +19,8 @@ func (t *tree) checkStatus(u *unstructured.Unstructured) {
 }
 
 func whyStatus(u *unstructured.Unstructured, missing []string) string {
-	return fmt.Sprintf("%s did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: %s", xp.StatusNames(missing), releaseByForce(u))
+	return fmt.Sprintf("%s did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: "+
+		"%s", xp.StatusNames(missing), releaseByForce(u))
 }
 
 // isSeenPaused reports whether the controller of u has reported that u is paused. Any other report

@@ -78,13 +78,14 @@ func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) reason.M
 	secret := s.Get(r)
 	switch {
 	case unknown && h.Stored.By == "":
-		return reason.ConnectionSecretMissing.Messagef("its connection %s needs its current UID, and can't be read: %s; run this with the right to list Secrets", r, why)
+		return reason.ConnectionSecretMissing.Messagef("its connection %s needs its current UID, and can't be read: %s; run this with the right to list "+
+			"Secrets", r, why)
 	case secret == nil || secret.GetDeletionTimestamp() != nil:
 		return lostSecret(r, h.Stored.By, why, unknown)
 	case xp.OwnsStored(u, secret) || isStoredBefore(secret, h):
 		return reason.Message{}
 	default:
-		return reason.ConnectionSecretForeign.Messagef("its connection %s belongs to another object: its label %s is %q, so the secret store refuses this one; if the "+
-			"Secret is its own, set the label to %s", r, xp.LabelOwnerUID, xp.Label(secret, xp.LabelOwnerUID), u.GetUID())
+		return reason.ConnectionSecretForeign.Messagef("its connection %s belongs to another object: its label %s is %q, so the secret store refuses this one; "+
+			"if the Secret is its own, set the label to %s", r, xp.LabelOwnerUID, xp.Label(secret, xp.LabelOwnerUID), u.GetUID())
 	}
 }

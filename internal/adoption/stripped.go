@@ -7,8 +7,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-const warnStripped = "it was created without its hold, and is held again: a resource modifier of Velero, a webhook, a policy or another writer had removed that: " +
-	"%s; check whether something has changed meanwhile, and make them leave the annotations " + AnnotationHold + " and " + xp.AnnotationPaused + " (docs/gitops.md)"
+const warnStripped = "it was created without its hold, and is held again: a resource modifier of Velero, a webhook, a policy or another writer had " +
+	"removed that: %s; check whether something has changed meanwhile, and make them leave the " +
+	"annotations " + AnnotationHold + " and " + xp.AnnotationPaused + " (docs/gitops.md)"
 
 // stripped returns the hold that the polling Restore put on u, if u was created without it and the
 // hold is known; else nil. A program that changes objects at their creation can remove the hold

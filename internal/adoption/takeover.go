@@ -11,8 +11,8 @@ import (
 )
 
 // reasonTakenOver is the reason of the hold of an XR that another writer created first.
-const reasonTakenOver = "another writer had created it before the restore, which gave it what it composed in the backup and left its spec; Crossplane does not " +
-	"reconcile it until everything that it composes is restored [" + string(reason.AwaitingRestore) + "]"
+const reasonTakenOver = "another writer had created it before the restore, which gave it what it composed in the backup and left its spec; Crossplane " +
+	"does not reconcile it until everything that it composes is restored [" + string(reason.AwaitingRestore) + "]"
 
 // pausedBy are annotations of pauses that this plugin set, and no user.
 var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
@@ -137,7 +137,8 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 	case !t.hold.isBeingTakenOver(u):
 		return Plan{}, false
 	case !isSeenPaused(u):
-		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is paused", xp.RefTo(u)))
+		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is "+
+			"paused", xp.RefTo(u)))
 
 		return t.plan, true
 	case t.hold.listsAll(u):
@@ -147,8 +148,8 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 
 	return Plan{
 		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
-		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the backup is not "+
-			"in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, run: %s", xp.String(u), someOf(refs),
+		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the "+
+			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, run: %s", xp.String(u), someOf(refs),
 			someOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
 	}, true
 }

@@ -76,7 +76,8 @@ func (t *tree) checkComposition(revision *unstructured.Unstructured) {
 	if c, ok := t.xr.ClaimRef(); ok {
 		first, claim = " of its claim "+c.String()+" and then", ", and that version into its claimRef"
 	}
-	t.wait(false, reason.RevisionNotCompatible.Messagef("CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, as the XRD %s says. Write a Composition "+
+	t.wait(false, reason.RevisionNotCompatible.Messagef("CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, as the XRD %s says. Write a "+
+		"Composition "+
 		"for that, with the same resources, into the compositionRef%s of the XR, and its revision into compositionRevisionRef%s, or make the XRD refer to %s again",
 		revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, claim, of))
 }

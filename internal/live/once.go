@@ -66,13 +66,13 @@ func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
 func (p *poll) addUndone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	target := xp.RefTo(c.Target)
 	if p.isHeldAgain(c.Target) {
-		plan.Failed = reason.HoldAddedAgain.Messagef("%s: it was released, and another writer has put its hold on again. Find out who writes the annotation %s (kubectl "+
-			"get --show-managed-fields), stop that writer, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
+		plan.Failed = reason.HoldAddedAgain.Messagef("%s: it was released, and another writer has put its hold on again. Find out who writes the annotation %s "+
+			"(kubectl get --show-managed-fields), stop that writer, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
 
 		return plan
 	}
-	plan.Waiting = append(slices.Clone(plan.Waiting), reason.ChangeUndone.Messagef("%s: another writer has undone a change (%s). Find out who writes it (kubectl get "+
-		"--show-managed-fields), and stop that writer", target, c.Step))
+	plan.Waiting = append(slices.Clone(plan.Waiting), reason.ChangeUndone.Messagef("%s: another writer has undone a change (%s). Find out who writes it "+
+		"(kubectl get --show-managed-fields), and stop that writer", target, c.Step))
 	plan.Blocked = true
 
 	return plan

@@ -14,7 +14,8 @@ import (
 func Zoo() []*unstructured.Unstructured {
 	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
-		`"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"team-b","name":"b"}],"composedConditions":["Ready,Synced"],"status":["a"]}`
+		`"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"team-b","name":"b"}],"composedConditions":["Ready,Synced"],` +
+		`"status":["a"]}`
 	const managedMark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","identity":"unknown","observes":true,` +
 		`"managementPolicies":["*"],"status":["atProvider"],"restoreStatus":"x"}`
 	claim, xr := Claim("o"), XR("x")

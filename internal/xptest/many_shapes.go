@@ -46,7 +46,8 @@ const (
 		`"generation":3,"labels":{"crossplane.io/composite":"$tree"},` + manyFieldsXR + `,"name":"$tree","namespace":"$namespace","resourceVersion":"1053",` +
 		`"uid":"$xruid","velero.crossplane.io/restore-first":["compositionrevisions.apiextensions.crossplane.io//environments-$revision",` +
 		`"compositions.apiextensions.crossplane.io//environments","compositeresourcedefinitions.apiextensions.crossplane.io//environments.platform.example.org"],` +
-		`"velero.crossplane.io/composed-conditions":[$well]},"spec":{"cidr":"10.0.0.0/16","crossplane":{"compositionRef":{"name":"environments"},"compositionRevisionRef":` +
+		`"velero.crossplane.io/composed-conditions":[$well]},` +
+		`"spec":{"cidr":"10.0.0.0/16","crossplane":{"compositionRef":{"name":"environments"},"compositionRevisionRef":` +
 		`{"name":"environments-$revision"},"compositionUpdatePolicy":"Automatic","resourceRefs":[$refs]},"region":"eu-central"},"status":{` + manyConditions + `}}`
 
 	manyLegacyXR = `{"apiVersion":"$apiVersion","kind":"$kind","metadata":{"creationTimestamp":"$at","finalizers":["composite.apiextensions.crossplane.io"],` +
