@@ -31,7 +31,7 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		objects := map[xp.ID]*unstructured.Unstructured{}
-		for _, o := range append(xptest.Zoo(), u) {
+		for _, o := range append(xptest.HostileObjects(), u) {
 			objects[xp.RefTo(o).ID()] = o
 		}
 		var all []*unstructured.Unstructured

@@ -143,7 +143,7 @@ func (a *actions) order(selector velero.ResourceSelector) common.HandlerInitiali
 func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitializer {
 	return func(log logrus.FieldLogger) (any, error) {
 		cluster, err := a.connect()
-		adopter := live.NewAdopter(cluster, log).OnStep(a.requested.Lifted)
+		adopter := live.NewAdopter(cluster, log).OnStep(a.requested.OnStep)
 
 		return restoreitem.NewAdopt(
 			selector, cluster, adopter, log,

@@ -16,7 +16,7 @@ import (
 func BenchmarkTree(b *testing.B) {
 	for _, composed := range []int{10, 100} {
 		b.Run(fmt.Sprint("composed=", composed), func(b *testing.B) {
-			xr := xptest.ModernXR("x", xptest.Reconciled())
+			xr := xptest.XRV2("x", xptest.Reconciled())
 			var items []*unstructured.Unstructured
 			for n := range composed {
 				items = append(items, xptest.NamespacedMR(fmt.Sprint("b", n), xptest.ControlledBy(xr), xptest.Reconciled()))

@@ -72,7 +72,7 @@ func TestTreeOfAClaim(t *testing.T) {
 		"Forged": {
 			reason:  "The plugin removes a list that a tenant wrote.",
 			cluster: clusterOf(),
-			item:    xptest.With(plain, xptest.Tree("secrets/team-b/theirs")),
+			item:    xptest.With(plain, xptest.RestoreFirst("secrets/team-b/theirs")),
 		},
 		"Dangling": {
 			reason: "The list leaves out missing resources, which the XR's own copy names.", cluster: clusterOf(xr), item: bound,

@@ -18,8 +18,8 @@ func TestTreeOfAComposite(t *testing.T) {
 	mine, theirs, gone := xptest.MR("b", xptest.ControlledBy(plain)), xptest.MR("t", xptest.ControlledBy(xptest.XR("y"))), xptest.MR("gone")
 	claim := xptest.Claim("o", xptest.OfXR(plain))
 	published := xptest.XR("x", xptest.PublishesTo("team-a", "s"))
-	forged := []xptest.Option{xptest.Tree("secrets/team-b/theirs"), xptest.Dangling(gone)}
-	modern := xptest.ModernXR("m")
+	forged := []xptest.Option{xptest.RestoreFirst("secrets/team-b/theirs"), xptest.UnresolvedRefs(gone)}
+	modern := xptest.XRV2("m")
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b", xptest.ControlledBy(modern))
 	modernOn := func(composed *unstructured.Unstructured) *cluster {
 		return clusterOf(composed, xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), xptest.XRD("orders.example.org"))

@@ -49,7 +49,7 @@ func (l *lister) Each(ctx context.Context, gvk schema.GroupVersionKind, namespac
 }
 
 func TestDiscovery(t *testing.T) {
-	x, claim, modern := xptest.XR("x"), xptest.Claim("o"), xptest.ModernXR("m")
+	x, claim, modern := xptest.XR("x"), xptest.Claim("o"), xptest.XRV2("m")
 	legacy := func(before time.Duration) *unstructured.Unstructured {
 		return definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", before)
 	}

@@ -47,8 +47,8 @@ func FuzzTree(f *testing.F) {
 		if !ok {
 			return
 		}
-		theirs := xptest.ModernXR("b", xptest.In(other))
-		c := clusterOf(append(xptest.Zoo(), u, theirs, xptest.NamespacedMR("b", xptest.In(other), xptest.ControlledBy(theirs)), xptest.Secret("s", xptest.In(other)),
+		theirs := xptest.XRV2("b", xptest.In(other))
+		c := clusterOf(append(xptest.HostileObjects(), u, theirs, xptest.NamespacedMR("b", xptest.In(other), xptest.ControlledBy(theirs)), xptest.Secret("s", xptest.In(other)),
 			xptest.Claim("b", xptest.In(other)))...)
 		c.modern = u.GetNamespace() != ""
 		before := u.DeepCopy()
@@ -88,7 +88,7 @@ func FuzzTree(f *testing.F) {
 // FuzzDiscovery checks a Namespace with any XRD in the cluster.
 func FuzzDiscovery(f *testing.F) {
 	xrd := -1
-	for n, u := range xptest.Zoo() {
+	for n, u := range xptest.HostileObjects() {
 		if xp.IsDefinition(u) {
 			xrd = n
 		}
@@ -103,7 +103,7 @@ func FuzzDiscovery(f *testing.F) {
 		}
 		log, _ := logtest.NewNullLogger()
 		item := xptest.Object("v1", "Namespace", "", namespace)
-		stored, items, _, _, err := NewDiscovery(clusterOf(append(xptest.Zoo(), u)...), log).Execute(item, hostileBackup(0))
+		stored, items, _, _, err := NewDiscovery(clusterOf(append(xptest.HostileObjects(), u)...), log).Execute(item, hostileBackup(0))
 		if err != nil || len(items) > 0 || !cmp.Equal(item.Object, stored.UnstructuredContent()) {
 			t.Errorf("the backup must have the unchanged Namespace, whatever the XRDs: got %v, %v, %v", stored, items, err)
 		}

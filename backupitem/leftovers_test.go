@@ -87,7 +87,7 @@ func TestLeftovers(t *testing.T) {
 		})
 	}
 	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
-	NewResolver(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x")))
+	NewResolver(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.XRV2("x")))
 	if p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
 		t.Errorf("a namespaced XR cannot compose a cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
 	}

@@ -83,7 +83,7 @@ func runTrees(t *testing.T, cases map[string]treeCase) {
 
 func TestTreeOfAnythingElse(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
-	forged := xptest.Tree("secrets/team-b/theirs")
+	forged := xptest.RestoreFirst("secrets/team-b/theirs")
 	runTrees(t, map[string]treeCase{
 		"MR": {
 			reason: "The MR brings its connection secret.", cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), item: mr,

@@ -21,7 +21,7 @@ func write(log logrus.FieldLogger, level logrus.Level, fields logrus.Fields, m r
 // unknownSetting returns what is not known of an object if a setting can't be read, and what the
 // backup does then.
 func unknownSetting(of *unstructured.Unstructured, what string, err error, then string) gap {
-	if code := reason.Of(err); code != "" {
+	if code := reason.CodeOf(err); code != "" {
 		return gap{of: xp.RefTo(of), what: what, why: code.Messagef("%v. %s. Correct the settings, then back up again", err, then)}
 	}
 

@@ -177,7 +177,7 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 	switch {
 	case len(plan.Refused) > 0:
 		return false, nil
-	case plan.Over, e.dryRun:
+	case plan.OnlyRestoreLeft, e.dryRun:
 		return true, nil
 	}
 	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s permanently, and %s in all?",
@@ -281,7 +281,7 @@ func (e *exchangeRun) plan(ctx context.Context, root, saved *unstructured.Unstru
 	}
 	for _, r := range refs {
 		if there := found[r.ID()]; there != nil {
-			s.There = append(s.There, there)
+			s.SameNames = append(s.SameNames, there)
 		}
 	}
 

@@ -58,7 +58,7 @@ func (e *exchangeRun) list(p exchange.Plan) {
 	for _, why := range p.Refused {
 		fmt.Fprintln(e.Out, "REFUSED:", why)
 	}
-	if p.Over && len(p.Refused) == 0 {
+	if p.OnlyRestoreLeft && len(p.Refused) == 0 {
 		e.printDone(p.Root)
 	}
 }
@@ -86,7 +86,7 @@ func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Uns
 	if err != nil {
 		return e.rollBack(ctx, root, begun, err)
 	}
-	if beyond := append(now.Beyond(confirmed), reason.Strings(now.Refused)...); len(beyond) > 0 {
+	if beyond := append(now.Unconfirmed(confirmed), reason.Strings(now.Refused)...); len(beyond) > 0 {
 		return e.rollBack(ctx, root, begun, &exit{
 			code: ExitFailed, list: beyond,
 			err: reason.ChangedSinceConfirmed.Errorf("cannot continue with %s: it has changed since you confirmed it, and nothing was deleted; run it again",

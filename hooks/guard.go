@@ -110,7 +110,7 @@ func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 		return guardReport{}, err
 	}
 	r := guardReport{
-		Up: s.Up, By: s.By, Namespaces: nonNil(s.Namespaces), Kinds: nonNil(s.Kinds), Users: nonNil(s.Users), Changed: nonNil(s.Changed),
+		Up: s.Up, By: s.CreatedBy, Namespaces: nonNil(s.Namespaces), Kinds: nonNil(s.Kinds), Users: nonNil(s.Users), Changed: nonNil(s.Changed),
 		Uncovered: []string{}, ClusterScoped: []string{}, Paused: []string{},
 	}
 	if !s.Up {

@@ -96,7 +96,7 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p prober) erro
 	if err != nil {
 		return err
 	}
-	asked := guard.Guard{Namespaces: g.namespaces, Paused: g.paused, Since: time.Now().UTC().Format(time.RFC3339), By: cluster.User(ctx)}
+	asked := guard.Guard{Namespaces: g.namespaces, Paused: g.paused, Since: time.Now().UTC().Format(time.RFC3339), CreatedBy: cluster.User(ctx)}
 	if asked.Kinds, err = g.kindsIn(ctx, cluster); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 func TestGuardStatusAndOff(t *testing.T) {
-	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, CreatedBy: "alice", Since: "monday"}
 	part := whole
 	part.Kinds = []string{"orderclaims.example.org"}
 	weak := whole.Objects("")
@@ -82,7 +82,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 
 // A user who waits for the adoption must not forget the guard.
 func TestWaitWithGuard(t *testing.T) {
-	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, CreatedBy: "alice", Since: "monday"}
 	late := &exit{code: ExitTimeout}
 	cases := map[string]struct {
 		reason  string
@@ -111,7 +111,7 @@ func TestWaitWithGuard(t *testing.T) {
 			if tc.want == "" && out.String() != "" || !strings.Contains(out.String(), tc.want) {
 				t.Errorf("%s got %q, want %q", tc.reason, out.String(), tc.want)
 			}
-			if up := s.up(t).By != ""; up != tc.up {
+			if up := s.up(t).CreatedBy != ""; up != tc.up {
 				t.Errorf("%s up is %v", tc.reason, up)
 			}
 		})
@@ -151,7 +151,7 @@ func TestWaitForRestores(t *testing.T) {
 }
 
 func TestValidateNamesGuard(t *testing.T) {
-	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, CreatedBy: "alice", Since: "monday"}
 	now := time.Now()
 	over := map[string]report.Restore{"velero/r": {Phase: "Completed", Started: &now}}
 	foreign := xptest.Object(guard.Group+"/v1", guard.KindValidating, "", guard.Name)
@@ -162,9 +162,9 @@ func TestValidateNamesGuard(t *testing.T) {
 		survey  live.Survey
 		want    []report.Severity
 	}{
-		"Left":    {reason: "The Restore is over, and the guard is still up.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.Grave}},
-		"Before":  {reason: "The guard waits for the Restore.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.Warning}},
-		"Unread":  {reason: "Without the Restores the state is unknown.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.Warning}},
+		"Left":    {reason: "The Restore is over, and the guard is still up.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.SeverityProblem}},
+		"Before":  {reason: "The guard waits for the Restore.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.SeverityWarning}},
+		"Unread":  {reason: "Without the Restores the state is unknown.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.SeverityWarning}},
 		"Foreign": {reason: "A policy of another owner is not the guard.", objects: []*unstructured.Unstructured{foreign}},
 		"None":    {reason: "Without a guard there is nothing to report."},
 		"Old":     {reason: "A cluster without admission policies can have no guard.", old: true},

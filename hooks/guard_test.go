@@ -150,24 +150,24 @@ func TestGuardOn(t *testing.T) {
 	}{
 		"Cluster": {
 			reason: "By default the guard covers the kinds of all XRDs and names the users that it allows.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
-			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, Users: accounts(), By: "alice"}},
+			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, Users: accounts(), CreatedBy: "alice"}},
 			out:  []string{"up since", "put up by alice", "the API server refuses what they create", "everywhere", "orderclaims.example.org", "system:serviceaccount:velero:velero", "guard off"},
 		},
 		"Namespace": {
 			reason: "A guard of a namespace covers only claims.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{namespaces: []string{"team-a"}},
-			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org"}, Namespaces: []string{"team-a"}, Users: accounts(), By: "alice"}},
+			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org"}, Namespaces: []string{"team-a"}, Users: accounts(), CreatedBy: "alice"}},
 			out:  []string{"team-a", "CLUSTER-SCOPED  xorders.example.org"},
 		},
 		"Named": {
 			reason: "A guard covers a cluster-scoped kind only by name.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
 			on: guardOn{namespaces: []string{"team-a"}, kinds: []string{"xorders.example.org", "*.new.example.org"}, users: []string{"bob"}},
 			want: want{Guard: guard.Guard{
-				Kinds: []string{"*.new.example.org", "orderclaims.example.org", "xorders.example.org"}, Namespaces: []string{"team-a"}, Users: accounts("bob"), By: "alice",
+				Kinds: []string{"*.new.example.org", "orderclaims.example.org", "xorders.example.org"}, Namespaces: []string{"team-a"}, Users: accounts("bob"), CreatedBy: "alice",
 			}},
 		},
 		"Backup": {
 			reason: "A new cluster has no XRDs yet, so the backup provides the kinds.", on: guardOn{backup: backup},
-			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.backup.example.org", "xorders.backup.example.org"}, Users: accounts(), By: "alice"}},
+			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.backup.example.org", "xorders.backup.example.org"}, Users: accounts(), CreatedBy: "alice"}},
 		},
 		"Accounts": {
 			reason: "The guard must allow only the accounts of the Deployments of Velero and Crossplane.",
@@ -177,15 +177,15 @@ func TestGuardOn(t *testing.T) {
 				deployment("team-a", "crossplane", "e", crossplane), deployment("team-a", "velero", "f"),
 			},
 			want: want{Guard: guard.Guard{
-				Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, By: "alice",
+				Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, CreatedBy: "alice",
 				Users: []string{"system:serviceaccount:crossplane-system:c", "system:serviceaccount:velero:a"},
 			}},
 		},
 		"Again": {
 			reason:  "A second guard on must keep the kinds of the first.",
-			objects: []*unstructured.Unstructured{xrdOf("example.org"), own(guard.Guard{Kinds: []string{"olds.example.org"}, Users: []string{"bob"}, By: "carol"})},
+			objects: []*unstructured.Unstructured{xrdOf("example.org"), own(guard.Guard{Kinds: []string{"olds.example.org"}, Users: []string{"bob"}, CreatedBy: "carol"})},
 			want: want{Guard: guard.Guard{
-				Kinds: []string{"olds.example.org", "orderclaims.example.org", "xorders.example.org"}, Users: accounts("bob"), By: "carol",
+				Kinds: []string{"olds.example.org", "orderclaims.example.org", "xorders.example.org"}, Users: accounts("bob"), CreatedBy: "carol",
 			}},
 		},
 		"DryRun": {

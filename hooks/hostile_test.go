@@ -70,12 +70,12 @@ func hostileTree(t *testing.T, restore string) []*unstructured.Unstructured {
 
 func TestWaitWithHostileText(t *testing.T) {
 	marked := func(restore string) *unstructured.Unstructured {
-		return xptest.ModernXR(hostile, xptest.Annotated(adoption.AnnotationHold, markOf(t, restore)))
+		return xptest.XRV2(hostile, xptest.Annotated(adoption.AnnotationHold, markOf(t, restore)))
 	}
 	for of, u := range map[string]*unstructured.Unstructured{
-		"a mark": marked("velero/r"), "a forged mark": marked(hostile), "a condition": xptest.ModernXR("o", xptest.Synced("False", hostile, hostile)),
-		"an unreadable mark": xptest.ModernXR(hostile, xptest.Annotated(adoption.AnnotationHold, hostile)), "a name": xptest.ModernXR(hostile, xptest.Reconciled()),
-		"an option": xptest.ModernXR("-rf", xptest.In("--all"), xptest.Annotated(adoption.AnnotationHold, markOf(t, "velero/r"))),
+		"a mark": marked("velero/r"), "a forged mark": marked(hostile), "a condition": xptest.XRV2("o", xptest.Synced("False", hostile, hostile)),
+		"an unreadable mark": xptest.XRV2(hostile, xptest.Annotated(adoption.AnnotationHold, hostile)), "a name": xptest.XRV2(hostile, xptest.Reconciled()),
+		"an option": xptest.XRV2("-rf", xptest.In("--all"), xptest.Annotated(adoption.AnnotationHold, markOf(t, "velero/r"))),
 	} {
 		var out, stderr bytes.Buffer
 		w := &wait{options: newOptions(Streams{Out: &out, Err: &stderr}), timeout: time.Millisecond, pause: time.Millisecond, reported: map[string]string{}}

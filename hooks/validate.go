@@ -235,7 +235,7 @@ func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem
 	if s.Unread != nil {
 		restores = nil
 	}
-	up := diagnosis.Guard{Policy: live.GuardPolicy(), Namespaces: g.Namespaces, By: g.By, Made: g.Made}
+	up := diagnosis.Guard{Policy: live.GuardPolicy(), Namespaces: g.Namespaces, By: g.CreatedBy, Made: g.Made}
 
 	return []report.Problem{up.Check(restores, len(s.State.Plans) > 0)}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func TestWait(t *testing.T) {
-	adopted := xptest.ModernXR("o", xptest.Reconciled())
+	adopted := xptest.XRV2("o", xptest.Reconciled())
 	held := adopted.DeepCopy()
 	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
 		t.Fatal(err)
@@ -56,23 +56,23 @@ func TestWait(t *testing.T) {
 			err: []string{"waiting for Order team-a/o", "these are not adopted:\n  Order team-a/o: held", "validate team-a/o"},
 		},
 		"NotReconciled": {
-			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.ModernXR("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
+			reason: "Without a hold the XR must still be reconciled.", looks: []live.Roots{of(xptest.XRV2("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it yet [AwaitingCrossplane]"},
 		},
 		"NotSynced": {
-			reason: "An XR that fails to reconcile is not adopted.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Synced("False", "ReconcileError", "no function")))},
+			reason: "An XR that fails to reconcile is not adopted.", looks: []live.Roots{of(xptest.XRV2("o", xptest.Synced("False", "ReconcileError", "no function")))},
 			want: &exit{code: ExitTimeout}, err: []string{"can't reconcile it: no function"},
 		},
-		"Paused": {reason: "The command must not wait for an XR that a user paused.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
+		"Paused": {reason: "The command must not wait for an XR that a user paused.", looks: []live.Roots{of(xptest.XRV2("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
 		"Deleting": {
 			reason: "Crossplane never adopts an XR that is being deleted.", looks: []live.Roots{of(xptest.With(adopted, xptest.Deleting()))}, want: &exit{code: ExitTimeout}, err: []string{"being deleted"},
 		},
 		"Nothing": {reason: "The command must wait until a first claim or XR exists.", looks: []live.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
 		"Named": {
-			reason: "Every named object must exist.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.ModernXR("p", xptest.Reconciled()))},
+			reason: "Every named object must exist.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.XRV2("p", xptest.Reconciled()))},
 			out: "Order team-a/o is adopted\nOrder team-a/p is adopted\n", err: []string{"waiting for team-a/p: there is no claim or XR of this name"},
 		},
-		"OthersHeld": {reason: "Other held objects must not matter.", names: []string{"team-a/q"}, looks: []live.Roots{of(held, xptest.ModernXR("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
+		"OthersHeld": {reason: "Other held objects must not matter.", names: []string{"team-a/q"}, looks: []live.Roots{of(held, xptest.XRV2("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
 		"Unreachable": {
 			reason: "An unreachable API server may come back.", failure: errors.New("connection refused"), looks: []live.Roots{of(adopted)},
 			out: "Order team-a/o is adopted\n", err: []string{"waiting for the cluster: connection refused"},

@@ -18,7 +18,7 @@ import (
 func TestOrderRequestsActivations(t *testing.T) {
 	const policy, definition = "managedresourceactivationpolicies.apiextensions.crossplane.io//all",
 		"managedresourcedefinitions.apiextensions.crossplane.io//buckets.cloud.example.org"
-	tree := xptest.Tree(policy, definition)
+	tree := xptest.RestoreFirst(policy, definition)
 	teamA := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
 	cases := map[string]struct {
 		reason string
@@ -28,14 +28,14 @@ func TestOrderRequestsActivations(t *testing.T) {
 		warns  int
 	}{
 		"All": {
-			reason: "Policies and definitions come before the XRs that need them.", item: xptest.ModernXR("m", tree),
+			reason: "Policies and definitions come before the XRs that need them.", item: xptest.XRV2("m", tree),
 			want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
 		},
 		"Labels": {
-			reason: "A restore by labels brings them even without the labels.", item: xptest.ModernXR("m", tree), want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
+			reason: "A restore by labels brings them even without the labels.", item: xptest.XRV2("m", tree), want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
 			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 		},
-		"Namespaces":     {reason: "A restore of namespaces activates no kind.", item: xptest.ModernXR("m", tree), spec: teamA},
+		"Namespaces":     {reason: "A restore of namespaces activates no kind.", item: xptest.XRV2("m", tree), spec: teamA},
 		"ClusterScoped":  {reason: "A claim's XR in a restore of namespaces activates no kind.", item: xptest.XR("x", tree), spec: teamA},
 		"Claim":          {reason: "A claim in a restore of namespaces activates no kind.", item: xptest.Claim("c", tree), spec: teamA},
 		"ManagedForged":  {reason: "An MR in a restore of namespaces cannot list activation policies.", item: xptest.NamespacedMR("b", tree), spec: teamA, warns: 1},

@@ -84,7 +84,7 @@ func TestAdoptHoldsWhatAReconciledXRLists(t *testing.T) {
 func TestAdoptOwners(t *testing.T) {
 	const oldUID, newUID = types.UID("old"), types.UID("new")
 	old := xptest.XR("x", xptest.UID(oldUID))
-	local := xptest.ModernXR("x", xptest.UID(oldUID))
+	local := xptest.XRV2("x", xptest.UID(oldUID))
 	bucket, namespaced := xptest.MR("b", xptest.ControlledBy(old)), xptest.NamespacedMR("b", xptest.ControlledBy(local))
 	paused := xptest.Annotated(xp.AnnotationPaused, "true")
 	x := xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket), paused)
@@ -109,12 +109,12 @@ func TestAdoptOwners(t *testing.T) {
 			reason: "Crossplane makes the XR the controller if the XR still wants the resource.", live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))), item: bucket,
 		},
 		"ComposedInXR2": {
-			reason: "Crossplane v2 keeps XR and composed resource in a namespace.", live: live(xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
+			reason: "Crossplane v2 keeps XR and composed resource in a namespace.", live: live(xptest.XRV2("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
 			want: want{Owners: controller},
 		},
 		"Mapped": {
 			reason: "Both are restored to the mapped namespace, so the owner is there.", mapping: map[string]string{"team-a": "copy"},
-			live: live(xptest.ModernXR("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
+			live: live(xptest.XRV2("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
 			want: want{Owners: controller},
 		},
 		"NestedXR": {
@@ -140,7 +140,7 @@ func TestAdoptOwners(t *testing.T) {
 		"TemporaryError": {reason: "A temporary API error must not drop an owner.", live: failingCluster(errAPI), item: bucket, want: want{Err: errAPI}},
 		"Helper": {
 			reason: "An owner that is not the controller is kept in the item's own namespace.",
-			live:   live(helper, xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
+			live:   live(helper, xptest.XRV2("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
 			want: want{Owners: append(controller[:1:1], owner{Name: "helper", UID: newUID})},
 		},
 		"HelperInOtherNamespace": {
@@ -235,7 +235,7 @@ func TestAdoptHolds(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	bound := xptest.With(x, xptest.ClaimedBy(claim))
 	heldXR := heldWith(bound)
-	notes := []xptest.Option{xptest.Tree("a.b//c"), xptest.Dangling(), xptest.Annotated("theirs", "kept")}
+	notes := []xptest.Option{xptest.RestoreFirst("a.b//c"), xptest.UnresolvedRefs(), xptest.Annotated("theirs", "kept")}
 	const xrOperation, claimOperation = "XOrder.v1alpha1.example.org//x", "OrderClaim.v1alpha1.example.org/team-a/o"
 	type want struct {
 		Operation string
@@ -251,10 +251,10 @@ func TestAdoptHolds(t *testing.T) {
 		"XR": {reason: "The XR's operation releases the hold.", live: live(), item: xptest.XR("x", notes...), want: want{Operation: xrOperation}},
 		"ModernXR": {
 			reason: "A namespaced XR of Crossplane v2 has an operation too.",
-			live:   live(), item: xptest.ModernXR("x", notes...), want: want{Operation: "Order.v1.example.org/team-a/x"},
+			live:   live(), item: xptest.XRV2("x", notes...), want: want{Operation: "Order.v1.example.org/team-a/x"},
 		},
 		"MappedXR": {
-			reason: "The operation names the XR in the mapped namespace.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: xptest.ModernXR("x", notes...),
+			reason: "The operation names the XR in the mapped namespace.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: xptest.XRV2("x", notes...),
 			want: want{Operation: "Order.v1.example.org/copy/x"},
 		},
 		"Claim":      {reason: "The operation of the held XR also releases the claim.", live: live(heldXR), item: xptest.With(claim, notes...)},

@@ -19,7 +19,7 @@ func TestAdoptByHand(t *testing.T) {
 	composed := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	x = xptest.With(x, xptest.Refs(composed))
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "b", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
-	modern := xptest.ModernXR("m")
+	modern := xptest.XRV2("m")
 	const inBucket = "Bucket.v1alpha1.cloud.example.org//b"
 	type want struct {
 		Op                     string

@@ -52,7 +52,7 @@ func set(clone string) map[string]string { return map[string]string{"clone": clo
 // Two objects that manage the same external resource undo each other's changes, and deleting one
 // deletes the other's resource.
 func TestAdoptCopies(t *testing.T) {
-	xr := xptest.ModernXR("x")
+	xr := xptest.XRV2("x")
 	free := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"))
 	mr := xptest.With(free, xptest.ControlledBy(xr))
 	xr = xptest.With(xr, xptest.Refs(mr))
@@ -185,12 +185,12 @@ func TestAdoptCopies(t *testing.T) {
 // A copy with resources of its own must not refer to what the original composed.
 func TestAdoptNewCopiesDropReferences(t *testing.T) {
 	mr := xptest.NamespacedMR("b")
-	xr := xptest.ModernXR("x", xptest.Refs(mr), xptest.Tree("a.b//c"), xptest.Annotated("theirs", "kept"), xptest.Annotated(xp.AnnotationExternalName, "x"))
+	xr := xptest.XRV2("x", xptest.Refs(mr), xptest.RestoreFirst("a.b//c"), xptest.Annotated("theirs", "kept"), xptest.Annotated(xp.AnnotationExternalName, "x"))
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	free := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.Annotated(xp.AnnotationCreatePending, "p"),
 		xptest.Annotated(xp.AnnotationCreateSucceeded, "s"), xptest.Annotated(xp.AnnotationCreateFailed, "f"), xptest.Annotated("theirs", "kept"))
 	paused, automatic := xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Automatic")
-	newXR := xptest.ModernXR("x", xptest.Annotated("theirs", "kept"))
+	newXR := xptest.XRV2("x", xptest.Annotated("theirs", "kept"))
 	newMR := xptest.NamespacedMR("b", xptest.Without("metadata", "annotations"), xptest.Annotated("theirs", "kept"))
 	for name, tc := range map[string]struct{ item, want *unstructured.Unstructured }{
 		"XR":    {item: xr, want: newXR},
@@ -244,9 +244,9 @@ func TestAdoptMapsReferences(t *testing.T) {
 }
 
 func TestAdoptCopiesErrors(t *testing.T) {
-	xr, mr := xptest.ModernXR("x"), xptest.NamespacedMR("b")
-	unreadable := xptest.ModernXR("x", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":7}}}`))
-	oddXR := xptest.ModernXR("x", xptest.Field("x", "spec"), xptest.Annotated(adoption.AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Manual"}`))
+	xr, mr := xptest.XRV2("x"), xptest.NamespacedMR("b")
+	unreadable := xptest.XRV2("x", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":7}}}`))
+	oddXR := xptest.XRV2("x", xptest.Field("x", "spec"), xptest.Annotated(adoption.AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Manual"}`))
 	anew := live(oddXR)
 	anew.config = set("new")
 	for name, tc := range map[string]struct {

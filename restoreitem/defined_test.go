@@ -18,7 +18,7 @@ import (
 
 func TestOrderAwaitsTheKind(t *testing.T) {
 	const xrd = "xorders.example.org"
-	tree := xptest.Tree(xp.ResourceXRD.String() + "//" + xrd)
+	tree := xptest.RestoreFirst(xp.ResourceXRD.String() + "//" + xrd)
 	xr, claim := xptest.XR("x", tree), xptest.Claim("o", xptest.OfXR(xptest.XR("x")), tree)
 	type want struct {
 		Waits, WaitsAgain, Ready bool
@@ -65,7 +65,7 @@ func TestOrderAwaitsTheKind(t *testing.T) {
 }
 
 func TestOrderAwaitsBothKindsOfAnXRD(t *testing.T) {
-	tree := xptest.Tree(xp.ResourceXRD.String() + "//xorders.example.org")
+	tree := xptest.RestoreFirst(xp.ResourceXRD.String() + "//xorders.example.org")
 	serves := map[string]bool{}
 	mapper := func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		if !serves[gvk.Kind] {

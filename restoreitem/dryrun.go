@@ -223,7 +223,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	case d.cluster.failed != nil:
 		return d.cluster.failed
 	case err != nil:
-		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error(), Code: reason.Of(err)}
+		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error(), Code: reason.CodeOf(err)}
 
 		return nil
 	case out.SkipRestore:

@@ -17,7 +17,7 @@ import (
 // change an object of the backup or the cluster, and an item only if it returns that.
 func TestActionsChangeWhatTheyReturn(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
-	returned, zoo := 0, xptest.Zoo()
+	returned, zoo := 0, xptest.HostileObjects()
 	xptest.Seeds(func(animal uint8, patch []byte) {
 		u, ok := xptest.Patched(animal, patch)
 		if !ok {
@@ -49,7 +49,7 @@ func TestActionsChangeWhatTheyReturn(t *testing.T) {
 			}
 		}
 	})
-	if diff := cmp.Diff(xptest.Zoo(), zoo); diff != "" {
+	if diff := cmp.Diff(xptest.HostileObjects(), zoo); diff != "" {
 		t.Errorf("an action changed a live object: %s", diff)
 	}
 	if returned == 0 {

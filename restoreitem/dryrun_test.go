@@ -111,9 +111,9 @@ func newShop() shop {
 	s.mr = xptest.MR("b", xptest.ControlledBy(s.xr), xptest.PublishesTo(xptest.Namespace, "s"))
 	s.secret = xptest.Secret("s", xptest.ControlledBy(s.mr))
 	s.xr = xptest.With(s.xr, xptest.ClaimedBy(s.claim), xptest.Refs(s.mr),
-		xptest.Tree("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, "compositions.apiextensions.crossplane.io//"+xptest.CompositionName,
+		xptest.RestoreFirst("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, "compositions.apiextensions.crossplane.io//"+xptest.CompositionName,
 			"compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org"))
-	s.claim = xptest.With(s.claim, xptest.OfXR(s.xr), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b", "secrets/team-a/s"))
+	s.claim = xptest.With(s.claim, xptest.OfXR(s.xr), xptest.RestoreFirst("xorders.example.org//x", "buckets.cloud.example.org//b", "secrets/team-a/s"))
 	s.revision, s.composition = xptest.Revision(xptest.RevisionName, s.xr), xptest.Composition(xptest.CompositionName, s.xr)
 	s.xrd = xptest.With(terminatingXRD(), xptest.Without("metadata", "deletionTimestamp"))
 	s.crd = xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "buckets.cloud.example.org",
@@ -171,11 +171,11 @@ func TestDryRun(t *testing.T) {
 			},
 		},
 		"Copy": {
-			reason: "An object in another namespace is a copy while the original is live.", backup: []*unstructured.Unstructured{xptest.ModernXR("m")},
-			cluster: everything(xptest.ModernXR("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
+			reason: "An object in another namespace is a copy while the original is live.", backup: []*unstructured.Unstructured{xptest.XRV2("m")},
+			cluster: everything(xptest.XRV2("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
 		},
 		"Moved": {
-			reason: "An object in another namespace is no copy if the original is gone.", backup: []*unstructured.Unstructured{xptest.ModernXR("m"), s.all()[0]},
+			reason: "An object in another namespace is no copy if the original is gone.", backup: []*unstructured.Unstructured{xptest.XRV2("m"), s.all()[0]},
 			cluster: everything(), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"create Namespace team-a", "hold Order team-a/m in copy"},
 		},
 		"Unserved": {

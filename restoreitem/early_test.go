@@ -32,7 +32,7 @@ func TestDryRunOfEarlyItems(t *testing.T) {
 	ofClaim := xptest.Labelled(xp.LabelClaimNamespace, xptest.Namespace)
 	s.mr = xptest.With(s.mr, ofClaim)
 	free := xptest.MR("free", xptest.ControlledBy(s.xr), ofClaim)
-	claim := xptest.With(s.claim, xptest.PublishesTo(xptest.Namespace, "c"), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b", "buckets.cloud.example.org//free"))
+	claim := xptest.With(s.claim, xptest.PublishesTo(xptest.Namespace, "c"), xptest.RestoreFirst("xorders.example.org//x", "buckets.cloud.example.org//b", "buckets.cloud.example.org//free"))
 	loose := xptest.MR("loose")
 	cases := map[string]struct {
 		reason string

@@ -20,14 +20,14 @@ import (
 // XR.
 func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	const listed = "environmentconfigs.apiextensions.crossplane.io//e"
-	xr := xptest.XR("x", xptest.Tree("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, listed), xptest.Refs())
+	xr := xptest.XR("x", xptest.RestoreFirst("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, listed), xptest.Refs())
 	xptest.Labelled(xp.LabelClaimNamespace, "team-a")(xr)
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
 	reading := func(entries string) *unstructured.Unstructured {
 		return xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[`+entries+`]}}]}}`))
 	}
 	named, selecting := reading(`{"ref":{"name":"e"}}`), reading(`{"selector":{}}`)
-	other := xptest.Revision(xptest.RevisionName, xptest.ModernXR("y"), xptest.Field(named.Object["spec"].(map[string]any)["pipeline"], "spec", "pipeline")) //nolint:forcetypeassert // The test fails.
+	other := xptest.Revision(xptest.RevisionName, xptest.XRV2("y"), xptest.Field(named.Object["spec"].(map[string]any)["pipeline"], "spec", "pipeline")) //nolint:forcetypeassert // The test fails.
 	ofTeam := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
 	cases := map[string]struct {
 		reason string
@@ -72,7 +72,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 }
 
 func TestAdoptNotesEnvironmentConfigs(t *testing.T) {
-	out := adopt(t, live(), xptest.XR("x", xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), restoreOf(nil))
+	out := adopt(t, live(), xptest.XR("x", xptest.RestoreFirst("environmentconfigs.apiextensions.crossplane.io//e")), restoreOf(nil))
 	if out.err != nil {
 		t.Fatal(out.err)
 	}

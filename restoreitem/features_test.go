@@ -25,9 +25,9 @@ func TestVeleroFeatures(t *testing.T) {
 	publisher := xptest.MR("p", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
 	child := xptest.XR("child", xptest.ControlledBy(old))
 	x := heldWith(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr, publisher, child)))
-	local := xptest.ModernXR("x", xptest.UID("old"))
+	local := xptest.XRV2("x", xptest.UID("old"))
 	namespaced := xptest.NamespacedMR("b", xptest.ControlledBy(local))
-	modern := xptest.ModernXR("x", xptest.UID("new"), xptest.Refs(namespaced))
+	modern := xptest.XRV2("x", xptest.UID("new"), xptest.Refs(namespaced))
 	type want struct {
 		Owners, Held, Operation, Skip bool
 		// Old means that an owner's old UID is left anywhere.

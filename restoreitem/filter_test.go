@@ -20,8 +20,8 @@ func TestOrderWarnsOfExcludedResources(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l")
 	gone := xptest.MR("gone")
-	xr := xptest.XR("x", xptest.Refs(mr, local, gone), xptest.Dangling(gone))
-	claim := xptest.Claim("o", xptest.OfXR(xr), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b"))
+	xr := xptest.XR("x", xptest.Refs(mr, local, gone), xptest.UnresolvedRefs(gone))
+	claim := xptest.Claim("o", xptest.OfXR(xr), xptest.RestoreFirst("xorders.example.org//x", "buckets.cloud.example.org//b"))
 	excluded := func(resources ...string) velerov1.RestoreSpec {
 		return velerov1.RestoreSpec{ExcludedResources: resources}
 	}
@@ -91,7 +91,7 @@ func TestOrderBringsTreesBesideAResourcePolicy(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	restore := restoreOf(nil)
 	restore.Spec.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "p"}
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.Tree()), restore))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.RestoreFirst()), restore))
 	if err != nil {
 		t.Fatal(err)
 	}

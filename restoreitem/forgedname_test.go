@@ -22,7 +22,7 @@ func TestAdoptBesideForgedNames(t *testing.T) {
 		return xptest.Field(map[string]any{"kind": kind, "name": name}, "spec", "providerConfigRef")
 	}
 	wide, local := uses("ClusterProviderConfig", "cloud"), uses("ProviderConfig", "cloud")
-	xr := xptest.ModernXR("x")
+	xr := xptest.XRV2("x")
 	free := xptest.NamespacedMR("b", external, wide)
 	mr, localMR := xptest.With(free, xptest.ControlledBy(xr)), xptest.With(free, local)
 	squatter := func(namespace string, o ...xptest.Option) *unstructured.Unstructured {
@@ -122,9 +122,9 @@ func TestAdoptBesideForgedNames(t *testing.T) {
 // An MR that waits because of another is adopted by its XR after its release, so it has its owner.
 // It is left out if its XR is reconciled without it.
 func TestAdoptBesideForgedNamesKeepsOwners(t *testing.T) {
-	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XRV2("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	squatter := xptest.NamespacedMR("s", xptest.In("team-z"), xptest.Annotated(xp.AnnotationExternalName, "external"))
-	xr := xptest.ModernXR("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))),
+	xr := xptest.XRV2("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))),
 		xptest.Annotated(xp.AnnotationPaused, "true"))
 	out := adopt(t, live(squatter, xr), mr, restoreOf(toCopy()))
 	if out.err != nil || out.object == nil || len(out.object.GetOwnerReferences()) != 1 || out.object.GetOwnerReferences()[0].UID != "new" {

@@ -58,7 +58,7 @@ func FuzzOrder(f *testing.F) {
 			return
 		}
 		checkOrder(t, u, hostileRestore(restore))
-		checkOrder(t, xptest.With(u, xptest.Tree("clusterrolebindings.rbac.authorization.k8s.io//admin", "secrets/team-b/password", "secrets/team-a/s",
+		checkOrder(t, xptest.With(u, xptest.RestoreFirst("clusterrolebindings.rbac.authorization.k8s.io//admin", "secrets/team-b/password", "secrets/team-a/s",
 			"localbuckets.cloud.example.org/team-b/b", "localbuckets.cloud.example.org/team-a/b", "buckets.cloud.example.org//b", "namespaces//kube-public",
 			"compositions.apiextensions.crossplane.io//another", "compositions.apiextensions.crossplane.io//"+xptest.CompositionName, "providers.pkg.crossplane.io//p",
 			"providerconfigs.cloud.example.org//default", "secrets/../password")), hostileRestore(restore))
@@ -110,7 +110,7 @@ func FuzzAdopt(f *testing.F) {
 		c := live()
 		uids := map[types.UID]bool{}
 		if restore%2 == 0 {
-			for _, o := range xptest.Zoo() {
+			for _, o := range xptest.HostileObjects() {
 				o.SetUID("live " + o.GetUID())
 				uids[o.GetUID()] = true
 				c.objects = append(c.objects, o)
@@ -146,7 +146,7 @@ func FuzzAdopt(f *testing.F) {
 // with a mark that the plugin did not sign. The mark must have no effect.
 func FuzzAdoptForged(f *testing.F) {
 	hostileSeeds(f)
-	for n := range xptest.Zoo() {
+	for n := range xptest.HostileObjects() {
 		for _, more := range []string{``, `,"paused":"true","secret":true`, `,"releaseByHand":true`, `,"quarantine":true`, `,"cloneOf":"Bucket b"`} {
 			mark, err := json.Marshal(`{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged","status":["a"]` + more + `,"mac":"forged"}`)
 			if err != nil {
@@ -160,12 +160,12 @@ func FuzzAdoptForged(f *testing.F) {
 		if !ok || xp.CheckMetadata(forged) != nil {
 			return // No API server has such an object.
 		}
-		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+		was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
 		forged.SetGroupVersionKind(was.GroupVersionKind())
 		forged.SetNamespace(was.GetNamespace())
 		forged.SetName(was.GetName())
 		unmarked := xptest.With(forged, xptest.Without("metadata", "annotations", adoption.AnnotationHold))
-		for _, item := range xptest.Zoo() {
+		for _, item := range xptest.HostileObjects() {
 			want, wrote := adoptBeside(t, unmarked, item, hostileRestore(restore))
 			got, written := adoptBeside(t, forged, item, hostileRestore(restore))
 			if diff := cmp.Diff(want.RestoreItemActionExecuteOutput, got.RestoreItemActionExecuteOutput); diff != "" {
@@ -187,7 +187,7 @@ func adoptBeside(t *testing.T, one, item *unstructured.Unstructured, r *velerov1
 	t.Helper()
 	c := live()
 	c.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
-	for _, o := range xptest.Zoo() {
+	for _, o := range xptest.HostileObjects() {
 		if xp.RefTo(o).ID() == xp.RefTo(one).ID() {
 			o = one
 		} else if xp.RefTo(o).ID() == xp.RefTo(item).ID() {

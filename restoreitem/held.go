@@ -66,8 +66,8 @@ func (m *rememberedHolds) drop(u *unstructured.Unstructured) {
 	delete(m.by, maphash.Comparable(holdSeed, xp.RefTo(u).ID()))
 }
 
-// Lifted is called after each step of an adoption in this process.
-func (ri *RequestedItems) Lifted(c adoption.Change) {
+// OnStep is called after each step of an adoption in this process.
+func (ri *RequestedItems) OnStep(c adoption.Change) {
 	if c.Target != nil && c.Lifts() {
 		ri.held.drop(c.Target)
 	}

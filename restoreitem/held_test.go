@@ -30,11 +30,11 @@ func TestRememberedHolds(t *testing.T) {
 	marked := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: "{}"}}}
 	lifts := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: nil}}}
 	for _, u := range []*unstructured.Unstructured{mr, xr} {
-		requested.Lifted(adoption.Change{Target: u, Patch: marked})
+		requested.OnStep(adoption.Change{Target: u, Patch: marked})
 		if requested.held.get(xp.RefTo(u).ID()) == nil {
 			t.Errorf("the mark must keep %s held", xp.String(u))
 		}
-		requested.Lifted(adoption.Change{Target: u, Patch: lifts})
+		requested.OnStep(adoption.Change{Target: u, Patch: lifts})
 		if requested.held.get(xp.RefTo(u).ID()) != nil {
 			t.Errorf("the release must remove the hold of %s", xp.String(u))
 		}

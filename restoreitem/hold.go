@@ -58,7 +58,7 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	}
 	h, err := key.HoldOf(u)
 	if err != nil {
-		i.warn(cmp.Or(reason.Of(err), reason.MarkForged).Messagef("This plugin did not write the mark of the hold on %s, so the restore ignores it: %v",
+		i.warn(cmp.Or(reason.CodeOf(err), reason.MarkForged).Messagef("This plugin did not write the mark of the hold on %s, so the restore ignores it: %v",
 			xp.String(u), err))
 
 		return nil, nil //nolint:nilnil // This plugin did not write it.

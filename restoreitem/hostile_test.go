@@ -34,15 +34,15 @@ func TestOrderRequestsNoPaths(t *testing.T) {
 				xptest.Field(target(elsewhere), "spec", "by")),
 		},
 		"Composed": {
-			item:    xptest.ModernXR("x", xptest.Refs(secret)),
+			item:    xptest.XRV2("x", xptest.Refs(secret)),
 			restore: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 		},
 		"XR": {item: xptest.Claim("o", xptest.Field(map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.LegacyKind, "name": "../x"}, "spec", "resourceRef"))},
 		"Revision": {
-			item: xptest.ModernXR("x", xptest.Field(map[string]any{"name": "../../secrets/namespaces/team-b/password"}, "spec", "crossplane", "compositionRevisionRef")),
+			item: xptest.XRV2("x", xptest.Field(map[string]any{"name": "../../secrets/namespaces/team-b/password"}, "spec", "crossplane", "compositionRevisionRef")),
 		},
-		"Composition": {item: xptest.ModernXR("x", xptest.Field(map[string]any{"name": ".."}, "spec", "crossplane", "compositionRef"))},
-		"Tree":        {item: xptest.Claim("o", xptest.Tree("secrets/../password", "secrets/team-a/.."))},
+		"Composition": {item: xptest.XRV2("x", xptest.Field(map[string]any{"name": ".."}, "spec", "crossplane", "compositionRef"))},
+		"Tree":        {item: xptest.Claim("o", xptest.RestoreFirst("secrets/../password", "secrets/team-a/.."))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestOrderRequestsNoPaths(t *testing.T) {
 func TestUnreadableRefsAreNotRestored(t *testing.T) {
 	young := xptest.Without("metadata", "finalizers")
 	xrs := map[string]*unstructured.Unstructured{
-		"Legacy": xptest.XR("x"), "Young": xptest.XR("x", young), "Modern": xptest.ModernXR("m"), "YoungModern": xptest.ModernXR("m", young),
+		"Legacy": xptest.XR("x"), "Young": xptest.XR("x", young), "Modern": xptest.XRV2("m"), "YoungModern": xptest.XRV2("m", young),
 		"Composed": xptest.XR("x", xptest.ControlledBy(xptest.XR("parent"))),
 	}
 	for name, xr := range xrs {
@@ -118,11 +118,11 @@ func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
 		"AnnotationsList": {item: xptest.Claim("o", xptest.JSON(`{"metadata":{"annotations":[]}}`)), want: "its annotations are not all strings"},
 		"Labels":          {item: xptest.MR("b", xptest.JSON(`{"metadata":{"labels":{"a":{}}}}`)), want: "its labels are not all strings"},
 		"Finalizers": {
-			item: xptest.ModernXR("m", xptest.JSON(`{"metadata":{"finalizers":"composite.apiextensions.crossplane.io"}}`)), want: "its finalizers are not a list of strings",
+			item: xptest.XRV2("m", xptest.JSON(`{"metadata":{"finalizers":"composite.apiextensions.crossplane.io"}}`)), want: "its finalizers are not a list of strings",
 		},
 		"Owners":   {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{},7]}}`)), want: "its ownerReferences are not a list of objects"},
 		"OwnerMap": {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":{}}}`)), want: "its ownerReferences are not a list of objects"},
-		"Refs":     {item: xptest.ModernXR("m", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":"x"}}}`)), want: "cannot read the resourceRefs"},
+		"Refs":     {item: xptest.XRV2("m", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":"x"}}}`)), want: "cannot read the resourceRefs"},
 		"Policy":   {item: xptest.XR("x", xptest.JSON(`{"spec":{"compositionUpdatePolicy":7}}`)), want: "cannot set the composition update policy"},
 	}
 	for name, tc := range cases {

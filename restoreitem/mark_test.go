@@ -17,11 +17,11 @@ import (
 func TestAdoptSignsMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	for name, item := range map[string]*unstructured.Unstructured{
-		"XR":         xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))),
+		"XR":         xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b"))),
 		"Claim":      xptest.Claim("o", xptest.OfXR(xptest.XR("x"))),
 		"MR":         xptest.NamespacedMR("b", xptest.PublishesTo("", "s")),
-		"BackedUp":   xptest.ModernXR("x", xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/earlier","reason":"earlier","mac":"x"}`)),
-		"Unreadable": xptest.ModernXR("x", xptest.Annotated(adoption.AnnotationHold, `?`)),
+		"BackedUp":   xptest.XRV2("x", xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/earlier","reason":"earlier","mac":"x"}`)),
+		"Unreadable": xptest.XRV2("x", xptest.Annotated(adoption.AnnotationHold, `?`)),
 	} {
 		c := live()
 		c.key = key
@@ -43,7 +43,7 @@ func TestAdoptSignsMarks(t *testing.T) {
 	}
 	c := live()
 	c.keyErr = errors.New("not for you")
-	out := adopt(t, c, xptest.ModernXR("x"), restoreOf(nil))
+	out := adopt(t, c, xptest.XRV2("x"), restoreOf(nil))
 	if out.err == nil || !strings.Contains(out.err.Error(), "cannot hold Order team-a/x") {
 		t.Errorf("an item that cannot be held must not come back: %v", out.err)
 	}
@@ -54,8 +54,8 @@ func TestAdoptSignsMarks(t *testing.T) {
 func TestAdoptIgnoresForgedMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged"}`
-	xr := xptest.ModernXR("x", xptest.UID("live"), xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
-	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.PublishesTo("", "s"))
+	xr := xptest.XRV2("x", xptest.UID("live"), xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XRV2("x")), xptest.PublishesTo("", "s"))
 	xr = xptest.With(xr, xptest.Refs(mr))
 	c := live(xr)
 	c.key = key

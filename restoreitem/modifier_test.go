@@ -31,7 +31,7 @@ func TestAdoptChecksModifiers(t *testing.T) {
 		adds      = `patches: [{operation: add, path: /metadata/annotations/team, value: a}, {operation: replace, path: /spec/region, value: us}]`
 		tests     = `patches: [{operation: test, path: /metadata/name, value: other}, {operation: remove, path: /metadata/annotations}]`
 	)
-	xr, mr := xptest.ModernXR("x"), xptest.MR("b")
+	xr, mr := xptest.XRV2("x"), xptest.MR("b")
 	held := xptest.MR("b", xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Reconciled())
 	cases := map[string]struct {
 		reason  string
@@ -110,7 +110,7 @@ func TestAdoptChecksDefaultModifiers(t *testing.T) {
 			}
 			log, _ := test.NewNullLogger()
 			a := NewAdopt(Crossplane(), c, nil, log, WithModifiers(func() string { return tc.of }))
-			_, err := a.Execute(inputFor(xptest.ModernXR("x"), restore))
+			_, err := a.Execute(inputFor(xptest.XRV2("x"), restore))
 			if (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "velero/cni") {
 				t.Errorf("%s\ngot %v", tc.reason, err)
 			}

@@ -66,7 +66,7 @@ func (i *item) warn(m reason.Message) {
 // that it wraps, if that has one.
 func apiErrorf(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	if reason.Of(err) != "" {
+	if reason.CodeOf(err) != "" {
 		return err
 	}
 
@@ -75,7 +75,7 @@ func apiErrorf(format string, args ...any) error {
 
 // withErrorCode adds the code of an error to its text, which is all that Velero gets.
 func withErrorCode(err error) error {
-	if code := reason.Of(err); code != "" {
+	if code := reason.CodeOf(err); code != "" {
 		return fmt.Errorf("%w [%s]", err, code)
 	}
 

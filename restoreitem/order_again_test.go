@@ -14,7 +14,7 @@ import (
 )
 
 func TestOrderRequestsUntilLive(t *testing.T) {
-	xr := xptest.ModernXR("orders", xptest.UID("old"), xptest.Refs(xptest.NamespacedMR("a"), xptest.NamespacedMR("b")))
+	xr := xptest.XRV2("orders", xptest.UID("old"), xptest.Refs(xptest.NamespacedMR("a"), xptest.NamespacedMR("b")))
 	a, b := xptest.NamespacedMR("a", xptest.ControlledBy(xr)), xptest.NamespacedMR("b", xptest.ControlledBy(xr))
 	mapped := velerov1.RestoreSpec{NamespaceMapping: map[string]string{xptest.Namespace: "team-b"}}
 	there := id("example.org", "orders", xptest.Namespace, "orders")

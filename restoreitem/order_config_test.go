@@ -51,11 +51,11 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 			reason: "A cluster-scoped Usage stays the platform's in a restore of namespaces.", item: usage("ClusterUsage", ""), spec: teamA(), want: first(group, "providerconfigs", ""),
 		},
 		"XR": {
-			reason: "A namespaced XR composes only in its own namespace.", spec: labels, item: xptest.ModernXR("x", xptest.Tree(), xptest.Refs(own)),
+			reason: "A namespaced XR composes only in its own namespace.", spec: labels, item: xptest.XRV2("x", xptest.RestoreFirst(), xptest.Refs(own)),
 			want: outside("Order team-a/x", "ProviderConfig"),
 		},
 		"ClusterXR": {
-			reason: "A cluster-scoped XR can compose a ProviderConfig.", spec: labels, item: xptest.XR("x", xptest.Tree(), xptest.Refs(own)),
+			reason: "A cluster-scoped XR can compose a ProviderConfig.", spec: labels, item: xptest.XR("x", xptest.RestoreFirst(), xptest.Refs(own)),
 			want: first(group, "providerconfigs", ""),
 		},
 		"Unlisted":       {reason: "Only a cluster-scoped object can have asked for it, so it comes.", item: own, spec: teamA()},

@@ -99,7 +99,7 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 	cases := map[string]orderCase{
 		"XR": {
 			reason: "The XR of a claim in the restored namespace comes.",
-			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
+			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.RestoreFirst("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 		"MR":               {reason: "Crossplane labels all resources of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
@@ -245,7 +245,7 @@ func TestOrderRequestsNothingOutside(t *testing.T) {
 		"ModernXR": {
 			reason: "A namespaced XR composes only in its own namespace.",
 			spec:   velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}},
-			item: xptest.ModernXR("x", xptest.Tree(), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
+			item: xptest.XRV2("x", xptest.RestoreFirst(), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"v1","kind":"Secret","name":"s","namespace":"team-b"},
 				{"apiVersion":"v1","kind":"Node","name":"n"}]}}}`)),
 			want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", "team-a", "s")}, Warned: outside("Order team-a/x", "Node n").Warned},
@@ -289,12 +289,12 @@ func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 		},
 		"EitherLabel": {reason: "OrLabelSelectors can miss composed resources too.", item: xptest.XR("x", xptest.Refs(b)), spec: either, want: ordering{First: platform(bucketB())}},
 		"Dangling": {
-			reason: "The backup lacks a resource that did not exist when it was taken.", item: xptest.XR("x", xptest.Refs(gone, b), xptest.Dangling(gone)), spec: labels,
+			reason: "The backup lacks a resource that did not exist when it was taken.", item: xptest.XR("x", xptest.Refs(gone, b), xptest.UnresolvedRefs(gone)), spec: labels,
 			want: ordering{First: platform(bucketB())},
 		},
 		"Modern": {
 			reason: "A namespaced XR of Crossplane v2 asks for its resources too.",
-			item:   xptest.ModernXR("x", xptest.Tree(), xptest.Refs(xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b"))), spec: labels,
+			item:   xptest.XRV2("x", xptest.RestoreFirst(), xptest.Refs(xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b"))), spec: labels,
 			want: ordering{First: []velero.ResourceIdentifier{id("cloud.example.org", "localbuckets", "team-a", "b")}},
 		},
 		"OfAClaim": {reason: "The claim's list has the whole tree.", item: claimed, spec: labels, want: ordering{First: platform()}},
@@ -304,14 +304,14 @@ func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 		},
 		"OldBackupByLabel": {reason: "A backup without the plugin has no list, and the labels may miss resources.", item: claimed, spec: both, want: ordering{First: platform(bucketB())}},
 		"NewBackup": {
-			reason: "The claim's list has the whole tree in a restore of a namespace too.", item: xptest.With(claimed, xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
+			reason: "The claim's list has the whole tree in a restore of a namespace too.", item: xptest.With(claimed, xptest.RestoreFirst("buckets.cloud.example.org//b")), spec: teamA(),
 			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 	})
 }
 
 func TestOrderNamesWhatTheFiltersLeaveOut(t *testing.T) {
-	local := xptest.Tree("localbuckets.cloud.example.org/team-b/b", "buckets.cloud.example.org//b", "secrets/team-a/s")
+	local := xptest.RestoreFirst("localbuckets.cloud.example.org/team-b/b", "buckets.cloud.example.org//b", "secrets/team-a/s")
 	secret := id("", "secrets", "team-a", "s")
 	runOrders(t, map[string]orderCase{
 		"Namespace": {
@@ -335,7 +335,7 @@ func TestOrderNamesWhatTheFiltersLeaveOut(t *testing.T) {
 		},
 		"Nothing": {
 			reason: "The restore leaves nothing out, so it warns of nothing.",
-			item:   xptest.Claim("o", xptest.Tree("buckets.cloud.example.org//b")), want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
+			item:   xptest.Claim("o", xptest.RestoreFirst("buckets.cloud.example.org//b")), want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 	})
 }
@@ -347,7 +347,7 @@ func TestOrderErrors(t *testing.T) {
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(malformed, selective)); err == nil {
 		t.Error("unreadable refs must not count as none")
 	}
-	composing := xptest.XR("x", xptest.Tree(), xptest.Refs(xptest.MR("b")))
+	composing := xptest.XR("x", xptest.RestoreFirst(), xptest.Refs(xptest.MR("b")))
 	if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), &RequestedItems{}, log).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
 		t.Errorf("a temporary API error must not decide; got %v", err)
 	}

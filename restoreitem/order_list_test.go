@@ -26,7 +26,7 @@ const (
 // A user with access to the bucket can write a list onto any stored copy. A restore of one
 // namespace must not restore others because of it.
 func TestOrderIgnoresForgedLists(t *testing.T) {
-	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
+	forged := xptest.RestoreFirst(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
 		"compositions.apiextensions.crossplane.io//another", "compositionrevisions.apiextensions.crossplane.io//another-1",
 		"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org", "buckets.cloud.example.org//theirs", config)
 	theirs, provider := id("cloud.example.org", "buckets", "", "theirs"), id("cloud.example.org", "providerconfigs", "", "default")
@@ -78,35 +78,35 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 			},
 		},
 		"NamespacedMR": {
-			reason: "A cluster-scoped ProviderConfig belongs to the platform.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses), spec: teamA(),
+			reason: "A cluster-scoped ProviderConfig belongs to the platform.", item: xptest.NamespacedMR("b", xptest.RestoreFirst(config), uses), spec: teamA(),
 			want: ordering{Warned: []string{`The stored copy of Bucket team-a/b lists "` + config + `"` + clusterScoped}},
 		},
 		"NamespacedMROfAll": {
-			reason: "A restore of everything has the ProviderConfig and must bring it first.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses),
+			reason: "A restore of everything has the ProviderConfig and must bring it first.", item: xptest.NamespacedMR("b", xptest.RestoreFirst(config), uses),
 			want: ordering{First: []velero.ResourceIdentifier{provider}},
 		},
 		"LocalConfig": {
 			reason: "A ProviderConfig in the tenant's namespace belongs to the tenant.", spec: teamA(),
-			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-a/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
+			item: xptest.NamespacedMR("b", xptest.RestoreFirst("providerconfigs.example.org/team-a/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
 			want: ordering{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "team-a", "own")}},
 		},
 		"ConfigInOtherNamespace": {
 			reason: "A ProviderConfig in another namespace does not belong to this tenant.", spec: teamA(),
-			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-b/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
+			item: xptest.NamespacedMR("b", xptest.RestoreFirst("providerconfigs.example.org/team-b/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
 			want: ordering{Warned: []string{`The stored copy of Bucket team-a/b lists "providerconfigs.example.org/team-b/own"` + configs}},
 		},
 		"OtherConfig": {
-			reason: "An MR names its own ProviderConfig, so the list must match.", item: xptest.MR("b", xptest.Tree(config)), spec: teamA(),
+			reason: "An MR names its own ProviderConfig, so the list must match.", item: xptest.MR("b", xptest.RestoreFirst(config)), spec: teamA(),
 			want: ordering{Warned: []string{`The stored copy of Bucket b lists "` + config + `"` + configs}},
 		},
 		"Claim": {
 			reason: "The plugin checks composed kinds when they come, and the publisher brings its Secret.", item: xptest.Claim("o", forged), spec: teamA(), want: instance("OrderClaim team-a/o"),
 		},
 		"XR":       {reason: "An XR itself names the objects that it needs.", item: xptest.XR("x", forged), spec: teamA(), want: instance("XOrder x")},
-		"ModernXR": {reason: "A namespaced XR itself names the objects that it needs.", item: xptest.ModernXR("x", forged), spec: teamA(), want: instance("Order team-a/x", anothers)},
+		"ModernXR": {reason: "A namespaced XR itself names the objects that it needs.", item: xptest.XRV2("x", forged), spec: teamA(), want: instance("Order team-a/x", anothers)},
 		"Own": {
 			reason: "Objects in the claim's namespace belong to the claim, and connection secrets can be anywhere in the restore.",
-			item: xptest.Claim("o", xptest.Tree("secrets/team-a/s", "configmaps/team-a/c", "secrets/infra/s", "configmaps/infra/c", "clusterusages.protection.crossplane.io//u",
+			item: xptest.Claim("o", xptest.RestoreFirst("secrets/team-a/s", "configmaps/team-a/c", "secrets/infra/s", "configmaps/infra/c", "clusterusages.protection.crossplane.io//u",
 				"environmentconfigs.apiextensions.crossplane.io//e", "usages.apiextensions.crossplane.io//u")),
 			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}},
 			want: ordering{First: []velero.ResourceIdentifier{
@@ -115,12 +115,12 @@ func TestOrderIgnoresForgedLists(t *testing.T) {
 			}},
 		},
 		"OwnByLabel": {
-			reason: "In another namespace, resources of the tree may have no labels.", item: xptest.Claim("o", xptest.Tree("configmaps/infra/c", "configmaps/team-b/c")),
+			reason: "In another namespace, resources of the tree may have no labels.", item: xptest.Claim("o", xptest.RestoreFirst("configmaps/infra/c", "configmaps/team-b/c")),
 			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 			want: ordering{First: []velero.ResourceIdentifier{id("", "configmaps", "infra", "c")}, Warned: []string{"leaves out configmaps/team-b/c"}},
 		},
 		"OfAll": {
-			reason: "A restore of everything leaves nothing out.", item: xptest.Claim("o", xptest.Tree(admin, anothers)),
+			reason: "A restore of everything leaves nothing out.", item: xptest.Claim("o", xptest.RestoreFirst(admin, anothers)),
 			want: ordering{First: []velero.ResourceIdentifier{id("rbac.authorization.k8s.io", "clusterrolebindings", "", "admin"), id("", "secrets", "team-b", "s")}},
 		},
 		"Composes": {
@@ -183,7 +183,7 @@ func (b *bucket) logged(parts ...string) bool {
 
 // An XR can name any Composition, revision or XRD. They come only if they are for its kind.
 func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
-	legacy, modern := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o"))), xptest.ModernXR("m")
+	legacy, modern := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o"))), xptest.XRV2("m")
 	first, then := id("example.org", "xorders", "", "x"), id("example.org", "orders", "team-a", "m")
 	composition, revision := id(xp.GroupAPIExtensions, "compositions", "", xptest.CompositionName), id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName)
 	xrd := id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org")
@@ -192,7 +192,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		first: legacy, then: modern, composition: xptest.Composition(xptest.CompositionName, legacy), revision: xptest.Revision(xptest.RevisionName, legacy), xrd: definition,
 	}
 	others := map[velero.ResourceIdentifier]*unstructured.Unstructured{
-		then:        xptest.With(modern, xptest.Tree("compositions.apiextensions.crossplane.io//orders", "compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org")),
+		then:        xptest.With(modern, xptest.RestoreFirst("compositions.apiextensions.crossplane.io//orders", "compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org")),
 		composition: files[composition], xrd: definition,
 	}
 	cases := map[string]struct {
@@ -267,7 +267,7 @@ func TestOrderChecksListedItems(t *testing.T) {
 	shared := id("cloud.example.org", "providerconfigs", "", "default")
 	roles := id("example.org", "clusterrolebindings", "", "admin")
 	b := newBucket(teamA(), map[velero.ResourceIdentifier]*unstructured.Unstructured{
-		claim: xptest.Claim("o", xptest.Tree("buckets.cloud.example.org//theirs", "buckets.cloud.example.org//mine", "buckets.cloud.example.org//nobodys", config,
+		claim: xptest.Claim("o", xptest.RestoreFirst("buckets.cloud.example.org//theirs", "buckets.cloud.example.org//mine", "buckets.cloud.example.org//nobodys", config,
 			"clusterrolebindings.example.org//admin")),
 		mine: mineMR, theirs: theirsMR, nobodys: nobodysMR, shared: xptest.Object("cloud.example.org/v1", "ProviderConfig", "", "default"),
 		roles: xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "admin"),

@@ -68,7 +68,7 @@ func TestOrder(t *testing.T) {
 	revision, composition := id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", "orders")
 	xrd := id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org")
 	self := id("example.org", "xorders", "", "x")
-	tree := xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b")
+	tree := xptest.RestoreFirst("xorders.example.org//x", "buckets.cloud.example.org//b")
 	type want struct {
 		First []velero.ResourceIdentifier
 		Err   error
@@ -87,7 +87,7 @@ func TestOrder(t *testing.T) {
 		"ComposedInXR2": {
 			reason: "A namespaced composed resource comes after its XR in the same namespace.",
 			mapper: served,
-			item:   xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x"))),
+			item:   xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XRV2("x"))),
 			want:   want{First: []velero.ResourceIdentifier{id("example.org", "orders", "team-a", "x")}},
 		},
 		"ClusterOwner": {
@@ -103,7 +103,7 @@ func TestOrder(t *testing.T) {
 			mapper: served, item: x, want: want{First: []velero.ResourceIdentifier{revision, composition, xrd}},
 		},
 		"ModernXR": {
-			reason: "A namespaced XR names them where Crossplane v2 keeps them.", mapper: served, item: xptest.ModernXR("x"),
+			reason: "A namespaced XR names them where Crossplane v2 keeps them.", mapper: served, item: xptest.XRV2("x"),
 			want: want{First: []velero.ResourceIdentifier{revision, composition, id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org")}},
 		},
 		"NewXR": {
@@ -173,7 +173,7 @@ func TestOrder(t *testing.T) {
 		},
 		"MRWithTree": {
 			reason: "An MR comes after the ProviderConfig that the backup found.", mapper: failing,
-			item: xptest.MR("b", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`), xptest.Tree("providerconfigs.example.org//default")),
+			item: xptest.MR("b", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`), xptest.RestoreFirst("providerconfigs.example.org//default")),
 			want: want{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "", "default")}},
 		},
 		"FreeMR": {reason: "An MR without an XR has nothing before it.", mapper: failing, item: xptest.MR("b")},

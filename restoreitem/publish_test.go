@@ -33,9 +33,9 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 	publishes, locally := xptest.PublishesTo("infra", "s"), xptest.PublishesTo("", "s")
 	free := xptest.MR("b", publishes)
 	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(free))
-	local := xptest.ModernXR("x", xptest.UID("new"), xptest.Refs(xptest.NamespacedMR("b")))
+	local := xptest.XRV2("x", xptest.UID("new"), xptest.Refs(xptest.NamespacedMR("b")))
 	composed := xptest.MR("b", publishes, xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))
-	inXR2 := xptest.NamespacedMR("b", locally, xptest.ControlledBy(xptest.ModernXR("x", xptest.UID("old"))))
+	inXR2 := xptest.NamespacedMR("b", locally, xptest.ControlledBy(xptest.XRV2("x", xptest.UID("old"))))
 	paused := xptest.Annotated(xp.AnnotationPaused, "true")
 	plain := xptest.MR("b")
 	labelled := &velerov1.Restore{ObjectMeta: restoreOf(nil).ObjectMeta, Spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}}
@@ -196,7 +196,7 @@ func copiedXR(x *unstructured.Unstructured) *unstructured.Unstructured {
 // one.
 func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 	locally := xptest.PublishesTo("", "s")
-	xr := xptest.ModernXR("x")
+	xr := xptest.XRV2("x")
 	mr := xptest.NamespacedMR("b", locally, xptest.ControlledBy(xr))
 	xr = xptest.With(xr, xptest.Refs(mr))
 	free := xptest.NamespacedMR("f", locally)
@@ -246,7 +246,7 @@ func TestAdoptHoldsWhatPublishesErrors(t *testing.T) {
 // lacks.
 func TestAdoptMapsDanglingRefs(t *testing.T) {
 	gone, there := xptest.NamespacedMR("gone"), xptest.NamespacedMR("b")
-	out := adopt(t, live(), xptest.ModernXR("x", xptest.Refs(there, gone), xptest.Dangling(gone)), restoreOf(toCopy()))
+	out := adopt(t, live(), xptest.XRV2("x", xptest.Refs(there, gone), xptest.UnresolvedRefs(gone)), restoreOf(toCopy()))
 	if out.err != nil {
 		t.Fatal(out.err)
 	}

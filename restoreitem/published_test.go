@@ -28,7 +28,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	xr := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.ClaimedBy(claim))
 	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"), xptest.Published())
 	infra := xptest.Object("v1", "Namespace", "", "infra")
-	lists := xptest.With(claim, xptest.Tree("buckets.cloud.example.org//b", "secrets/infra/s"))
+	lists := xptest.With(claim, xptest.RestoreFirst("buckets.cloud.example.org//b", "secrets/infra/s"))
 	asked := []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}
 	const bring = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"
 	const bringLocal = "velero restore create --from-backup nightly --include-namespaces team-a --include-resources secrets"

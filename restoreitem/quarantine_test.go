@@ -20,7 +20,7 @@ func TestAdoptQuarantines(t *testing.T) {
 	x = xptest.With(x, xptest.Refs(composed))
 	spec := xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider")
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "b", spec)
-	modern := xptest.ModernXR("m")
+	modern := xptest.XRV2("m")
 	copied := []*unstructured.Unstructured{modern, xptest.NamespacedMR("b")}
 	type want struct {
 		Op, Paused              string

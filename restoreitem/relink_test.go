@@ -18,7 +18,7 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	old, now := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
 	mr := xptest.MR("b", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
-	oldLocal, nowLocal := xptest.ModernXR("x", xptest.UID("old")), xptest.ModernXR("x", xptest.UID("new"))
+	oldLocal, nowLocal := xptest.XRV2("x", xptest.UID("old")), xptest.XRV2("x", xptest.UID("new"))
 	localMR := xptest.NamespacedMR("b", xptest.ControlledBy(oldLocal), xptest.PublishesTo("", "s"))
 	local := xptest.Secret("s", xptest.ControlledBy(localMR))
 	const why = "It is not restored, because Bucket b, which published it, is not restored [OwnerNotRestored]"

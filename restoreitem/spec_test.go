@@ -18,7 +18,7 @@ import (
 // Whatever a Restore selects, an XR is held, and its composed resources request it if the Restore
 // includes its namespace.
 func TestOddRestores(t *testing.T) {
-	xr := xptest.ModernXR("x")
+	xr := xptest.XRV2("x")
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xr))
 	first := []velero.ResourceIdentifier{id("example.org", "orders", xptest.Namespace, "x")}
 	cases := map[string]struct {

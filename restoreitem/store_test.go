@@ -121,11 +121,11 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 // An MR requests its provider's StoreConfig like its ProviderConfig, and in a restore by labels
 // what is in the store.
 func TestOrderBringsSecretStores(t *testing.T) {
-	listed := xptest.Tree("storeconfigs.example.org//default")
+	listed := xptest.RestoreFirst("storeconfigs.example.org//default")
 	mr := xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"), listed)
 	config := id("example.org", "storeconfigs", "", "default")
 	claim := xptest.Claim("o")
-	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default"))
+	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.StoresTo("default", "s"), xptest.RestoreFirst("storeconfigs.secrets.crossplane.io//default"))
 	runOrders(t, map[string]orderCase{
 		"XR": {
 			reason: "A restore of a namespace also brings the StoreConfig that the Composition names.", item: xr, spec: teamA(),
@@ -136,7 +136,7 @@ func TestOrderBringsSecretStores(t *testing.T) {
 		},
 		"Claim": {
 			reason: "A namespaced object brings no object of the platform.", spec: teamA(),
-			item: xptest.With(claim, xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default")),
+			item: xptest.With(claim, xptest.StoresTo("default", "s"), xptest.RestoreFirst("storeconfigs.secrets.crossplane.io//default")),
 		},
 		"MR": {reason: "The StoreConfig belongs to the MR's provider.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config}}},
 		"Label": {

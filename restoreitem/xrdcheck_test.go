@@ -74,15 +74,15 @@ func TestXRDCheck(t *testing.T) {
 				xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"},"claimNames":{"kind":"OrderClaim"}}}`)),
 		},
 		"Notes": {
-			reason: "A newer version of the plugin wrote the backup.", item: xptest.ModernXR("m", xptest.Field(int64(2), "metadata", xp.FieldFormat)),
+			reason: "A newer version of the plugin wrote the backup.", item: xptest.XRV2("m", xptest.Field(int64(2), "metadata", xp.FieldFormat)),
 			refused: "cannot restore Order team-a/m: a newer version of this plugin backed it up, in format 2; this version reads up to 1; install that version",
 		},
 		"Mark": {
-			reason: "A newer version of the plugin wrote the mark.", item: xptest.ModernXR("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),
+			reason: "A newer version of the plugin wrote the mark.", item: xptest.XRV2("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),
 			refused: "a newer version of this plugin has written it, in format 2",
 		},
-		"SameFormat": {reason: "The plugin reads its own format.", item: xptest.ModernXR("m", xptest.Field(int64(1), "metadata", xp.FieldFormat))},
-		"OtherXR":    {reason: "The XRD of another kind is not terminating.", item: xptest.ModernXR("m")},
+		"SameFormat": {reason: "The plugin reads its own format.", item: xptest.XRV2("m", xptest.Field(int64(1), "metadata", xp.FieldFormat))},
+		"OtherXR":    {reason: "The XRD of another kind is not terminating.", item: xptest.XRV2("m")},
 		"Other":      {reason: "No XR composed this MR.", item: xptest.MR("free")},
 		"Composite":  {reason: "A terminating XRD also refuses an XR that another XR composes.", item: nested, refused: "cannot restore XPart p"},
 	}
@@ -94,14 +94,14 @@ func TestXRDCheck(t *testing.T) {
 // What a refused XR composes is refused, too, whatever its kind, by each action of the restore.
 func TestXRDCheckOfComposedResources(t *testing.T) {
 	x := xptest.XR("x")
-	child := xptest.ModernXR("c", xptest.ControlledBy(x))
+	child := xptest.XRV2("c", xptest.ControlledBy(x))
 	leaf := xptest.NamespacedMR("b", xptest.ControlledBy(child))
 	d := xrdCheckOf(terminatingXRD(), nil)
 	checkRefused(t, "The plugin has not refused the XR yet.", d, leaf, "")
 	checkRefused(t, "An XR of the terminating XRD composes this XR.", d, child, "which is composed by an XR of the kind XOrder")
 	checkRefused(t, "The refused XR composes this MR.", d, leaf, "cannot restore Bucket team-a/b: its XR Order c was not restored")
 	checkRefused(t, "The refusal continues down the tree.", d, xptest.NamespacedMR("d", xptest.ControlledBy(leaf), xptest.Labelled(xp.LabelComposite, "x")), "its XR Bucket b was not restored")
-	checkRefused(t, "Another XR composes this MR.", d, xptest.NamespacedMR("e", xptest.ControlledBy(xptest.ModernXR("other"))), "")
+	checkRefused(t, "Another XR composes this MR.", d, xptest.NamespacedMR("e", xptest.ControlledBy(xptest.XRV2("other"))), "")
 }
 
 func TestXRDCheckErrors(t *testing.T) {

@@ -17,7 +17,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next strin
 	h, err := HoldOf(u)
 	switch {
 	case err != nil:
-		return reason.Message{Code: cmp.Or(reason.Of(err), reason.MarkUnreadable), Text: err.Error()}, "correct or remove that annotation"
+		return reason.Message{Code: cmp.Or(reason.CodeOf(err), reason.MarkUnreadable), Text: err.Error()}, "correct or remove that annotation"
 	case h != nil && h.Quarantine:
 		return reason.Quarantined.Messagef("in quarantine since %s, by the Restore %s", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:

@@ -24,10 +24,10 @@ func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
 // A copy stays held even if all its composed resources exist: both would manage the same external
 // resources.
 func TestNextLeavesCopiesHeld(t *testing.T) {
-	x := xptest.ModernXR("x")
+	x := xptest.XRV2("x")
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(x))
 	bucket := xptest.With(mr, xptest.Reconciled())
-	xr := xptest.ModernXR("x", xptest.Refs(bucket), xptest.SeenPaused())
+	xr := xptest.XRV2("x", xptest.Refs(bucket), xptest.SeenPaused())
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, map[string]planCase{
@@ -46,8 +46,8 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 		},
 		"ComposedXR": {
 			reason: "An XR with a nested copy waits for nothing that could come either.",
-			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
-				copied(xptest.ModernXR("child", xptest.ControlledBy(x))), revision),
+			snapshot: snapshot(held(xptest.XRV2("x", xptest.Refs(xptest.XRV2("child"))), xptest.SeenPaused()),
+				copied(xptest.XRV2("child", xptest.ControlledBy(x))), revision),
 			ref:  xp.RefTo(x),
 			want: outcome{Failed: "Order team-a/x stays held: Order team-a/child: it is a copy", Total: 1},
 		},
@@ -72,7 +72,7 @@ func TestPutOfACopy(t *testing.T) {
 			want: Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"},
 		},
 		"XR": {
-			reason: "A copied XR is held as for adoption, which a user may choose later.", object: xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))),
+			reason: "A copied XR is held as for adoption, which a user may choose later.", object: xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b"))),
 			want: Hold{
 				Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy", Pinned: true, Refs: refs(xptest.NamespacedMR("b")),
 			},
@@ -94,7 +94,7 @@ func TestPutOfACopy(t *testing.T) {
 	}
 
 	// An original that is restored in place of its copy is not a copy.
-	original := copied(xptest.ModernXR("x"))
+	original := copied(xptest.XRV2("x"))
 	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
 		t.Errorf("a new restore must replace the copy's hold; got %+v, %v", h, err)
 	}

@@ -57,7 +57,7 @@ func specimens() map[string]specimen {
 		then   func(h *Hold)
 	}{
 		"xr":         {reason: "An XR can have settings of its own.", object: xptest.With(x, xptest.Refs(bucket), fields), put: of},
-		"xr-v2":      {reason: "A v2 XR keeps its fields in another place.", object: xptest.ModernXR("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
+		"xr-v2":      {reason: "A v2 XR keeps its fields in another place.", object: xptest.XRV2("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
 		"xr-many":    {reason: "A mark packs the references of a large XR.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
 		"claim":      {reason: "A claim can have a pause of its own.", object: claim, put: of},
 		"quarantine": {reason: "Only a user ends a quarantine.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},

@@ -44,7 +44,7 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	}
 	f := forceAssessor{snapshot: s, u: u, hold: h}
 	if err := s.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
-		f.risk(cmp.Or(reason.Of(err), reason.Malformed), "its annotation %s is not trustworthy: %s. All other risks, and its settings, are from it",
+		f.risk(cmp.Or(reason.CodeOf(err), reason.Malformed), "its annotation %s is not trustworthy: %s. All other risks, and its settings, are from it",
 			AnnotationHold, err)
 	}
 	if h.Clone != "" {

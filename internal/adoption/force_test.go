@@ -144,7 +144,7 @@ func codesOf(messages []reason.Message) []reason.Code {
 func TestForceReturnsSettings(t *testing.T) {
 	schedule := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "c", xptest.Field("* * * * *", "spec", "schedule"))
 	for _, own := range []*unstructured.Unstructured{
-		xptest.XR("x"), xptest.XR("x", xptest.Policy("Manual")), xptest.ModernXR("x", xptest.Policy("Automatic"), xptest.Annotated(xp.AnnotationPaused, "true")),
+		xptest.XR("x"), xptest.XR("x", xptest.Policy("Manual")), xptest.XRV2("x", xptest.Policy("Automatic"), xptest.Annotated(xp.AnnotationPaused, "true")),
 		xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "false")), xptest.MR("b"), schedule,
 		xptest.MR("b", xptest.Field([]any{"Observe", "Create"}, "spec", "managementPolicies")),
 	} {

@@ -17,7 +17,7 @@ import (
 func victims() []*unstructured.Unstructured {
 	const other = "team-b"
 	bucket := xptest.NamespacedMR("b", xptest.In(other), xptest.PublishesTo("", "s"))
-	xr := xptest.ModernXR("x", xptest.In(other), xptest.Refs(bucket))
+	xr := xptest.XRV2("x", xptest.In(other), xptest.Refs(bucket))
 	bucket = held(xptest.With(bucket, xptest.ControlledBy(xr)))
 
 	return []*unstructured.Unstructured{
@@ -60,7 +60,7 @@ func FuzzNext(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
 	f.Add(uint8(6), []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Order","name":"x","uid":"uid of Order team-b/x","controller":true}]}}`))
 	for _, patch := range forgeries() {
-		for animal := range xptest.Zoo() {
+		for animal := range xptest.HostileObjects() {
 			f.Add(uint8(animal), []byte(patch))
 		}
 	}
@@ -70,14 +70,14 @@ func FuzzNext(f *testing.F) {
 			return
 		}
 		// Only the API server writes these fields.
-		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+		was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
 		u.SetUID(was.GetUID())
 		u.SetName(was.GetName())
 		u.SetNamespace(was.GetNamespace())
 		u.SetResourceVersion("1")
 		_, _ = WhyNotAdopted(u)
 		objects := map[xp.ID]*unstructured.Unstructured{}
-		for _, o := range append(append(xptest.Zoo(), victims()...), u) {
+		for _, o := range append(append(xptest.HostileObjects(), victims()...), u) {
 			objects[xp.RefTo(o).ID()] = o
 		}
 		renderAll(t, restored(slices.Collect(maps.Values(objects))...), xp.RefTo(u))

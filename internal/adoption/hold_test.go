@@ -53,7 +53,7 @@ func TestPut(t *testing.T) {
 		},
 		"V2XR": {
 			reason: "Crossplane v2 has these fields in another place.",
-			object: xptest.ModernXR("x", xptest.Without("metadata", "namespace"), xptest.Refs(bucket)),
+			object: xptest.XRV2("x", xptest.Without("metadata", "namespace"), xptest.Refs(bucket)),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"Claim": {
@@ -167,7 +167,7 @@ func TestPut(t *testing.T) {
 // in a mark.
 func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 	const marker = `{"resourceRefs":[{"apiVersion":"v1","kind":"Secret","namespace":"team-b","name":"theirs"},{"apiVersion":"v1","kind":"Node","name":"n"}]}`
-	h, err := HoldOf(xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker)))
+	h, err := HoldOf(xptest.XRV2("x", xptest.Annotated(AnnotationHold, marker)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 // backed up during its hold.
 func TestReleaseIsTheInverseOfPut(t *testing.T) {
 	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
-		"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim,
+		"v1": xptest.XR, "v2": xptest.XRV2, "claim": xptest.Claim,
 	}
 	pauses := map[string]xptest.Option{
 		"none": nil, "true": xptest.Annotated(xp.AnnotationPaused, "true"), "false": xptest.Annotated(xp.AnnotationPaused, "false"),
@@ -270,7 +270,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	u := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(xp.AnnotationPaused, "false"))
+	u := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(xp.AnnotationPaused, "false"))
 	h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func FuzzHoldOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, marker string) {
 		for _, u := range []*unstructured.Unstructured{
 			xptest.XR("x", xptest.Annotated(AnnotationHold, marker), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")),
-			xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker), xptest.Reconciled()),
+			xptest.XRV2("x", xptest.Annotated(AnnotationHold, marker), xptest.Reconciled()),
 			xptest.Claim("o", xptest.Annotated(AnnotationHold, marker), xptest.OfXR(xptest.XR("x"))),
 			xptest.MR("b", xptest.Annotated(AnnotationHold, marker), xptest.PublishesTo("infra", "s")),
 		} {
@@ -351,11 +351,11 @@ func TestUnpauseIsPinned(t *testing.T) {
 		during *string
 		want   string
 	}{
-		"Modern":  {reason: "The applied manifest sets Automatic.", xr: xptest.ModernXR("x"), during: &automatic, want: manual},
+		"Modern":  {reason: "The applied manifest sets Automatic.", xr: xptest.XRV2("x"), during: &automatic, want: manual},
 		"Legacy":  {reason: "An XR with a claim has the field in another place.", xr: xptest.XR("x"), during: &automatic, want: manual},
-		"Removed": {reason: "No policy means Automatic.", xr: xptest.ModernXR("x"), want: manual},
-		"Kept":    {reason: "No other writer has changed the policy.", xr: xptest.ModernXR("x"), during: &manual, want: manual},
-		"Without": {reason: "Without a revision there was nothing to pin.", xr: xptest.ModernXR("x", xptest.NeverComposed()), during: &automatic, want: automatic},
+		"Removed": {reason: "No policy means Automatic.", xr: xptest.XRV2("x"), want: manual},
+		"Kept":    {reason: "No other writer has changed the policy.", xr: xptest.XRV2("x"), during: &manual, want: manual},
+		"Without": {reason: "Without a revision there was nothing to pin.", xr: xptest.XRV2("x", xptest.NeverComposed()), during: &automatic, want: automatic},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

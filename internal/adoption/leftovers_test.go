@@ -19,11 +19,11 @@ func TestLeftovers(t *testing.T) {
 			xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}}}}`),
 		}, o...)...)
 	}
-	x := xptest.ModernXR("x")
-	gone := xptest.ModernXR("x", xptest.UID("gone"))
+	x := xptest.XRV2("x")
+	gone := xptest.XRV2("x", xptest.UID("gone"))
 	mine := usage(xptest.ControlledBy(x))
 	lost := usage(xptest.Labelled(xp.LabelComposite, "x"))
-	child := xptest.ModernXR("c", xptest.ControlledBy(x))
+	child := xptest.XRV2("c", xptest.ControlledBy(x))
 	const left = "Usage team-a/u: "
 	const next = ". It protects Bucket team-a/b; if that is not in use any more, delete the Usage with: kubectl label Usage.v1beta1.protection.crossplane.io u -n team-a " +
 		"crossplane.io/composite- && kubectl delete Usage.v1beta1.protection.crossplane.io u -n team-a [UsageLeftBehind]"
@@ -54,7 +54,7 @@ func TestLeftovers(t *testing.T) {
 			want: found{"x": {left + "Order x, which composed it, is gone" + next}},
 		},
 		"XRGone": {
-			reason: "The protected resource connects the Usage with this XR.", usage: usage(xptest.ControlledBy(xptest.ModernXR("other"))),
+			reason: "The protected resource connects the Usage with this XR.", usage: usage(xptest.ControlledBy(xptest.XRV2("other"))),
 			xrs:  []*unstructured.Unstructured{xptest.With(x, xptest.Refs(xptest.NamespacedMR("b")))},
 			want: found{"x": {left + "Order other, which composed it, is gone" + next}},
 		},

@@ -35,7 +35,7 @@ func TestManageHold(t *testing.T) {
 			want: kubectl + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}`),
 		},
 		"Modern": {
-			reason: "Crossplane v2 has these fields in another place.", object: xptest.ModernXR("x", managed(kubectl)),
+			reason: "Crossplane v2 has these fields in another place.", object: xptest.XRV2("x", managed(kubectl)),
 			want: kubectl + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}},"f:spec":{"f:crossplane":{"f:compositionUpdatePolicy":{}}}}`),
 		},
 		"OwnSettings": {

@@ -33,7 +33,7 @@ func markOf(u *unstructured.Unstructured) xptest.Option {
 }
 
 func TestKeyHoldOf(t *testing.T) {
-	x := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")))
+	x := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")))
 	genuine := signed(x)
 	mark := xp.Annotation(genuine, AnnotationHold)
 	mapped := held(x)
@@ -54,17 +54,17 @@ func TestKeyHoldOf(t *testing.T) {
 		"Genuine":     {reason: "A mark with the plugin's signature is valid.", object: genuine, held: true},
 		"Unsigned":    {reason: "Any user can write a mark.", object: held(x), forged: true},
 		"OtherKey":    {reason: "The plugin of another cluster has another key.", object: other, forged: true},
-		"OtherName":   {reason: "A mark is valid for one object, even if a Composition copies an XR's annotations.", object: xptest.ModernXR("y", markOf(genuine)), forged: true},
+		"OtherName":   {reason: "A mark is valid for one object, even if a Composition copies an XR's annotations.", object: xptest.XRV2("y", markOf(genuine)), forged: true},
 		"OtherKind":   {reason: "A claim can have the name of its XR.", object: xptest.Claim("x", markOf(genuine)), forged: true},
-		"OtherPlace":  {reason: "Names are unique only within a namespace.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(genuine)), forged: true},
-		"Mapped":      {reason: "A mark is valid in the namespace that the restore maps to.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(mapped)), held: true},
+		"OtherPlace":  {reason: "Names are unique only within a namespace.", object: xptest.XRV2("x", xptest.In("team-b"), markOf(genuine)), forged: true},
+		"Mapped":      {reason: "A mark is valid in the namespace that the restore maps to.", object: xptest.XRV2("x", xptest.In("team-b"), markOf(mapped)), held: true},
 		"MappedFrom":  {reason: "A mark is valid only in the mapped namespace.", object: mapped, forged: true},
 		"Changed":     {reason: "Every byte of a mark is signed.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.Replace(mark, "monday", "sunday", 1))), forged: true},
 		"Appended":    {reason: "JSON can repeat a field, and the last one counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.TrimSuffix(mark, "}")+`,"paused":"true"}`)), forged: true},
 		"EmptyMAC":    {reason: "An empty signature counts as none.", object: xptest.With(x, xptest.Annotated(AnnotationHold, `{"restore":"velero/monday","mac":""}`)), forged: true},
 		"NewVersion":  {reason: "The served version does not change the signature.", object: xptest.With(genuine, xptest.JSON(`{"apiVersion":"example.org/v9"}`)), held: true},
 		"Reconciled":  {reason: "Other changes of the object do not change the signature.", object: xptest.With(genuine, xptest.Reconciled()), held: true},
-		"LineFeeds":   {reason: "Different objects never have the same signed text.", object: xptest.ModernXR("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
+		"LineFeeds":   {reason: "Different objects never have the same signed text.", object: xptest.XRV2("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
 		"Explained":   {reason: "The plugin signs the explanations that it writes.", object: xptest.Merge(genuine, must(key.Explain(genuine, "why", "told"))), held: true},
 		"Unpaused":    {reason: "The plugin also signs that it unpaused the object.", object: xptest.Merge(genuine, key.unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
 		"NotReadable": {reason: "An unreadable mark is not reported as forged.", object: xptest.With(x, xptest.Annotated(AnnotationHold, "?"))},
@@ -109,7 +109,7 @@ func TestNewKey(t *testing.T) {
 
 // A mark is signed again only if it was signed: else a forged mark would become genuine.
 func TestForgedMarksAreNotSigned(t *testing.T) {
-	forged := held(xptest.ModernXR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
+	forged := held(xptest.XRV2("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
 	if p, ok := key.Consent(forged); ok {
 		t.Errorf("Consent must not sign a forged mark: %v", p)
 	}
@@ -134,7 +134,7 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 // A user can lift a hold whose mark is not genuine, since the key may be lost. The risk says that
 // the mark decides the settings.
 func TestForceOfAForgedMark(t *testing.T) {
-	f := AssessForce(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
+	f := AssessForce(withKey(held(xptest.XRV2("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.XRV2("x")))
 	if !f.Refused.IsZero() || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0].Text, ErrForged.Error()) {
 		t.Errorf("got %+v", f)
 	}
@@ -162,8 +162,8 @@ func TestForgedOwnPause(t *testing.T) {
 	for name, tc := range map[string]struct {
 		xr, target *unstructured.Unstructured
 	}{
-		"Namespaced":     {xptest.ModernXR("x"), quota},
-		"ListedToo":      {xptest.ModernXR("x", xptest.Refs(quota)), quota},
+		"Namespaced":     {xptest.XRV2("x"), quota},
+		"ListedToo":      {xptest.XRV2("x", xptest.Refs(quota)), quota},
 		"ThroughAClaim":  {xptest.XR("x"), crd},
 		"LegacyListsToo": {xptest.XR("x", xptest.Refs(crd)), crd},
 	} {
@@ -226,10 +226,10 @@ func TestPutRefusesTooManyKinds(t *testing.T) {
 	for n := range maxKinds + 1 {
 		composed = append(composed, xptest.Object("example.org/v1", fmt.Sprint("Kind", n), xptest.Namespace, "o"))
 	}
-	if _, err := Put(xptest.ModernXR("x", xptest.Refs(composed...)), Hold{}); err == nil || !strings.Contains(err.Error(), "cannot put a hold on Order team-a/x") {
+	if _, err := Put(xptest.XRV2("x", xptest.Refs(composed...)), Hold{}); err == nil || !strings.Contains(err.Error(), "cannot put a hold on Order team-a/x") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Put(xptest.ModernXR("x", xptest.Refs(composed[1:]...)), Hold{}); err != nil {
+	if _, err := Put(xptest.XRV2("x", xptest.Refs(composed[1:]...)), Hold{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -147,7 +147,7 @@ func (m *model) restore() {
 func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *unstructured.Unstructured {
 	build, composed := xptest.XR, xptest.MR
 	if m.modern {
-		build, composed = xptest.ModernXR, xptest.NamespacedMR
+		build, composed = xptest.XRV2, xptest.NamespacedMR
 	}
 	options := append(m.settings(), xptest.UID(types.UID("new "+name)))
 	if parent != nil {

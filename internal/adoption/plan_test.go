@@ -105,9 +105,9 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		},
 		"ModernReady": {
 			reason: "An XR of Crossplane v2 is ready in the same state.",
-			snapshot: snapshot(held(xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
-				xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Reconciled()), revision),
-			ref:  xp.RefTo(xptest.ModernXR("x")),
+			snapshot: snapshot(held(xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
+				xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XRV2("x")), xptest.Reconciled()), revision),
+			ref:  xp.RefTo(xptest.XRV2("x")),
 			want: outcome{Step: stepUnpause, Target: "Order team-a/x", Adopted: 1, Total: 1},
 		},
 		"Gone": {

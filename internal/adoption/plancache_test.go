@@ -78,7 +78,7 @@ func quarantinedXR(t *testing.T) *unstructured.Unstructured {
 
 // A cached Plan equals a new one after any change.
 func TestCachedPlansAreCurrent(t *testing.T) {
-	animals := append(xptest.Zoo(), victims()...)
+	animals := append(xptest.HostileObjects(), victims()...)
 	bucket := xptest.MR("c", xptest.ControlledBy(xptest.XR("kept")))
 	animals = append(animals, bucket, held(xptest.XR("kept", xptest.Refs(bucket, xptest.MR("d")))))
 	changes := []xptest.Option{

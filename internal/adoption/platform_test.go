@@ -92,7 +92,7 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	wait := func(why ...string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: why} }
 	const dying = "its XRD xorders.example.org is being deleted, and Crossplane deletes the claims and XRs of its kinds, or waits until they are gone. It waits for its finalizer " +
 		`keep. Wait until it is gone ("kubectl get xorders.example.org -A" shows what is left), then apply it again`
-	reads := held(xptest.XR("x", xptest.Refs(bucket), xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), xptest.SeenPaused())
+	reads := held(xptest.XR("x", xptest.Refs(bucket), xptest.RestoreFirst("environmentconfigs.apiextensions.crossplane.io//e")), xptest.SeenPaused())
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
 	cases := map[string]planCase{
 		"Environment": {reason: "The EnvironmentConfig that the functions read exists.", snapshot: observed(reads, bucket, native, xrd, environment), want: ready},
@@ -169,7 +169,7 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 // A composed resource can be an XR of a kind that is being deleted.
 func TestNextNamesTerminatingXRDs(t *testing.T) {
 	x := xptest.XR("x")
-	child := xptest.ModernXR("c", xptest.In(""))
+	child := xptest.XRV2("c", xptest.In(""))
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
 	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
 	if len(plan.Waiting) != 2 || !strings.HasPrefix(plan.Waiting[0].Text, "Order.example.org, which it composes: its XRD") {

@@ -23,7 +23,7 @@ func quarantinedObject(u *unstructured.Unstructured) *unstructured.Unstructured 
 
 // An object in quarantine and what belongs to it do not change.
 func TestNextInQuarantine(t *testing.T) {
-	x, modern := xptest.XR("x"), xptest.ModernXR("m")
+	x, modern := xptest.XR("x"), xptest.XRV2("m")
 	child := xptest.XR("child", xptest.ControlledBy(x))
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))

@@ -287,10 +287,10 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	return needs
 }
 
-// Vital returns the kinds without which nothing can be planned: those of the XRs and claims in
-// needs, and of what these name besides composed resources. A tenant can name any other kind. An
+// RequiredKinds returns the kinds without which nothing can be planned: those of the XRs and claims
+// in needs, and of what these name besides composed resources. A tenant can name any other kind. An
 // XRD has one group for its XRs and claims.
-func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
+func (s *Snapshot) RequiredKinds(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
 		f := s.observed(r.ID())

@@ -56,7 +56,7 @@ func refs(objects ...*unstructured.Unstructured) []xp.Ref {
 }
 
 func TestSubjects(t *testing.T) {
-	a, b := held(xptest.XR("a")), held(xptest.ModernXR("b"))
+	a, b := held(xptest.XR("a")), held(xptest.XRV2("b"))
 	free, unreadable := xptest.XR("free"), xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
 	marked, unread := xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), xptest.MR("n", xptest.Annotated(AnnotationHold, "?"))
 	publishing := xptest.MR("p", xptest.PublishesTo("infra", "s"))

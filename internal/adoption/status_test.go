@@ -76,7 +76,7 @@ func TestNextWaitsForStatus(t *testing.T) {
 func TestStatusRequestIsRemoved(t *testing.T) {
 	for name, own := range map[string]*unstructured.Unstructured{
 		"None": xptest.XR("x"), "Their no": xptest.XR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
-		"Their yes": xptest.ModernXR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "true"), xptest.Annotated("theirs", "kept")),
+		"Their yes": xptest.XRV2("x", xptest.Annotated(xp.AnnotationRestoreStatus, "true"), xptest.Annotated("theirs", "kept")),
 	} {
 		status, none := Hold{Status: []string{"address"}}, Hold{}
 		on := heldFor(own, status)

@@ -23,7 +23,7 @@ func TestTakeOff(t *testing.T) {
 		held func(*unstructured.Unstructured) *unstructured.Unstructured
 	}{
 		"XR":       {reason: "An object without its own settings gets none.", own: xptest.XR("x", refs, kept), held: hold},
-		"ModernXR": {reason: "Crossplane v2 has the fields in another place.", own: xptest.ModernXR("x", kept), held: hold},
+		"ModernXR": {reason: "Crossplane v2 has the fields in another place.", own: xptest.XRV2("x", kept), held: hold},
 		"Claim":    {reason: "A claim has another mark.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), held: hold},
 		"OwnPause": {reason: "The user's own pause comes back.", own: xptest.XR("x", paused), held: hold},
 		"OwnNoPause": {
@@ -31,7 +31,7 @@ func TestTakeOff(t *testing.T) {
 		},
 		"Policy":       {reason: "The user's own policy comes back.", own: xptest.XR("x", xptest.Policy("Automatic")), held: hold},
 		"Manual":       {reason: "The user's own policy comes back even if it equals the hold's.", own: xptest.Claim("o", xptest.Policy(xp.UpdateManual)), held: hold},
-		"ModernPolicy": {reason: "Crossplane v2 has the policy in another place.", own: xptest.ModernXR("x", xptest.Policy("Automatic"), paused), held: hold},
+		"ModernPolicy": {reason: "Crossplane v2 has the policy in another place.", own: xptest.XRV2("x", xptest.Policy("Automatic"), paused), held: hold},
 		"NotPinned": {
 			reason: "A hold without a revision changed no policy.", own: xptest.XR("x", xptest.NeverComposed(), xptest.Policy("Automatic")), held: hold,
 		},
@@ -39,7 +39,7 @@ func TestTakeOff(t *testing.T) {
 			reason: "An object that was backed up twice while held keeps its own settings.", own: xptest.XR("x", xptest.Policy("Automatic"), paused),
 			held: func(u *unstructured.Unstructured) *unstructured.Unstructured { return held(held(u)) },
 		},
-		"Copy": {reason: "A copy gets its own settings back too.", own: xptest.ModernXR("x", paused), held: copied},
+		"Copy": {reason: "A copy gets its own settings back too.", own: xptest.XRV2("x", paused), held: copied},
 		"MR": {
 			reason: "An MR has no policy.", own: xptest.MR("b", xptest.PublishesTo("infra", "s"), paused),
 			held: func(u *unstructured.Unstructured) *unstructured.Unstructured { return forSecret(u) },

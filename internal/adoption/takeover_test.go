@@ -20,7 +20,7 @@ func TestCanTakeOver(t *testing.T) {
 		"Fresh":    {reason: "Crossplane has not reconciled the XR yet.", live: fresh, want: true},
 		"Paused":   {reason: "Crossplane does not reconcile a paused XR.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
 		"Composed": {reason: "The listed resources exist or are about to be created.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
-		"Modern":   {reason: "A v2 XR with references is refused too.", live: xptest.With(xptest.ModernXR("x"), xptest.Refs(xptest.NamespacedMR("b")))},
+		"Modern":   {reason: "A v2 XR with references is refused too.", live: xptest.With(xptest.XRV2("x"), xptest.Refs(xptest.NamespacedMR("b")))},
 		"Empty": {
 			reason: "A reconciled XR with an empty list would delete the restored resources.",
 			live:   xptest.With(fresh, xptest.Reconciled()),
@@ -44,7 +44,7 @@ func TestCanTakeOver(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	key := Key("0123456789abcdef0123456789abcdef")
 	mr := xptest.NamespacedMR("b")
-	backup := xptest.ModernXR("x", xptest.Refs(mr), xptest.Field("small", "spec", "size"), xptest.Annotated(xp.AnnotationExternalName, "x-1"),
+	backup := xptest.XRV2("x", xptest.Refs(mr), xptest.Field("small", "spec", "size"), xptest.Annotated(xp.AnnotationExternalName, "x-1"),
 		xptest.Annotated("team", "theirs"))
 	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "x", xptest.Field("large", "spec", "size"),
 		xptest.Annotated("team", "ours"))
@@ -198,11 +198,11 @@ func TestReturnInherited(t *testing.T) {
 	managers := func(entries string) xptest.Option {
 		return xptest.JSON(`{"metadata":{"managedFields":` + entries + `}}`)
 	}
-	item := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), managers(`[
+	item := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")), managers(`[
 		{"manager":"crossplane","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}},
 		{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}},"f:other":{}}},
 		{"manager":"crossplane","operation":"Update","apiVersion":"v1","subresource":"status","fieldsV1":{"f:status":{}}}]`))
-	taken := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(AnnotationHold, "{}"), xptest.Annotated(xp.AnnotationPaused, "true"), managers(`[
+	taken := xptest.XRV2("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(AnnotationHold, "{}"), xptest.Annotated(xp.AnnotationPaused, "true"), managers(`[
 		{"manager":"argocd","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:size":{}}}},
 		{"manager":"`+FieldManager+`","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}},
 			"f:finalizers":{".":{},"v:\"a\"":{}}},"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}}]`))
@@ -211,7 +211,7 @@ func TestReturnInherited(t *testing.T) {
 		t.Fatal("there must be managers to return")
 	}
 	got := entriesOf(xptest.Merge(taken, p))
-	want := entriesOf(xptest.ModernXR("x", managers(`[
+	want := entriesOf(xptest.XRV2("x", managers(`[
 		{"manager":"argocd","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:size":{}}}},
 		{"manager":"`+FieldManager+`","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}}}},
 		{"manager":"crossplane","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}},

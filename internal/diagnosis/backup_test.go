@@ -164,13 +164,13 @@ func TestDanglingInBackup(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x))
 	lists := xptest.With(x, xptest.Refs(mr))
-	told := Inspect(objectsOf(append(platform(x), xptest.With(lists, xptest.Dangling(mr)))...))
+	told := Inspect(objectsOf(append(platform(x), xptest.With(lists, xptest.UnresolvedRefs(mr)))...))
 	lost := Inspect(objectsOf(append(platform(x), lists)...))
 	if len(told) != 1 || len(lost) != 1 || told[0].Next == lost[0].Next {
 		t.Errorf("The next step must differ: a restore does not wait for a resource that the source lacked; got %v and %v", told, lost)
 	}
 	o := objectsOf(append(platform(x), lists)...)
-	o.AddMalformed(xp.RefTo(mr), report.Grave, "it is broken", "mend it")
+	o.AddMalformed(xp.RefTo(mr), report.SeverityProblem, "it is broken", "mend it")
 	if diff := cmp.Diff([]string{"problem Malformed Bucket b"}, summaries(Inspect(o))); diff != "" {
 		t.Errorf("An unreadable object must not count as missing: %s", diff)
 	}
@@ -179,7 +179,7 @@ func TestDanglingInBackup(t *testing.T) {
 func TestVersions(t *testing.T) {
 	x := xptest.XR("x")
 	native := xptest.With(xptest.Composition("old", x), xptest.Field([]any{}, "spec", "resources"))
-	modern := xptest.ModernXR("m")
+	modern := xptest.XRV2("m")
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -189,7 +189,7 @@ func TestVersions(t *testing.T) {
 		"Old":    {reason: "Crossplane v2 composes only with pipelines.", objects: append(platform(x), native), want: "v1 only: Composition old composes without a pipeline"},
 		"New":    {reason: "Crossplane v1 has no namespaced XRs.", objects: []*unstructured.Unstructured{modern}, want: "v2 only: Order team-a/m has the schema of v2"},
 		"Both": {
-			reason: "No version runs objects of both schemas.", objects: []*unstructured.Unstructured{native, modern, xptest.ModernXR("n")},
+			reason: "No version runs objects of both schemas.", objects: []*unstructured.Unstructured{native, modern, xptest.XRV2("n")},
 			want: "no version runs all of it: Composition old composes without a pipeline; Order team-a/m has the schema of v2, and 1 more",
 		},
 	}

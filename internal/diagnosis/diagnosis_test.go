@@ -81,7 +81,7 @@ func TestNothingWrong(t *testing.T) {
 	tree := []*unstructured.Unstructured{
 		claim, mr, deep, usage, xptest.With(nested, xptest.Refs(deep)), xptest.With(x, xptest.Refs(mr, nested, usage), xptest.ClaimedBy(claim)),
 	}
-	m := xptest.ModernXR("m", xptest.Reconciled())
+	m := xptest.XRV2("m", xptest.Reconciled())
 	namespaced := xptest.NamespacedMR("b", xptest.ControlledBy(m), ready("True"))
 	cases := map[string]struct {
 		reason  string

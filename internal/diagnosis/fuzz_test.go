@@ -20,7 +20,7 @@ func FuzzDiagnose(f *testing.F) {
 			return
 		}
 		objects := map[xp.ID]*unstructured.Unstructured{}
-		for _, o := range append(xptest.Zoo(), u) {
+		for _, o := range append(xptest.HostileObjects(), u) {
 			objects[xp.RefTo(o).ID()] = o
 		}
 		o := NewObjects()
@@ -50,7 +50,7 @@ func FuzzDiagnose(f *testing.F) {
 // checkDepth fails if a tree is endless.
 func checkDepth(t *testing.T, nodes []*report.Node, n int) {
 	t.Helper()
-	if n > len(xptest.Zoo())+1 {
+	if n > len(xptest.HostileObjects())+1 {
 		t.Fatal("a tree has more levels than there are objects")
 	}
 	for _, node := range nodes {

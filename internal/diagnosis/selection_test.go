@@ -21,7 +21,7 @@ func TestSelect(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(nested), xptest.Labelled(xp.LabelComposite, "x"), xptest.Labelled(xp.LabelRestore, "monday"), ready("True"),
 		xptest.Annotated(xp.AnnotationExternalName, "i-1"))
 	claim := xptest.Claim("c", xptest.OfXR(x), xptest.Reconciled())
-	other := xptest.ModernXR("o", xptest.Reconciled())
+	other := xptest.XRV2("o", xptest.Reconciled())
 	orphan := xptest.MR("orphan", xptest.ControlledBy(x), ready("True"))
 	duplicate := xptest.MR("duplicate", ready("False"), xptest.Annotated(xp.AnnotationExternalName, "i-1"))
 	objects := []*unstructured.Unstructured{

@@ -17,8 +17,8 @@ type Snapshot struct {
 	Live, Saved Tree
 	// Others and SavedOthers are all live and backed-up MRs of the kinds below the live root.
 	Others, SavedOthers []*unstructured.Unstructured
-	// There are the live objects with the names of those below the saved root.
-	There []*unstructured.Unstructured
+	// SameNames are the live objects with the names of those below the saved root.
+	SameNames []*unstructured.Unstructured
 }
 
 // An Item is an object to delete.
@@ -53,10 +53,10 @@ type Plan struct {
 	Root xp.Ref
 	// Refused is why it can't be done; none if it can.
 	Refused []reason.Message
-	// Over is set if only the restore remains to be done.
-	Over    bool
-	Items   []Item
-	Returns []Return
+	// OnlyRestoreLeft is set if only the restore remains to be done.
+	OnlyRestoreLeft bool
+	Items           []Item
+	Returns         []Return
 	// Foreign are listed objects that don't belong to the XR, and that an exchange never changes.
 	Foreign []xp.Ref
 }
@@ -66,8 +66,8 @@ func (p Plan) Deletes() []Item {
 	return slices.DeleteFunc(slices.Clone(p.Items), func(i Item) bool { return !i.Managed || i.Stays != "" || i.External == "" })
 }
 
-// Beyond returns the items of p that a user has not confirmed.
-func (p Plan) Beyond(confirmed Plan) []string {
+// Unconfirmed returns the items of p that a user has not confirmed.
+func (p Plan) Unconfirmed(confirmed Plan) []string {
 	known := map[string]bool{}
 	for _, i := range confirmed.Items {
 		known[i.key()] = true
@@ -103,7 +103,7 @@ func (s *Snapshot) Plan() Plan {
 			Ref: xp.RefTo(u), External: externalOf(u), Back: s.findLive(u) != nil && !s.Live.has(u),
 		})
 	}
-	p.Over = IsMarked(s.Live.Root) && len(p.Items) == 0 && !xp.HasComposed(s.Live.Root)
+	p.OnlyRestoreLeft = IsMarked(s.Live.Root) && len(p.Items) == 0 && !xp.HasComposed(s.Live.Root)
 	if len(p.Refused) == 0 && s.isSame(p) {
 		p.Refused = refuse(reason.NothingToExchange, "it composes the same resources as in the backup, so there is nothing to exchange")
 	}
@@ -191,10 +191,10 @@ func (s *Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Ite
 
 // findLive returns the live object with the name of one of the backup; nil if there is none.
 func (s *Snapshot) findLive(saved *unstructured.Unstructured) *unstructured.Unstructured {
-	n := slices.IndexFunc(s.There, func(u *unstructured.Unstructured) bool { return xp.RefTo(u).ID() == xp.RefTo(saved).ID() })
+	n := slices.IndexFunc(s.SameNames, func(u *unstructured.Unstructured) bool { return xp.RefTo(u).ID() == xp.RefTo(saved).ID() })
 	if n < 0 {
 		return nil
 	}
 
-	return s.There[n]
+	return s.SameNames[n]
 }

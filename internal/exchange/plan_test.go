@@ -27,7 +27,7 @@ func snapshotOf(t *testing.T, root *unstructured.Unstructured, live []*unstructu
 	s := Snapshot{Live: walk(root, live), Saved: walk(savedRoot, saved), Others: live, SavedOthers: saved}
 	for _, u := range s.Saved.Below {
 		if there := find(live, xp.RefTo(u)); there != nil {
-			s.There = append(s.There, there)
+			s.SameNames = append(s.SameNames, there)
 		}
 	}
 
@@ -206,7 +206,7 @@ func TestPlan(t *testing.T) {
 			}
 			s := snapshotOf(t, root, tc.live, xptest.With(old, xptest.Refs(was)), tc.saved)
 			p := s.Plan()
-			got := want{Over: p.Over}
+			got := want{Over: p.OnlyRestoreLeft}
 			for _, i := range p.Items {
 				line := i.Ref.Name + " " + i.External
 				if i.Stays != "" {
@@ -300,7 +300,7 @@ func TestBeyond(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Plan{Items: tc.now}.Beyond(Plan{Items: tc.confirmed})
+			got := Plan{Items: tc.now}.Unconfirmed(Plan{Items: tc.confirmed})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

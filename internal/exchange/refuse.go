@@ -118,16 +118,16 @@ func (s *Snapshot) refuseSaved() []reason.Message {
 		}
 	}
 	owners := map[types.UID]bool{s.Live.Root.GetUID(): true}
-	for _, u := range s.There {
+	for _, u := range s.SameNames {
 		if xp.IsComposite(u) && !s.Live.has(u) {
 			owners[u.GetUID()] = true
 		}
 	}
-	for _, u := range s.There {
+	for _, u := range s.SameNames {
 		if s.Live.has(u) {
 			continue
 		}
-		if why := s.refuseThere(u, owners); !why.IsZero() {
+		if why := s.refuseSameName(u, owners); !why.IsZero() {
 			refused = append(refused, of(xp.RefTo(u), why))
 		}
 	}
@@ -140,9 +140,9 @@ func of(r xp.Ref, why reason.Message) reason.Message {
 	return why.Code.Messagef("%s: %s", r, why.Text)
 }
 
-// refuseThere returns why a live object of the backup can't stay where it is; the zero Message if
+// refuseSameName returns why a live object of the backup can't stay where it is; the zero Message if
 // it can. The owners are XRs that it may belong to.
-func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UID]bool) reason.Message {
+func (s *Snapshot) refuseSameName(u *unstructured.Unstructured, owners map[types.UID]bool) reason.Message {
 	c, ok := xp.Controller(u)
 	claim, claimed := xp.CompositeFrom(u).ClaimRef()
 	switch {

@@ -91,7 +91,7 @@ func (w *world) isReported(s *state) bool {
 
 // mayFail returns the error of an item, nil if it is expected.
 func (w *world) mayFail(err error) error {
-	if err != nil && (w.applied || w.git) && reason.Of(err) == reason.XRNotHeld {
+	if err != nil && (w.applied || w.git) && reason.CodeOf(err) == reason.XRNotHeld {
 		return nil
 	}
 

@@ -93,7 +93,7 @@ func (w *world) bare(i instance, o *object) *unstructured.Unstructured {
 
 		return u
 	}
-	u := xptest.ModernXR(name)
+	u := xptest.XRV2(name)
 	if w.rules == v120 {
 		u = xptest.XR(name)
 	}

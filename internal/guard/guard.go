@@ -52,9 +52,9 @@ type Guard struct {
 	// Paused is set if others may create claims and XRs too, which Crossplane then does not
 	// reconcile.
 	Paused bool `json:"paused,omitempty"`
-	// By is the user who has put it up, "" if not known, and Since is when.
-	By    string `json:"by,omitempty"`
-	Since string `json:"since"`
+	// CreatedBy is the user who has put it up, "" if not known, and Since is when.
+	CreatedBy string `json:"by,omitempty"`
+	Since     string `json:"since"`
 }
 
 // Merge returns the guard after other is requested while g is up: it guards what both guard, and
@@ -66,7 +66,7 @@ func (g Guard) Merge(other Guard) Guard {
 	if g.Since == "" { // g is not up.
 		return merged
 	}
-	merged.By, merged.Since = g.By, g.Since
+	merged.CreatedBy, merged.Since = g.CreatedBy, g.Since
 	if len(g.Namespaces) == 0 || len(other.Namespaces) == 0 {
 		merged.Namespaces = nil
 	}

@@ -45,7 +45,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	up := Guard{Kinds: []string{"a.example.org"}, Namespaces: []string{"team-a"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	up := Guard{Kinds: []string{"a.example.org"}, Namespaces: []string{"team-a"}, Users: []string{"u"}, CreatedBy: "alice", Since: "monday"}
 	all := up
 	all.Namespaces = nil
 	cases := map[string]struct {
@@ -55,14 +55,14 @@ func TestMerge(t *testing.T) {
 	}{
 		"None": {
 			reason: "The merged guard lists each kind once, in order.",
-			other:  Guard{Kinds: []string{"b.example.org", "a.example.org", "b.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, By: "bob", Since: "tuesday"},
-			want:   Guard{Kinds: []string{"a.example.org", "b.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, By: "bob", Since: "tuesday"},
+			other:  Guard{Kinds: []string{"b.example.org", "a.example.org", "b.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, CreatedBy: "bob", Since: "tuesday"},
+			want:   Guard{Kinds: []string{"a.example.org", "b.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, CreatedBy: "bob", Since: "tuesday"},
 		},
 		"More": {
 			reason: "A merge keeps what the guard covers already, and the name of its first author.",
-			up:     up, other: Guard{Kinds: []string{"b.example.org"}, Namespaces: []string{"team-b"}, Users: []string{"v"}, Paused: true, By: "bob", Since: "tuesday"},
+			up:     up, other: Guard{Kinds: []string{"b.example.org"}, Namespaces: []string{"team-b"}, Users: []string{"v"}, Paused: true, CreatedBy: "bob", Since: "tuesday"},
 			want: Guard{
-				Kinds: []string{"a.example.org", "b.example.org"}, Namespaces: []string{"team-a", "team-b"}, Users: []string{"u", "v"}, Paused: true, By: "alice", Since: "monday",
+				Kinds: []string{"a.example.org", "b.example.org"}, Namespaces: []string{"team-a", "team-b"}, Users: []string{"u", "v"}, Paused: true, CreatedBy: "alice", Since: "monday",
 			},
 		},
 		"AllNow": {reason: "All namespaces include the ones that the guard covers.", up: up, other: Guard{Since: "tuesday"}, want: all},

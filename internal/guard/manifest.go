@@ -163,7 +163,7 @@ func (g Guard) Message() string {
 		}
 
 		return '?'
-	}, g.By)
+	}, g.CreatedBy)
 	if len(by) > maxBy {
 		by = strings.ToValidUTF8(by[:maxBy], "") + "..."
 	}

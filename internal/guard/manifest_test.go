@@ -115,7 +115,7 @@ func TestMessage(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := (Guard{By: tc.by, Since: "monday"}).Message(); !strings.Contains(got, tc.want) || !strings.Contains(got, "guard off") {
+			if got := (Guard{CreatedBy: tc.by, Since: "monday"}).Message(); !strings.Contains(got, tc.want) || !strings.Contains(got, "guard off") {
 				t.Errorf("%s got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
@@ -123,7 +123,7 @@ func TestMessage(t *testing.T) {
 }
 
 func TestFrom(t *testing.T) {
-	g := Guard{Kinds: []string{"a.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, Paused: true, By: "alice", Since: "monday"}
+	g := Guard{Kinds: []string{"a.example.org"}, Namespaces: []string{"n"}, Users: []string{"u"}, Paused: true, CreatedBy: "alice", Since: "monday"}
 	live := func(change ...xptest.Option) map[string]*unstructured.Unstructured {
 		objects := map[string]*unstructured.Unstructured{}
 		for _, u := range g.Objects("v1") {

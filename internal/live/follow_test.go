@@ -299,8 +299,8 @@ func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 	s.controllers = reconcileAtOnce
 	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
 	x := restored(xptest.XR("x", xptest.Refs(mine)))
-	theirs := restored(xptest.NamespacedMR("n", xptest.ControlledBy(xptest.ModernXR("y")), xptest.Reconciled()))
-	y := restored(xptest.ModernXR("y", xptest.Refs(theirs)))
+	theirs := restored(xptest.NamespacedMR("n", xptest.ControlledBy(xptest.XRV2("y")), xptest.Reconciled()))
+	y := restored(xptest.XRV2("y", xptest.Refs(theirs)))
 	s.put(t, append(platformOf(x), x, y, mine, theirs)...)
 	a := newShortAdopter(t, s)
 	for _, u := range []*unstructured.Unstructured{x, y} {

@@ -26,7 +26,7 @@ func FuzzAdopt(f *testing.F) {
 		if !ok || xp.CheckMetadata(u) != nil {
 			return // An API server rejects it.
 		}
-		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+		was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
 		for _, field := range []string{"name", "namespace", "uid"} {
 			xptest.Field(was.Object["metadata"].(map[string]any)[field], "metadata", field)(u) //nolint:forcetypeassert // It has metadata.
 		}
@@ -75,7 +75,7 @@ func FuzzAdoptForged(f *testing.F) {
 		f.Add(animal, patch, false)
 		f.Add(animal, patch, true)
 	})
-	for n := range xptest.Zoo() {
+	for n := range xptest.HostileObjects() {
 		f.Add(uint8(n), []byte(`{"spec":{"resourceRefs":null,"claimRef":null,"resourceRef":null}}`), true)
 	}
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, replay bool) {
@@ -141,7 +141,7 @@ func tenantObject(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr
 	if !ok || xp.CheckMetadata(u) != nil {
 		return nil, gvr, false
 	}
-	was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+	was := xptest.HostileObjects()[int(animal)%len(xptest.HostileObjects())]
 	gvr, ok = map[string]schema.GroupVersionResource{xptest.LegacyKind: xorders, xptest.ClaimKind: orderclaims, xptest.ManagedKind: buckets}[was.GetKind()]
 	if !ok || gvr == buckets && was.GetNamespace() != "" {
 		return nil, gvr, false
@@ -203,7 +203,7 @@ func reconcile(s *server, name string) {
 // FuzzInstallation reads an installation and Restores from an object with any content.
 func FuzzInstallation(f *testing.F) {
 	deployment := -1
-	for n, u := range xptest.Zoo() {
+	for n, u := range xptest.HostileObjects() {
 		if u.GetKind() == "Deployment" {
 			deployment = n
 		}

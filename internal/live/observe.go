@@ -93,7 +93,7 @@ func (o *observer) listNeeded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		o.vital = o.snapshot.Vital(needs)
+		o.vital = o.snapshot.RequiredKinds(needs)
 		asked, err := o.inServed(slices.Clone(o.refs))
 		if err != nil {
 			return err

@@ -233,7 +233,7 @@ func (p *poll) takeSteps(ctx context.Context, o *observer, refs []xp.Ref) (plans
 		}
 		// An admission policy can refuse one object for ever. The others go on.
 		plan := plans[t.ref.ID()]
-		plan.Waiting = append(plan.Waiting, reason.Message{Code: cmp.Or(reason.Of(t.refusal), reason.ChangeRefused), Text: t.refusal.Error()})
+		plan.Waiting = append(plan.Waiting, reason.Message{Code: cmp.Or(reason.CodeOf(t.refusal), reason.ChangeRefused), Text: t.refusal.Error()})
 		plan.Blocked = true
 		plans[t.ref.ID()] = plan
 	}

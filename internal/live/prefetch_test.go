@@ -18,7 +18,7 @@ import (
 // all are requested.
 func TestKindsAreListedInParallel(t *testing.T) {
 	s := newAPIServer(t)
-	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.ModernXR("o", xptest.In("shop"))}
+	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.XRV2("o", xptest.In("shop"))}
 	xr := xptest.With(xptest.XR("x"), xptest.Refs(composed...), xptest.Labelled("velero.io/restore-name", "monday"))
 	if _, err := adoption.Put(xr, adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}); err != nil {
 		t.Fatal(err)

@@ -33,11 +33,11 @@ func TestPack(t *testing.T) {
 	p := New()
 	var objects []Object
 	for range minCount + 1 {
-		for _, u := range xptest.Zoo() {
+		for _, u := range xptest.HostileObjects() {
 			objects = append(objects, p.Pack(u.Object))
 		}
 	}
-	zoo := xptest.Zoo()
+	zoo := xptest.HostileObjects()
 	for n, o := range objects {
 		if diff := cmp.Diff(zoo[n%len(zoo)].Object, o.Unpack(nil)); diff != "" {
 			t.Errorf("Unpack must return the packed object, even if it consists of shared words: %s", diff)
@@ -168,7 +168,7 @@ func TestWeight(t *testing.T) {
 
 // FuzzPack packs any JSON object and checks that unpacking returns the same.
 func FuzzPack(f *testing.F) {
-	for _, u := range xptest.Zoo() {
+	for _, u := range xptest.HostileObjects() {
 		b, err := u.MarshalJSON()
 		if err != nil {
 			f.Fatal(err)
@@ -202,7 +202,7 @@ func FuzzPack(f *testing.F) {
 // FuzzSlim checks that packing from JSON equals decoding as Kubernetes does, removing fields and
 // packing the rest.
 func FuzzSlim(f *testing.F) {
-	for n, u := range xptest.Zoo() {
+	for n, u := range xptest.HostileObjects() {
 		if n%2 == 0 {
 			continue
 		}

@@ -166,14 +166,14 @@ func (s *textReport) severity(n *report.Node) report.Severity {
 	if s.grave == nil {
 		s.grave = map[xp.ID]bool{}
 		for _, p := range s.report.Problems {
-			s.grave[p.Object.ID()] = s.grave[p.Object.ID()] || p.Severity == report.Grave
+			s.grave[p.Object.ID()] = s.grave[p.Object.ID()] || p.Severity == report.SeverityProblem
 		}
 	}
 	if s.grave[n.ID()] {
-		return report.Grave
+		return report.SeverityProblem
 	}
 
-	return report.Warning
+	return report.SeverityWarning
 }
 
 // status returns in a few words what is notable about a group.

@@ -51,7 +51,7 @@ func Strings(messages []Message) []string {
 // Join returns the messages in one text.
 func Join(messages []Message) string { return strings.Join(Strings(messages), "; ") }
 
-// coded is an error with a code, which Of finds.
+// coded is an error with a code, which CodeOf finds.
 type coded struct {
 	error
 
@@ -61,13 +61,13 @@ type coded struct {
 func (e coded) Unwrap() error { return e.error }
 
 // Errorf returns an error with the code. The format is as in fmt.Errorf. The text of the error does
-// not have the code: whoever prints it adds that, see ErrorMessage.
+// not have the code: ErrorMessage adds it where the error is printed.
 func (c Code) Errorf(format string, args ...any) error {
 	return coded{error: fmt.Errorf(format, args...), code: c}
 }
 
-// Of returns the code of an error, the outermost of those that it wraps; "" if it has none.
-func Of(err error) Code {
+// CodeOf returns the code of an error, the outermost of those that it wraps; "" if it has none.
+func CodeOf(err error) Code {
 	if c, ok := errors.AsType[coded](err); ok {
 		return c.code
 	}
@@ -76,4 +76,4 @@ func Of(err error) Code {
 }
 
 // ErrorMessage returns the Message of an error.
-func ErrorMessage(err error) Message { return Message{Code: Of(err), Text: err.Error()} }
+func ErrorMessage(err error) Message { return Message{Code: CodeOf(err), Text: err.Error()} }

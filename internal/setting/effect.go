@@ -161,7 +161,7 @@ func (e entry) fault(p Place) (f Fault, bad bool) {
 
 		return f, true
 	}
-	f.Code, f.Reason = reason.Of(err), err.Error()
+	f.Code, f.Reason = reason.CodeOf(err), err.Error()
 	switch p.Kind {
 	case KindConfigMap:
 		f.Next += "; until then a restore holds everything of Crossplane, and a backup ignores the settings"

@@ -33,15 +33,15 @@ func TestComposed(t *testing.T) {
 		"OfAnotherTree":       {reason: "The object carries the label of another tree.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "y"))},
 		"OwnerlessInItsNamespace": {
 			reason: "Crossplane v2 uses the same label.",
-			xr:     xptest.ModernXR("x"), object: xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
+			xr:     xptest.XRV2("x"), object: xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
 		},
 		"OwnerlessClusterScoped": {
 			reason: "A tenant can copy another tree's name or label, but gets no objects outside of their namespace.",
-			xr:     xptest.ModernXR("x", xptest.Labelled(xp.LabelComposite, "x")), object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")),
+			xr:     xptest.XRV2("x", xptest.Labelled(xp.LabelComposite, "x")), object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")),
 		},
 		"OwnerlessElsewhere": {
 			reason: "A tenant's XR gets no objects of another namespace.",
-			xr:     xptest.ModernXR("x"), object: xptest.NamespacedMR("b", xptest.In("team-b"), xptest.Labelled(xp.LabelComposite, "x")),
+			xr:     xptest.XRV2("x"), object: xptest.NamespacedMR("b", xptest.In("team-b"), xptest.Labelled(xp.LabelComposite, "x")),
 		},
 		"OwnerlessOfAClusterXR": {
 			reason: "A cluster-scoped XR composes objects in any namespace.",
@@ -73,11 +73,11 @@ func TestSavedRefs(t *testing.T) {
 		"All": {reason: "All refs are resolved.", object: xptest.XR("x", xptest.Refs(bucket, gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket), xp.RefTo(gone)}}},
 		"Unresolved": {
 			reason: "A restore does not wait for an unresolved ref.",
-			object: xptest.XR("x", xptest.Refs(gone, bucket), xptest.Dangling(gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket)}},
+			object: xptest.XR("x", xptest.Refs(gone, bucket), xptest.UnresolvedRefs(gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket)}},
 		},
 		"V2": {
 			reason: "A ref without a namespace means the XR's namespace.",
-			object: xptest.ModernXR("x", xptest.Refs(local, xptest.NamespacedMR("b")), xptest.Dangling(local)), want: want{Refs: []xp.Ref{xp.RefTo(xptest.NamespacedMR("b"))}},
+			object: xptest.XRV2("x", xptest.Refs(local, xptest.NamespacedMR("b")), xptest.UnresolvedRefs(local)), want: want{Refs: []xp.Ref{xp.RefTo(xptest.NamespacedMR("b"))}},
 		},
 		"Unreadable": {
 			reason: "Without a list of unresolved refs a restore waits for all refs, which is safe.",
@@ -99,7 +99,7 @@ func TestSavedRefs(t *testing.T) {
 }
 
 func TestRemoveResourceRefs(t *testing.T) {
-	for name, build := range map[string]func(string, ...xptest.Option) *unstructured.Unstructured{"V1": xptest.XR, "V2": xptest.ModernXR} {
+	for name, build := range map[string]func(string, ...xptest.Option) *unstructured.Unstructured{"V1": xptest.XR, "V2": xptest.XRV2} {
 		u := build("x", xptest.Refs(xptest.MR("b")))
 		xp.CompositeFrom(u).RemoveResourceRefs()
 		if diff := cmp.Diff(build("x"), u); diff != "" {

@@ -34,7 +34,7 @@ func TestInstance(t *testing.T) {
 		},
 		"V2": {
 			reason: "Crossplane v2 keeps its fields in spec.crossplane.",
-			object: xptest.ModernXR("a", xptest.Policy("Manual")),
+			object: xptest.XRV2("a", xptest.Policy("Manual")),
 			want: want{
 				Policy: "Manual", PolicySet: true, Revision: xptest.RevisionName, Composition: xptest.CompositionName,
 				Field: map[string]any{"spec": map[string]any{"crossplane": map[string]any{"f": "v"}}},
@@ -88,7 +88,7 @@ func TestSetUpdatePolicy(t *testing.T) {
 		err    string
 	}{
 		"V1":    {reason: "A v1 XR has the policy in spec.", object: xptest.XR("a"), path: []string{"spec", "compositionUpdatePolicy"}},
-		"V2":    {reason: "A v2 XR has the policy in spec.crossplane.", object: xptest.ModernXR("a"), path: []string{"spec", "crossplane", "compositionUpdatePolicy"}},
+		"V2":    {reason: "A v2 XR has the policy in spec.crossplane.", object: xptest.XRV2("a"), path: []string{"spec", "crossplane", "compositionUpdatePolicy"}},
 		"Claim": {reason: "A claim has the policy in spec.", object: xptest.Claim("a"), path: []string{"spec", "compositionUpdatePolicy"}},
 		"SpecIsNoObject": {
 			reason: "The error names the object.",
@@ -139,18 +139,18 @@ func TestResourceRefs(t *testing.T) {
 		},
 		"V2": {
 			reason: "A v2 XR has the refs in spec.crossplane and composes in its own namespace.",
-			object: xptest.ModernXR("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[`+one+`]}}}`)),
+			object: xptest.XRV2("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[`+one+`]}}}`)),
 			want:   want{Refs: []xp.Ref{in("team-a")}},
 		},
 		"AnotherNamespace": {
 			reason: "A namespaced XR composes in its own namespace only, so a ref can't reach another one.",
-			object: xptest.ModernXR("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
+			object: xptest.XRV2("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"c.org/v1","kind":"Bucket","name":"b","namespace":"team-b"}]}}}`)),
 			want: want{Refs: []xp.Ref{in("team-a")}},
 		},
 		"ClusterScopedComposesAnywhere": {
 			reason: "A cluster-scoped XR composes in the namespaces of its refs.",
-			object: xptest.ModernXR("a", xptest.Without("metadata", "namespace"), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
+			object: xptest.XRV2("a", xptest.Without("metadata", "namespace"), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
 				{"apiVersion":"c.org/v1","kind":"Bucket","name":"b","namespace":"team-b"}]}}}`)),
 			want: want{Refs: []xp.Ref{in("team-b")}},
 		},

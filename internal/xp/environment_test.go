@@ -78,7 +78,7 @@ func TestRequired(t *testing.T) {
 }
 
 func TestSavedEnvironments(t *testing.T) {
-	xr := xptest.XR("x", xptest.Tree("compositions.apiextensions.crossplane.io//c", "environmentconfigs.apiextensions.crossplane.io//e"))
+	xr := xptest.XR("x", xptest.RestoreFirst("compositions.apiextensions.crossplane.io//c", "environmentconfigs.apiextensions.crossplane.io//e"))
 	if diff := cmp.Diff([]string{"e"}, xp.SavedEnvironments(xr)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}

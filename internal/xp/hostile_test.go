@@ -84,7 +84,7 @@ func TestMalformedRefs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, u := range []*unstructured.Unstructured{
 				xptest.XR("x", xptest.Field(tc.refs, "spec", "resourceRefs")),
-				xptest.ModernXR("x", xptest.Field(tc.refs, "spec", "crossplane", "resourceRefs")),
+				xptest.XRV2("x", xptest.Field(tc.refs, "spec", "crossplane", "resourceRefs")),
 			} {
 				refs, err := xp.CompositeFrom(u).ResourceRefs()
 				switch {

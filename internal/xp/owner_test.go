@@ -34,10 +34,10 @@ func TestVerifyOwner(t *testing.T) {
 		want   string
 	}{
 		"V1": {reason: "The XR of Crossplane v1 lists the item.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: bucket}},
-		"V2": {reason: "The XR of Crossplane v2 lists the item.", args: args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
+		"V2": {reason: "The XR of Crossplane v2 lists the item.", args: args{owner: xptest.XRV2("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
 		"Mapped": {
 			reason: "The restore maps the namespace of the XR and of the item to the same one.",
-			args:   args{owner: xptest.ModernXR("x", xptest.In("copy"), xptest.Refs(local)), item: local, namespace: "copy"},
+			args:   args{owner: xptest.XRV2("x", xptest.In("copy"), xptest.Refs(local)), item: local, namespace: "copy"},
 		},
 		"Upgraded": {
 			reason: "A ref keeps the version that was served when it was written.",
@@ -50,7 +50,7 @@ func TestVerifyOwner(t *testing.T) {
 		"NoXR": {reason: "An object that composes nothing owns nothing.", args: args{owner: xptest.MR("a"), item: bucket}, want: notListed},
 		"AnotherNamespace": {
 			reason: "A namespaced XR owns objects in its own namespace only.",
-			args:   args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-b"}, want: notListed,
+			args:   args{owner: xptest.XRV2("x", xptest.Refs(local)), item: local, namespace: "team-b"}, want: notListed,
 		},
 		"Malformed": {
 			reason: "Refs that can't be read prove nothing.",

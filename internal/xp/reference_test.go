@@ -12,7 +12,7 @@ import (
 )
 
 func TestOwners(t *testing.T) {
-	u := xptest.NamespacedMR("b", xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper"}), xptest.ControlledBy(xptest.ModernXR("x")))
+	u := xptest.NamespacedMR("b", xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper"}), xptest.ControlledBy(xptest.XRV2("x")))
 	want := []xp.Ref{
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "team-a", Name: "helper"},
 		{APIVersion: xptest.ModernVersion, Kind: xptest.ModernKind, Namespace: "team-a", Name: "x"},

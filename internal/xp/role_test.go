@@ -26,8 +26,8 @@ func TestRoles(t *testing.T) {
 		want   roles
 	}{
 		"XR":          {reason: "The finalizer marks an XR of v1.", object: xptest.XR("a"), want: roles{Composite: true}},
-		"V2XR":        {reason: "The finalizer marks an XR of v2.", object: xptest.ModernXR("a"), want: roles{Composite: true}},
-		"NewModernXR": {reason: "The fields mark an XR that Crossplane has not seen yet.", object: xptest.ModernXR("a", never), want: roles{Composite: true}},
+		"V2XR":        {reason: "The finalizer marks an XR of v2.", object: xptest.XRV2("a"), want: roles{Composite: true}},
+		"NewModernXR": {reason: "The fields mark an XR that Crossplane has not seen yet.", object: xptest.XRV2("a", never), want: roles{Composite: true}},
 		"NewXR": {
 			reason: "The claimRef marks an XR that a claim has just created.",
 			object: xptest.XR("a", never, xptest.ClaimedBy(xptest.Claim("c"))), want: roles{Composite: true},

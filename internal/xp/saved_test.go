@@ -33,12 +33,12 @@ func TestRestoreFirst(t *testing.T) {
 		"None": {reason: "A backup without the plugin has no list.", object: xptest.XR("x")},
 		"List": {
 			reason: "The list keeps the order, cluster-scoped and namespaced, with and without a group.",
-			object: xptest.XR("x", xptest.Tree("xorders.example.org//x", "buckets.c.example.org/team-a/b", "secrets/team-a/s")),
+			object: xptest.XR("x", xptest.RestoreFirst("xorders.example.org//x", "buckets.c.example.org/team-a/b", "secrets/team-a/s")),
 			want: want{OK: true, Items: []xp.Item{
 				item("example.org", "xorders", "", "x"), item("c.example.org", "buckets", "team-a", "b"), item("", "secrets", "team-a", "s"),
 			}},
 		},
-		"Empty": {reason: "An empty list counts as a list.", object: xptest.XR("x", xptest.Tree()), want: want{OK: true}},
+		"Empty": {reason: "An empty list counts as a list.", object: xptest.XR("x", xptest.RestoreFirst()), want: want{OK: true}},
 		"Annotation": {
 			reason: "A user can write an annotation, but only a backup can have the field.",
 			object: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)),
@@ -54,15 +54,15 @@ func TestRestoreFirst(t *testing.T) {
 		},
 		"NoName": {
 			reason: "The error contains the expected format.",
-			object: xptest.XR("x", xptest.Tree("a.b/c/")), want: want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`},
+			object: xptest.XR("x", xptest.RestoreFirst("a.b/c/")), want: want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`},
 		},
 		"NoResource": {
 			reason: "The error contains the expected format.",
-			object: xptest.XR("x", xptest.Tree("/c/d")), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`},
+			object: xptest.XR("x", xptest.RestoreFirst("/c/d")), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`},
 		},
 		"TooManyPart": {
 			reason: "The error contains the expected format.",
-			object: xptest.XR("x", xptest.Tree("a/b/c/d")), want: want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`},
+			object: xptest.XR("x", xptest.RestoreFirst("a/b/c/d")), want: want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`},
 		},
 		"NoMetadata": {reason: "Without metadata there is no list.", object: &unstructured.Unstructured{Object: map[string]any{"metadata": 7}}},
 	}
@@ -77,7 +77,7 @@ func TestRestoreFirst(t *testing.T) {
 }
 
 func TestSetRestoreFirst(t *testing.T) {
-	forged := xptest.Tree("secrets/team-b/theirs")
+	forged := xptest.RestoreFirst("secrets/team-b/theirs")
 	items := []xp.Item{item("g", "r", "", "n")}
 	cases := map[string]struct {
 		reason string
@@ -85,8 +85,8 @@ func TestSetRestoreFirst(t *testing.T) {
 		items  []xp.Item
 		want   *unstructured.Unstructured
 	}{
-		"New":         {reason: "A new list is written.", object: xptest.XR("x"), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
-		"Overwritten": {reason: "The new list replaces a forged one.", object: xptest.XR("x", forged), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
+		"New":         {reason: "A new list is written.", object: xptest.XR("x"), items: items, want: xptest.XR("x", xptest.RestoreFirst("r.g//n"))},
+		"Overwritten": {reason: "The new list replaces a forged one.", object: xptest.XR("x", forged), items: items, want: xptest.XR("x", xptest.RestoreFirst("r.g//n"))},
 		"Removed":     {reason: "An empty list removes a forged one.", object: xptest.XR("x", forged), want: xptest.XR("x")},
 		"Nothing":     {reason: "The object has no list to remove.", object: xptest.XR("x"), want: xptest.XR("x")},
 		"NoMetadata": {
@@ -143,9 +143,9 @@ func TestNotes(t *testing.T) {
 		note xptest.Option
 		want bool
 	}{
-		"Tree":       {note: xptest.Tree("a.b//c"), want: true},
-		"Unresolved": {note: xptest.Dangling(xptest.MR("b")), want: true},
-		"Empty":      {note: xptest.Tree(), want: true},
+		"Tree":       {note: xptest.RestoreFirst("a.b//c"), want: true},
+		"Unresolved": {note: xptest.UnresolvedRefs(xptest.MR("b")), want: true},
+		"Empty":      {note: xptest.RestoreFirst(), want: true},
 		"NotAList":   {note: xptest.Field("x", "metadata", xp.FieldRestoreFirst), want: true},
 		"Secret":     {note: xptest.Published(), want: true},
 		"Must":       {note: xp.SetMustInclude, want: true},

@@ -69,7 +69,7 @@ func TestSavedConditions(t *testing.T) {
 	if diff := cmp.Diff(xptest.XR("x"), x); diff != "" {
 		t.Errorf("only the backup's copy has the conditions: -want, +got:\n%s", diff)
 	}
-	local := xptest.ModernXR("x")
+	local := xptest.XRV2("x")
 	xp.SetSavedConditions(local, []*unstructured.Unstructured{c})
 	moved := xptest.With(local, xptest.In("copy"))
 	if diff := cmp.Diff([]xp.TrueConditions{"Ready"}, xp.SavedConditions(moved, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
@@ -107,7 +107,7 @@ func TestNeededStatus(t *testing.T) {
 			reason: "Functions write any status fields and read them again.", want: []string{"address", "zones"},
 			object: xptest.XR("x", status(`{"zones":[],"address":"a",`+synced+`,"connectionDetails":{},"claimConditionTypes":[],"lastHandledReconcileAt":"x","crossplane":{}}`)),
 		},
-		"XR2":          {reason: "Functions do so with Crossplane v2 too.", object: xptest.ModernXR("x", status(`{"address":"a"}`)), want: []string{"address"}},
+		"XR2":          {reason: "Functions do so with Crossplane v2 too.", object: xptest.XRV2("x", status(`{"address":"a"}`)), want: []string{"address"}},
 		"PlainXR":      {reason: "Crossplane writes its own fields again.", object: xptest.XR("x", status(`{`+synced+`}`))},
 		"NewXR":        {reason: "A new XR has no status.", object: xptest.XR("x")},
 		"MalformedXR":  {reason: "A malformed status has no fields.", object: xptest.XR("x", status(`"?"`))},

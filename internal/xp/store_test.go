@@ -28,7 +28,7 @@ func TestStoreSecret(t *testing.T) {
 		"None":  {reason: "The object publishes in no store.", object: xptest.MR("b"), want: want{Config: "default"}},
 		"Other": {reason: "A malformed field names no entry.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":"s"}}`)), want: want{Config: "default"}},
 		"V2": {
-			reason: "Crossplane v2 has no stores, and the field belongs to the XRD's author.", object: xptest.ModernXR("x", xptest.StoresTo("vault", "s")),
+			reason: "Crossplane v2 has no stores, and the field belongs to the XRD's author.", object: xptest.XRV2("x", xptest.StoresTo("vault", "s")),
 			want: want{Name: "s", Config: "vault"},
 		},
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Zoo returns one object of each kind that the plugin handles, as they are in one cluster. They
+// HostileObjects returns one object of each kind that the plugin handles, as they are in one cluster. They
 // refer to each other.
-func Zoo() []*unstructured.Unstructured {
+func HostileObjects() []*unstructured.Unstructured {
 	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
 		`"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"team-b","name":"b"}],"composedConditions":["Ready,Synced"],` +
@@ -19,7 +19,7 @@ func Zoo() []*unstructured.Unstructured {
 	const managedMark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","identity":"unknown","observes":true,` +
 		`"managementPolicies":["*"],"status":["atProvider"],"restoreStatus":"x"}`
 	claim, xr := Claim("o"), XR("x")
-	modern, bucket, local := ModernXR("m"), MR("b"), NamespacedMR("l", PublishesTo("", "s"))
+	modern, bucket, local := XRV2("m"), MR("b"), NamespacedMR("l", PublishesTo("", "s"))
 	usage := func(kind, namespace string) *unstructured.Unstructured {
 		of := func(u *unstructured.Unstructured) map[string]any {
 			return map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "resourceRef": map[string]any{"name": u.GetName()}}
@@ -38,11 +38,11 @@ func Zoo() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		With(claim, OfXR(xr), PublishesTo("", "s"), conditions),
 		With(xr, ClaimedBy(claim), Refs(bucket), Policy("Automatic"), conditions, Field("v", "status", "a")),
-		With(modern, Refs(local), conditions, Tree("buckets.cloud.example.org//b")),
+		With(modern, Refs(local), conditions, RestoreFirst("buckets.cloud.example.org//b")),
 		With(bucket, ControlledBy(xr), conditions, Field(map[string]any{"id": "id-of-b"}, "status", "atProvider")),
 		With(local, ControlledBy(modern), conditions, Annotated(xp.AnnotationDeletionAttempt, "Background")),
 		Secret("s", ControlledBy(local), Field("aHVzaA==", "data", "password")),
-		ModernXR("held", Refs(local), SeenPaused(), Annotated(hold, mark), Annotated(xp.AnnotationPaused, "true")),
+		XRV2("held", Refs(local), SeenPaused(), Annotated(hold, mark), Annotated(xp.AnnotationPaused, "true")),
 		Claim("held", OfXR(xr), Annotated(hold, mark), Annotated(xp.AnnotationPaused, "true")),
 		NamespacedMR("held", Annotated(hold, managedMark), Annotated(xp.AnnotationPaused, "true"), Field([]any{"Observe"}, "spec", "managementPolicies")),
 		NamespacedMR("unnamed", Without("metadata", "annotations", xp.AnnotationExternalName), Field(map[string]any{"id": "i"}, "status", "atProvider")),
@@ -114,7 +114,7 @@ func Hostile() []string {
 }
 
 // trees returns the claim, the XRs and the MRs of the Zoo, which are its first objects.
-func trees() []*unstructured.Unstructured { return Zoo()[:5] }
+func trees() []*unstructured.Unstructured { return HostileObjects()[:5] }
 
 // selfReference returns a JSON merge patch that makes u a claim, an XR and an MR at once, with
 // itself as its claim, XR, owner and composed resource.
@@ -142,7 +142,7 @@ func Patched(index uint8, patch []byte) (u *unstructured.Unstructured, ok bool) 
 	if err := json.Unmarshal(patch, &p); err != nil {
 		return nil, false
 	}
-	zoo := Zoo()
+	zoo := HostileObjects()
 	b, err := json.Marshal(merge(zoo[int(index)%len(zoo)].Object, p))
 	must(err)
 	u = &unstructured.Unstructured{}
@@ -157,7 +157,7 @@ func Patched(index uint8, patch []byte) (u *unstructured.Unstructured, ok bool) 
 // Seeds calls add with each patch of Hostile and some indexes of the Zoo, so that each object gets
 // some, and with the patches of selfReference.
 func Seeds(add func(index uint8, patch []byte)) {
-	zoo := len(Zoo())
+	zoo := len(HostileObjects())
 	for n, patch := range Hostile() {
 		for _, offset := range []int{0, 5, 11, 17} {
 			add(uint8((n+offset)%zoo), []byte(patch)) //nolint:gosec // The zoo is small.

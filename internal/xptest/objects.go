@@ -53,8 +53,8 @@ func XR(name string, o ...Option) *unstructured.Unstructured {
 	}, o...)...)
 }
 
-// ModernXR returns a reconciled, namespaced XR with the schema of Crossplane v2.
-func ModernXR(name string, o ...Option) *unstructured.Unstructured {
+// XRV2 returns a reconciled, namespaced XR with the schema of Crossplane v2.
+func XRV2(name string, o ...Option) *unstructured.Unstructured {
 	return Object(ModernVersion, ModernKind, Namespace, name, append([]Option{
 		Finalizers(xp.FinalizerComposite),
 		Field(map[string]any{"name": CompositionName}, "spec", "crossplane", "compositionRef"),

@@ -87,8 +87,8 @@ func Deleting() Option {
 	return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
 }
 
-// Tree sets the note of what must be restored first, as "resource.group/namespace/name".
-func Tree(items ...string) Option {
+// RestoreFirst sets the note of what must be restored first, as "resource.group/namespace/name".
+func RestoreFirst(items ...string) Option {
 	list := make([]any, 0, len(items))
 	for _, i := range items {
 		list = append(list, i)
@@ -100,8 +100,8 @@ func Tree(items ...string) Option {
 // Published sets the note that the backup has the object's connection secret.
 func Published() Option { return Field(true, "metadata", xp.FieldPublished) }
 
-// Dangling sets the note of refs that a restore does not wait for.
-func Dangling(to ...*unstructured.Unstructured) Option {
+// UnresolvedRefs sets the note of refs that a restore does not wait for.
+func UnresolvedRefs(to ...*unstructured.Unstructured) Option {
 	list := make([]any, 0, len(to))
 	for _, t := range to {
 		list = append(list, ref(t, true))
