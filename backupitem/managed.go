@@ -18,7 +18,7 @@ import (
 // follows from the ID in its status, it writes that onto the stored copy. The live MR is for its
 // owner to correct.
 func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) {
-	if !xp.IsManaged(u) || xp.IsComposite(u) || xp.IsClaim(u) {
+	if !xp.IsManaged(u) {
 		return
 	}
 	switch identity := xp.IdentityOf(u); identity {

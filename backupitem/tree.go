@@ -79,7 +79,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	if xp.IsProviderConfig(u) {
 		t.credentials(ctx, found, backup)
 	}
-	if xp.IsManaged(u) && !xp.IsComposite(u) {
+	if xp.IsManaged(u) {
 		t.inputs(ctx, found, backup)
 	}
 	found.items = slices.Concat(found.shared, found.items)

@@ -18,7 +18,7 @@ import (
 const fieldIdentity = "identity"
 
 // isManaged reports whether the item is an MR, and neither an XR nor a claim.
-func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
+func (i *item) isManaged() bool { return xp.IsManaged(i.original) }
 
 // recoverName sets an MR's external-name to what a setting or the table of known kinds derives from
 // the ID in its status. The table does not count if another MR in the backup or the cluster manages

@@ -33,7 +33,7 @@ func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
 // the MR's kind is not active; else zero. From Crossplane v2.4 on a provider does not run if none of
 // its kinds is active. Before that it runs and ignores this kind.
 func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) reason.Message {
-	if !IsProviders(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
+	if !xp.IsManaged(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
 		return reason.Message{}
 	}
 	name := s.inactiveFor(u.GroupVersionKind().GroupKind())

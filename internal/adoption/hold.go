@@ -120,7 +120,7 @@ const reasonRestored = "restored from a backup; Crossplane does not reconcile it
 
 // IsMarked reports whether u is an MR with a mark, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {
-	return xp.HasAnnotation(u, AnnotationHold) && xp.IsManaged(u) && !xp.IsComposite(u)
+	return xp.HasAnnotation(u, AnnotationHold) && xp.IsManaged(u)
 }
 
 // ownPause reports whether a user had paused the held object.

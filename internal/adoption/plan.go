@@ -180,7 +180,7 @@ func releaseByForce(u *unstructured.Unstructured) xp.Command {
 
 // nextForOther plans for an XR, an MR or an object that was never reconciled, but not for a claim.
 func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
-	if xp.IsManaged(u) && !xp.IsComposite(u) {
+	if xp.IsManaged(u) {
 		return nextForManaged(s, u, h)
 	}
 	if h != nil && !xp.IsComposite(u) {

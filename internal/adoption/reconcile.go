@@ -31,7 +31,7 @@ type PendingReconcile struct {
 
 // awaitReconcile waits until Crossplane reports on an object.
 func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) {
-	if IsProviders(u) {
+	if xp.IsManaged(u) {
 		t.waitFor(xp.RefTo(u), true, why)
 	} else {
 		t.wait(true, why) // Crossplane reports on the XR itself, which is watched anyway.
@@ -43,7 +43,7 @@ func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Tim
 	h, err := s.holdOf(u)
 
 	return PendingReconcile{
-		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: IsProviders(u), Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting,
+		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: xp.IsManaged(u), Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting,
 	}
 }
 

@@ -58,7 +58,7 @@ func (t *tree) checkConditions(r xp.Ref, u *unstructured.Unstructured) bool {
 	if len(lacks) == 0 || xp.IsUsage(u) {
 		return true
 	}
-	if slices.Contains(lacks, xp.ConditionSynced) && xp.IsManaged(u) && !xp.IsComposite(u) {
+	if slices.Contains(lacks, xp.ConditionSynced) && xp.IsManaged(u) {
 		return t.checkSynced(r, u)
 	}
 	c, _ := xp.ConditionOf(u, lacks[0])

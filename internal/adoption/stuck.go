@@ -14,7 +14,7 @@ func Stuck(u *unstructured.Unstructured, i Installation) reason.Message {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`
 	switch {
-	case IsProviders(u):
+	case xp.IsManaged(u):
 		return reason.ProviderSilent.Messagef("each poll requests a reconcile; check that the Deployment of its provider runs, and read its log")
 	case i.Hidden && isCircuitOpen(u):
 		return reason.CircuitOpen.Messagef("its circuit breaker is open, so Crossplane drops its events (crossplane #7703); each poll requests a reconcile. To speed " +
@@ -39,11 +39,6 @@ func Stuck(u *unstructured.Unstructured, i Installation) reason.Message {
 		return reason.CrossplaneSilent.Messagef("%s runs and does not reconcile it; each poll requests that. Read Crossplane's log and the conditions of the XRD; if "+
 			"nothing changes, %s", running, restart)
 	}
-}
-
-// IsProviders reports whether a provider reconciles u, and not Crossplane.
-func IsProviders(u *unstructured.Unstructured) bool {
-	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
 }
 
 func isCircuitOpen(u *unstructured.Unstructured) bool {

@@ -70,7 +70,7 @@ func isPausedByPerson(u *unstructured.Unstructured) bool {
 }
 
 func isOnlyManaged(u *unstructured.Unstructured) bool {
-	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
+	return xp.IsManaged(u)
 }
 
 // whyStuck returns why no controller seems to reconcile an object; "" if one does, or still may.

@@ -166,7 +166,7 @@ func identityOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 // reportsRelease reports whether an object is a held XR or claim, whose release gets an Event.
 func reportsRelease(u *unstructured.Unstructured) bool {
-	if xp.IsManaged(u) && !xp.IsComposite(u) || xp.IsSchedule(u) {
+	if xp.IsManaged(u) || xp.IsSchedule(u) {
 		return false
 	}
 	h, err := adoption.HoldOf(u)

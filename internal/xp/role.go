@@ -49,21 +49,20 @@ func AreReconciled(categories []string) bool {
 	return slices.ContainsFunc(categories, func(c string) bool { return c == CategoryClaim || c == CategoryComposite || c == CategoryManaged })
 }
 
-// IsManaged reports whether u is an MR.
+// IsManaged reports whether u is an MR. An object that also looks like an XR or a claim is none: a
+// user can write any finalizer, and a provider has no kind in common with an XRD.
 func IsManaged(u *unstructured.Unstructured) bool {
-	if hasFinalizer(u, FinalizerManaged) {
-		return true
-	}
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
+	managed := hasFinalizer(u, FinalizerManaged) || spec && HasAnnotation(u, AnnotationExternalName)
 
-	return spec && HasAnnotation(u, AnnotationExternalName)
+	return managed && !IsComposite(u) && !IsClaim(u)
 }
 
 // Publishes reports whether u is an MR that publishes connection details in a Secret.
 func Publishes(u *unstructured.Unstructured) bool {
 	_, ok := SecretRef(u)
 
-	return ok && IsManaged(u) && !IsComposite(u) && !IsClaim(u)
+	return ok && IsManaged(u)
 }
 
 // IsComposed reports whether u claims to be a composed resource. Its controller reference and the
