@@ -43,9 +43,9 @@ func objectsOf(b *archive.Backup) *diagnosis.Objects {
 			}
 			r = xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: f.Item.Namespace, Name: f.Item.Name}
 		}
-		severity, next := report.SeverityProblem, "a restore can't restore it; back up again, or download the backup again if you lost the source cluster"
+		severity, next := report.Error, "a restore can't restore it; back up again, or download the backup again if you lost the source cluster"
 		if f.Ignored {
-			severity, next = report.SeverityWarning, "Velero ignores it; if you did not add it, find out who did"
+			severity, next = report.Warning, "Velero ignores it; if you did not add it, find out who did"
 		}
 		o.AddMalformed(r, severity, "the file "+f.Path+" can't be used: "+f.Why, next)
 	}
@@ -85,7 +85,7 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 	}
 
 	return []report.Problem{{
-		Code: reason.FormatUnknown, Severity: report.SeverityWarning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: why,
+		Code: reason.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: why,
 		Next: "this report can be wrong; use a newer version of this program, and compare with: velero backup describe",
 	}}
 }
@@ -111,7 +111,7 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 		}
 
 		return []report.Problem{{
-			Code: reason.NotFound, Severity: report.SeverityProblem, Object: xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace},
+			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace},
 			Reason: "the backup has no claim, XR or managed resource in it", Next: next,
 		}}
 	}
@@ -120,7 +120,7 @@ func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.No
 	}
 
 	return []report.Problem{{
-		Code: reason.NotFound, Severity: report.SeverityProblem, Object: xp.Ref{Kind: "Backup", Name: source(file)},
+		Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{Kind: "Backup", Name: source(file)},
 		Reason: "it has no claim, XR, managed resource or XRD",
 		Next:   "check the file, and which namespaces and resources the backup includes: velero backup describe",
 	}}

@@ -146,7 +146,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		}
 		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
 			problems = append(problems, report.Problem{
-				Code: reason.NotRestored, Severity: report.SeverityProblem, Object: f.Item, Next: "correct that before the restore",
+				Code: reason.NotRestored, Severity: report.Error, Object: f.Item, Next: "correct that before the restore",
 				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
 			})
 		}

@@ -162,9 +162,9 @@ func TestValidateNamesGuard(t *testing.T) {
 		survey  live.Survey
 		want    []report.Severity
 	}{
-		"Left":    {reason: "The Restore is over, and the guard is still up.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.SeverityProblem}},
-		"Before":  {reason: "The guard waits for the Restore.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.SeverityWarning}},
-		"Unread":  {reason: "Without the Restores the state is unknown.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.SeverityWarning}},
+		"Left":    {reason: "The Restore is over, and the guard is still up.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.Error}},
+		"Before":  {reason: "The guard waits for the Restore.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.Warning}},
+		"Unread":  {reason: "Without the Restores the state is unknown.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.Warning}},
 		"Foreign": {reason: "A policy of another owner is not the guard.", objects: []*unstructured.Unstructured{foreign}},
 		"None":    {reason: "Without a guard there is nothing to report."},
 		"Old":     {reason: "A cluster without admission policies can have no guard.", old: true},

@@ -23,7 +23,7 @@ func newestRestore(restores map[string]report.Restore, namespace string, now tim
 	_, name, _ = strings.Cut(last.Name, "/")
 	missing := func(called, why string) []report.Problem {
 		return []report.Problem{{
-			Code: reason.NotFound, Severity: report.SeverityProblem, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
+			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
 			Reason: why, Next: "check whether restores still run: velero restore get",
 		}}
 	}

@@ -220,7 +220,7 @@ func (s *holds) problems() []report.Problem {
 		case diagnosis.IsUnderWay(h.Phase) && h.Phase != "":
 			code = reason.Held
 		}
-		problems = append(problems, report.Problem{Code: code, Severity: report.SeverityProblem, Object: h.Object, Reason: h.Reason, Next: h.Next})
+		problems = append(problems, report.Problem{Code: code, Severity: report.Error, Object: h.Object, Reason: h.Reason, Next: h.Next})
 	}
 
 	return problems

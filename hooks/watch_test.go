@@ -31,7 +31,7 @@ func reportWith(adopted int, waiting string) *report.Report {
 	var problems []report.Problem
 	if waiting != "" {
 		xr.State = report.Held
-		problems = append(problems, report.Problem{Code: reason.Held, Severity: report.SeverityProblem, Object: ref, Reason: waiting, Next: "wait"})
+		problems = append(problems, report.Problem{Code: reason.Held, Severity: report.Error, Object: ref, Reason: waiting, Next: "wait"})
 	}
 	for n := range 2 {
 		b := &report.Node{Ref: xp.Ref{APIVersion: "example.org/v1", Kind: "Bucket", Namespace: "team-a", Name: string(rune('a' + n))}, Role: report.RoleManaged, State: report.Held}

@@ -17,8 +17,8 @@ func Stuck(u *unstructured.Unstructured, i Installation) reason.Message {
 	case xp.IsManaged(u):
 		return reason.ProviderSilent.Messagef("each poll requests a reconcile; check that the Deployment of its provider runs, and read its log")
 	case i.Hidden && isCircuitOpen(u):
-		return reason.CircuitOpen.Messagef("its circuit breaker is open, so Crossplane drops its events (crossplane #7703); each poll requests a reconcile. To speed " +
-			"that up, restart Crossplane")
+		return reason.CircuitOpen.Messagef("its circuit breaker is open, so Crossplane drops its events (crossplane #7703); each poll requests a reconcile. To " +
+			"speed that up, restart Crossplane")
 	case i.Hidden:
 		return reason.CrossplaneSilent.Messagef("Crossplane's Deployment can't be read; check that Crossplane runs, and read its log")
 	case i.Name == "":
@@ -28,16 +28,16 @@ func Stuck(u *unstructured.Unstructured, i Installation) reason.Message {
 	case i.Ready == 0:
 		return reason.CrossplaneNotRunning.Messagef("no replica of Crossplane (Deployment %s) is ready; run \"%s\" and start it", deployment, i.kubectl("describe"))
 	case isCircuitOpen(u):
-		return reason.CircuitOpen.Messagef("its circuit breaker is open, so %s drops its events (crossplane #7703); each poll requests a reconcile. To speed that up, "+
-			"%s; to avoid it, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
+		return reason.CircuitOpen.Messagef("its circuit breaker is open, so %s drops its events (crossplane #7703); each poll requests a reconcile. To speed "+
+			"that up, %s; to avoid it, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
 	case i.has(stopsWatching):
 		return reason.WatchLost.Messagef("%s %s; %s, and upgrade to %s to avoid it", running, stopsWatching.What, restart, stopsWatching.Before)
 	case i.isAtLeast("2.1.0"):
 		return reason.CrossplaneSilent.Messagef("%s drops events of XRs that change often (crossplane #7703), or can't watch the kind; each poll requests a "+
 			"reconcile. Read Crossplane's log and the conditions of the XRD; if nothing changes, %s", running, restart)
 	default:
-		return reason.CrossplaneSilent.Messagef("%s runs and does not reconcile it; each poll requests that. Read Crossplane's log and the conditions of the XRD; if "+
-			"nothing changes, %s", running, restart)
+		return reason.CrossplaneSilent.Messagef("%s runs and does not reconcile it; each poll requests that. Read Crossplane's log and the conditions of the "+
+			"XRD; if nothing changes, %s", running, restart)
 	}
 }
 

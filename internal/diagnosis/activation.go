@@ -44,12 +44,12 @@ func (d *diagnosis) checkActivations() {
 		}
 		const next = "if its provider has the capability safe-start, make sure that it is active in the cluster that you restore into, or "
 		if d.get(r) == nil {
-			d.add(reason.NotActivated, report.SeverityWarning, r, "managed resources in the backup need it, and the backup has neither it nor a "+
+			d.add(reason.NotActivated, report.Warning, r, "managed resources in the backup need it, and the backup has neither it nor a "+
 				"ManagedResourceActivationPolicy that activates it", next+xp.HowToActivate(name))
 
 			continue
 		}
-		d.add(reason.NotActivated, report.SeverityWarning, r, "no ManagedResourceActivationPolicy in the backup activates it, and a restore does not change an existing one",
+		d.add(reason.NotActivated, report.Warning, r, "no ManagedResourceActivationPolicy in the backup activates it, and a restore does not change an existing one",
 			next+xp.HowToActivate(name))
 	}
 }

@@ -21,7 +21,7 @@ func (d *diagnosis) checkSecrets() {
 		if d.get(r) != nil || d.IsUnread(r) {
 			continue
 		}
-		d.add(reason.SecretMissing, report.SeverityWarning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
+		d.add(reason.SecretMissing, report.Warning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
 			"if it has published nothing yet, nothing is lost. Otherwise back up the Secret's namespace too: a password that the cloud shows once exists nowhere else")
 	}
 }
@@ -42,13 +42,13 @@ func (d *diagnosis) checkInputs() {
 			}
 			reported[r] = true
 			if xp.IsReleaseSecret(r.Name) {
-				d.add(reason.InputMissing, report.SeverityWarning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
+				d.add(reason.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
 					"back up its namespace too, unless the release is in another cluster. Without it provider-helm installs the chart again over the existing one, so "+
 						"a restore holds what needs it until it exists")
 
 				continue
 			}
-			d.add(reason.InputMissing, report.SeverityWarning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
+			d.add(reason.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
 				"back up its namespace too, or set provider-credentials to include. Without it the provider fails, or generates another password than the one in "+
 					"use, so a restore holds what names it until it exists")
 		}
@@ -64,7 +64,7 @@ func (d *diagnosis) checkServiceAccounts() {
 		}
 		u := o.full()
 		revision, _ := xp.Controller(u)
-		d.add(reason.SettingsMisplaced, report.SeverityWarning, o.Ref, "it belongs to the package revision "+revision.Name+", and a user added to it: "+
+		d.add(reason.SettingsMisplaced, report.Warning, o.Ref, "it belongs to the package revision "+revision.Name+", and a user added to it: "+
 			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it. For each revision, put labels and "+
 			"annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
 	}
@@ -76,7 +76,7 @@ func (d *diagnosis) checkHeld() {
 	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
 	for _, o := range d.sortedAll() {
 		if o.is(isNewer) {
-			d.add(reason.Malformed, report.SeverityProblem, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
+			d.add(reason.Malformed, report.Error, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
 
 			continue
 		}
@@ -87,11 +87,11 @@ func (d *diagnosis) checkHeld() {
 		h, err := adoption.HoldOf(u)
 		switch {
 		case errors.Is(err, adoption.ErrNewer):
-			d.add(reason.Malformed, report.SeverityProblem, xp.RefTo(u), err.Error(), refuses)
+			d.add(reason.Malformed, report.Error, xp.RefTo(u), err.Error(), refuses)
 		case err != nil:
-			d.add(reason.Malformed, report.SeverityWarning, xp.RefTo(u), err.Error(), "a restore treats it as written by another program, and replaces it")
+			d.add(reason.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore treats it as written by another program, and replaces it")
 		case h != nil:
-			d.add(reason.Held, report.SeverityWarning, xp.RefTo(u), "the Restore "+h.Restore+" held it at the backup: "+h.Reason,
+			d.add(reason.Held, report.Warning, xp.RefTo(u), "the Restore "+h.Restore+" held it at the backup: "+h.Reason,
 				"a restore holds it until it is adopted. In the source cluster, see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String())
 		}
 	}

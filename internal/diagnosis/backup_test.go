@@ -170,7 +170,7 @@ func TestDanglingInBackup(t *testing.T) {
 		t.Errorf("The next step must differ: a restore does not wait for a resource that the source lacked; got %v and %v", told, lost)
 	}
 	o := objectsOf(append(platform(x), lists)...)
-	o.AddMalformed(xp.RefTo(mr), report.SeverityProblem, "it is broken", "mend it")
+	o.AddMalformed(xp.RefTo(mr), report.Error, "it is broken", "mend it")
 	if diff := cmp.Diff([]string{"problem Malformed Bucket b"}, summaries(Inspect(o))); diff != "" {
 		t.Errorf("An unreadable object must not count as missing: %s", diff)
 	}

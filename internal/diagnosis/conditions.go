@@ -37,10 +37,10 @@ func (d *diagnosis) checkConditions() {
 		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
 		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(reason.NotSynced, report.SeverityWarning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason), unsyncedHint(u, synced))
+			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason), unsyncedHint(u, synced))
 		}
 		if hasReady && synced.Status == "True" && ready.Status != "True" {
-			d.add(reason.NotReady, report.SeverityWarning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, noReason),
+			d.add(reason.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, noReason),
 				"wait, or check what it composes, or its provider's log")
 		}
 	}
@@ -91,10 +91,10 @@ func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity
 		return "", ""
 	}
 	if isOnlyManaged(u) && age < stuckAfterProvider {
-		return why, report.SeverityWarning
+		return why, report.Warning
 	}
 
-	return why, report.SeverityProblem
+	return why, report.Error
 }
 
 // nextStep returns what to do about an object that no controller reconciles.

@@ -51,31 +51,31 @@ func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted f
 	switch {
 	case d.of == Cluster:
 	case noted()[r.ID()]:
-		d.add(reason.Dangling, report.SeverityProblem, r, xp.String(xr)+" lists it, and at the backup it did not exist, was being deleted, or belonged to another object",
+		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and at the backup it did not exist, was being deleted, or belonged to another object",
 			"a restore does not wait for it, and Crossplane then creates another. If it manages something outside of the cluster, find that in the cloud first")
 
 		return
 	default:
-		d.add(reason.Dangling, report.SeverityProblem, r, xp.String(xr)+" lists it, and it is not in the backup",
+		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and it is not in the backup",
 			"a restore holds the XR until it is in the cluster. Check whether the filters of the backup left it out, and back up again")
 
 		return
 	}
 	if gk := r.GroupVersionKind().GroupKind(); d.unserved[gk] {
 		if name := d.inactive(gk); name != "" {
-			d.add(reason.Dangling, report.SeverityProblem, r, xp.String(xr)+" lists it, and its kind is not served, because its ManagedResourceDefinition "+name+" is not active",
+			d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and its kind is not served, because its ManagedResourceDefinition "+name+" is not active",
 				xp.HowToActivate(name)+". Then restore it; without the kind Crossplane can't reconcile the XR")
 
 			return
 		}
-		d.add(reason.Dangling, report.SeverityProblem, r, xp.String(xr)+" lists it, and its kind is not served",
+		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and its kind is not served",
 			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+", then restore it; without the kind Crossplane can't reconcile the XR")
 
 		return
 	}
-	severity := report.SeverityProblem
+	severity := report.Error
 	if d.Now.Sub(lastChange(xr)) < stuckAfter {
-		severity = report.SeverityWarning // Crossplane lists a resource before it creates it.
+		severity = report.Warning // Crossplane lists a resource before it creates it.
 	}
 	d.add(reason.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
 		"Crossplane creates another when it reconciles the XR. If it manages something outside of the cluster, restore it before that, or set its external-name")
@@ -91,21 +91,21 @@ func (d *diagnosis) checkController(xr, u *object) {
 	switch {
 	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It is deleted, whichever object controls it.
 	case !ok && d.of == Backup:
-		d.add(reason.Uncontrolled, report.SeverityWarning, r, xr.String()+" lists it, and nothing controlled it at the backup",
+		d.add(reason.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it at the backup",
 			"a restore makes the XR its controller if its label names the XR's tree. In the source cluster, check what a restore or a user left there")
 	case !ok:
-		d.add(reason.Uncontrolled, report.SeverityProblem, r, xr.String()+" lists it, and nothing controls it",
+		d.add(reason.Uncontrolled, report.Error, r, xr.String()+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; check the XR's conditions for why it does not")
 	case d.byUID[c.UID] != nil:
-		d.add(reason.ControlledByAnother, report.SeverityProblem, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
+		d.add(reason.ControlledByAnother, report.Error, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
 			"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
-		d.add(reason.ControlledByAnother, report.SeverityProblem, r,
+		d.add(reason.ControlledByAnother, report.Error, r,
 			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
 			"a restore ignores such a link. In the source cluster, find out to which of the two it belongs")
 	default:
-		d.add(reason.DeadController, report.SeverityProblem, r,
+		d.add(reason.DeadController, report.Error, r,
 			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
 			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
 				"makes the XR its controller")
@@ -123,10 +123,10 @@ func (d *diagnosis) checkClaims() {
 		switch xr := d.Get(r); {
 		case xr == nil && d.IsUnread(r):
 		case xr == nil:
-			d.add(reason.Dangling, report.SeverityProblem, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
+			d.add(reason.Dangling, report.Error, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
 				"restore the XR, or delete the claim: otherwise Crossplane creates another XR, and all that it composes, when it reconciles the claim")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(reason.OneSided, report.SeverityProblem, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
+			d.add(reason.OneSided, report.Error, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
 				"backup, restore and Crossplane ignore such a link. Correct the claim's spec.resourceRef, or delete the claim if it is forged")
 		}
 	}
@@ -138,10 +138,10 @@ func (d *diagnosis) checkClaims() {
 		}
 		switch claim := d.Get(r); {
 		case claim == nil:
-			d.add(reason.OneSided, report.SeverityWarning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
+			d.add(reason.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
 				"restore the claim, or delete the XR if what it composes is not needed")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(reason.OneSided, report.SeverityProblem, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
+			d.add(reason.OneSided, report.Error, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (d *diagnosis) checkOrphans() {
 		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
 		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
 		case d.of == Backup:
-			d.add(reason.Orphaned, report.SeverityWarning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller. If its XR "+
+			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller. If its XR "+
 				"should be in the backup, check the backup's warnings, and back up again")
 		case o.is(isDeleting): // In a tree that is deleted the XR can be gone first.
 		default:
@@ -197,7 +197,7 @@ func whyOrphaned(u *unstructured.Unstructured, owner *object) string {
 
 func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
 	p := report.Problem{
-		Code: reason.Orphaned, Severity: report.SeverityProblem, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
+		Code: reason.Orphaned, Severity: report.Error, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
 		Next: "nothing updates or deletes it. If another resource took its place, delete it and keep its external resource (managementPolicies without Delete). " +
 			"Otherwise add it to the resourceRefs of its XR",
 	}
@@ -216,12 +216,12 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 		if !d.unserved[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
 			// A tree that a user deletes looks like this: its top goes first. The garbage collector
 			// ignores owners of a kind that is not served.
-			p.Severity = report.SeverityWarning
+			p.Severity = report.Warning
 			p.Reason += ", so the garbage collector deletes it soon"
 			p.Next = "nothing if you deleted its XR. Otherwise remove that owner reference at once, or its external resource is deleted with it"
 		}
 	case len(d.unread) > 0:
-		p.Severity = report.SeverityWarning // An XR of an unread kind may list it.
+		p.Severity = report.Warning // An XR of an unread kind may list it.
 		p.Reason += " of those that could be read"
 	}
 	if owner == nil {

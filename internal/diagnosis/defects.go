@@ -17,7 +17,7 @@ func Defects(of Subject, i adoption.Installation) []report.Problem {
 		} else if d.Until != "" {
 			next += "; until then " + d.Until
 		}
-		problems = append(problems, report.Problem{Code: reason.KnownDefect, Severity: report.SeverityWarning, Object: i.Ref(), Reason: why, Next: next})
+		problems = append(problems, report.Problem{Code: reason.KnownDefect, Severity: report.Warning, Object: i.Ref(), Reason: why, Next: next})
 	}
 
 	return problems

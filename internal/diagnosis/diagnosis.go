@@ -117,11 +117,11 @@ func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
 		if d.broken[gk] != "" {
-			d.add(reason.NotRead, report.SeverityProblem, r, "objects of this kind can't be read: "+why, "the report lacks them. Repair that, and run the command again")
+			d.add(reason.NotRead, report.Error, r, "objects of this kind can't be read: "+why, "the report lacks them. Repair that, and run the command again")
 
 			continue
 		}
-		d.add(reason.NotRead, report.SeverityWarning, r, "you have no right to read objects of this kind: "+why,
+		d.add(reason.NotRead, report.Warning, r, "you have no right to read objects of this kind: "+why,
 			"the report lacks them. See docs/validate.md for the required rights")
 	}
 }

@@ -59,7 +59,7 @@ func (d *diagnosis) checkDuplicates() {
 
 func (d *diagnosis) addDuplicate(severity report.Severity, mr, other *unstructured.Unstructured) {
 	manages := "manages"
-	if severity == report.SeverityWarning {
+	if severity == report.Warning {
 		manages = "may manage"
 	}
 	d.found = append(d.found, report.Problem{
@@ -135,14 +135,14 @@ func severityOf(a, b *unstructured.Unstructured) report.Severity {
 	for _, field := range identifiers {
 		id := identifierOf(a, field)
 		if id != "" && id == identifierOf(b, field) && (field != "id" || strings.ContainsAny(id, "/:")) {
-			return report.SeverityProblem
+			return report.Error
 		}
 	}
 	if configOf(a) != configOf(b) || isOwnName(a) && isOwnName(b) {
-		return report.SeverityWarning
+		return report.Warning
 	}
 
-	return report.SeverityProblem
+	return report.Error
 }
 
 // differ reports whether two MRs with one external-name manage different resources: their

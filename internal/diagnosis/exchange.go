@@ -27,7 +27,7 @@ func (d *diagnosis) checkExchanges() {
 			why = "an exchange paused it and deleted what it composed, and it waits for a restore of what it composed in the backup"
 			next = "restore from that backup, or let it compose again: " + abandonCommand(o.Ref)
 		}
-		d.add(reason.Exchanging, report.SeverityProblem, o.Ref, why, next)
+		d.add(reason.Exchanging, report.Error, o.Ref, why, next)
 	}
 }
 

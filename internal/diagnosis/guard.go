@@ -32,7 +32,7 @@ func (g Guard) Check(restores map[string]report.Restore, held bool) report.Probl
 		where = "in " + strings.Join(g.Namespaces, ", ")
 	}
 	p := report.Problem{
-		Code: reason.GuardUp, Severity: report.SeverityWarning, Object: g.Policy,
+		Code: reason.GuardUp, Severity: report.Warning, Object: g.Policy,
 		Reason: fmt.Sprintf("only Velero and Crossplane can create claims and XRs %s: the guard is up since %s", where, g.Made.UTC().Format(time.RFC3339)),
 		Next:   "when everything restored is adopted: " + xp.Program + " guard off",
 	}
@@ -47,7 +47,7 @@ func (g Guard) Check(restores map[string]report.Restore, held bool) report.Probl
 		p.Reason += ", and no Restore has started since"
 		p.Next = "restore, or take it down: " + xp.Program + " guard off"
 	default:
-		p.Severity = report.SeverityProblem
+		p.Severity = report.Error
 		p.Reason += ". All Restores since then have ended, and nothing is held"
 		p.Next = "take it down: " + xp.Program + " guard off"
 	}

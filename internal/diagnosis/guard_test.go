@@ -25,14 +25,14 @@ func TestGuard(t *testing.T) {
 	}{
 		"Before": {
 			reason: "No Restore has begun since the guard is up.", restores: []report.Restore{{Phase: "Completed", Started: at(-time.Hour), Completed: at(-time.Minute)}},
-			want: report.SeverityWarning, says: []string{"everywhere", "2026-01-02T03:04:05Z", "no Restore has started since", "guard off"},
+			want: report.Warning, says: []string{"everywhere", "2026-01-02T03:04:05Z", "no Restore has started since", "guard off"},
 		},
-		"Busy":   {reason: "A Restore is under way.", restores: []report.Restore{over, {Phase: "InProgress", Started: at(time.Hour)}}, want: report.SeverityWarning, says: []string{"has not ended"}},
-		"New":    {reason: "A Restore is about to begin.", restores: []report.Restore{over, {}}, want: report.SeverityWarning, says: []string{"has not ended"}},
-		"Held":   {reason: "A held object waits for its adoption.", restores: []report.Restore{over}, held: true, want: report.SeverityWarning, says: []string{"has not ended"}},
-		"Unread": {reason: "Without the Restores the state is unknown.", unread: true, want: report.SeverityWarning},
+		"Busy":   {reason: "A Restore is under way.", restores: []report.Restore{over, {Phase: "InProgress", Started: at(time.Hour)}}, want: report.Warning, says: []string{"has not ended"}},
+		"New":    {reason: "A Restore is about to begin.", restores: []report.Restore{over, {}}, want: report.Warning, says: []string{"has not ended"}},
+		"Held":   {reason: "A held object waits for its adoption.", restores: []report.Restore{over}, held: true, want: report.Warning, says: []string{"has not ended"}},
+		"Unread": {reason: "Without the Restores the state is unknown.", unread: true, want: report.Warning},
 		"Left": {
-			reason: "The Restore is over, and no object is held.", guard: Guard{By: "alice", Namespaces: []string{"a", "b"}}, restores: []report.Restore{over}, want: report.SeverityProblem,
+			reason: "The Restore is over, and no object is held.", guard: Guard{By: "alice", Namespaces: []string{"a", "b"}}, restores: []report.Restore{over}, want: report.Error,
 			says: []string{"in a, b", "put up by alice", "nothing is held", "guard off"},
 		},
 	}

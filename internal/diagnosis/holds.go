@@ -26,9 +26,9 @@ func (d *diagnosis) checkHolds() {
 		r := xp.RefTo(u)
 		switch {
 		case errors.Is(err, adoption.ErrNewer):
-			d.add(reason.Malformed, report.SeverityProblem, r, err.Error(), adoption.HowToRead+", and then run release")
+			d.add(reason.Malformed, report.Error, r, err.Error(), adoption.HowToRead+", and then run release")
 		case err != nil:
-			d.add(reason.Malformed, report.SeverityProblem, r, err.Error(), "correct or remove that annotation, and then run release")
+			d.add(reason.Malformed, report.Error, r, err.Error(), "correct or remove that annotation, and then run release")
 		case h != nil:
 			d.addHeld(u, h)
 		}
@@ -51,20 +51,20 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	phase, known := d.Restores[h.Restore]
 	switch {
 	case h.Quarantine:
-		d.add(reason.Quarantined, report.SeverityProblem, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it",
+		d.add(reason.Quarantined, report.Error, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it",
 			adoption.HowToRelease(u, h))
 	case h.ByHand:
-		d.add(reason.Held, report.SeverityProblem, xp.RefTo(u), held, adoption.HowToRelease(u, h))
+		d.add(reason.Held, report.Error, xp.RefTo(u), held, adoption.HowToRelease(u, h))
 	case h.Restore == "":
-		d.add(reason.LeakedHold, report.SeverityProblem, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
 	case phase == PhaseUnread:
-		d.add(reason.Held, report.SeverityProblem, xp.RefTo(u), held, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
+		d.add(reason.Held, report.Error, xp.RefTo(u), held, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
 	case !known:
-		d.add(reason.LeakedHold, report.SeverityProblem, xp.RefTo(u), held+"; that Restore does not exist", releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), held+"; that Restore does not exist", releaseHint(u, h))
 	case !IsUnderWay(phase):
-		d.add(reason.LeakedHold, report.SeverityProblem, xp.RefTo(u), held+"; that Restore has ended as "+phase, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), held+"; that Restore has ended as "+phase, releaseHint(u, h))
 	default:
-		d.add(reason.Held, report.SeverityProblem, xp.RefTo(u), held,
+		d.add(reason.Held, report.Error, xp.RefTo(u), held,
 			"the restore continues when that exists; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
 	}
 }
@@ -109,5 +109,5 @@ func (d *diagnosis) checkLeftover(u *unstructured.Unstructured) {
 	if setting == xp.AnnotationPaused {
 		next = "unless a user paused it, run: " + xp.Kubectl("annotate", xp.RefTo(u), setting+"-").String()
 	}
-	d.add(reason.LeakedHold, report.SeverityProblem, xp.RefTo(u), "nothing holds it, and a hold left the setting "+setting+" on it", next)
+	d.add(reason.LeakedHold, report.Error, xp.RefTo(u), "nothing holds it, and a hold left the setting "+setting+" on it", next)
 }

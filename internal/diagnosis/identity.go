@@ -41,7 +41,7 @@ func (d *diagnosis) checkIdentities() {
 // cluster such an MR is not Ready, which checkConditions reports.
 func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
 	if d.of == Backup && xp.IsNeverObserved(mr) {
-		d.add(reason.NotObserved, report.SeverityWarning, xp.RefTo(mr),
+		d.add(reason.NotObserved, report.Warning, xp.RefTo(mr),
 			"it has an external-name, and at the backup upjet had found nothing under it: its status.atProvider is empty", "back up again when it is Ready. A restore "+
 				"lets it only observe until its provider finds its external resource, and creates none, unless a setting changes that")
 	}
@@ -52,7 +52,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 	id, _ := xp.ProviderID(mr)
 	name, known := d.nameOf(mr, id)
 	if known && d.of == Backup && identity == xp.Recoverable {
-		d.add(code, report.SeverityWarning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", unless a setting changes that",
+		d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", unless a setting changes that",
 			"in the source cluster, set its annotation "+xp.AnnotationExternalName+" to that: its provider can create a second external resource when it restarts")
 
 		return
@@ -125,7 +125,7 @@ func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
 // that creates asynchronously writes the external-name at the end, which can take very long.
 func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code reason.Code) report.Severity {
 	if d.of == Backup {
-		return report.SeverityProblem
+		return report.Error
 	}
 	_, restored := mr.GetLabels()[xp.LabelRestore]
 	synced, _ := xp.ConditionOf(mr, xp.ConditionSynced)
@@ -134,10 +134,10 @@ func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code reason.
 	case mr.GetDeletionTimestamp() != nil:
 		return ""
 	case isHeld(mr), restored, ready.Status == "True", code == reason.CreatePending && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
-		return report.SeverityProblem
+		return report.Error
 	case d.Now.Sub(lastChange(mr)) < stuckAfterProvider:
 		return ""
 	default:
-		return report.SeverityWarning
+		return report.Warning
 	}
 }

@@ -103,7 +103,7 @@ func (o *Objects) AddFrom(s Source) {
 func (o *Objects) addForged(self *object) {
 	o.forged = append(o.forged, self)
 	o.malformed = append(o.malformed, report.Problem{
-		Code: reason.Malformed, Severity: report.SeverityProblem, Object: self.Ref,
+		Code: reason.Malformed, Severity: report.Error, Object: self.Ref,
 		Reason: "it has the marks of a claim and of an XR, and no object is both, so its references are ignored",
 		Next: "find out who wrote it; remove the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
 			" and the fields that do not belong to it, or delete it",
@@ -137,7 +137,7 @@ func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
 	if err != nil {
 		o.unreadRefs[xr.uid] = true
 		o.malformed = append(o.malformed, report.Problem{
-			Code: reason.Malformed, Severity: report.SeverityProblem, Object: xr.Ref, Reason: err.Error(),
+			Code: reason.Malformed, Severity: report.Error, Object: xr.Ref, Reason: err.Error(),
 			Next: "correct its resourceRefs; what it composes is unknown",
 		})
 	}

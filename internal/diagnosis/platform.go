@@ -17,12 +17,12 @@ func (d *diagnosis) checkPlatform() {
 		c := xp.CompositeFrom(xr.full())
 		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
 		if revision.Name != "" && d.get(revision) == nil {
-			d.add(reason.RevisionMissing, report.SeverityProblem, xr.Ref, "it uses "+revision.String()+", which is not in the backup",
+			d.add(reason.RevisionMissing, report.Error, xr.Ref, "it uses "+revision.String()+", which is not in the backup",
 				"a restore holds it until that revision is in the cluster. Back up again with the plugin, which includes it, or put it into the cluster first")
 		}
 		gk := xr.GroupVersionKind().GroupKind()
 		if !slices.ContainsFunc(definitions, func(xrd *unstructured.Unstructured) bool { return xp.Defines(xrd, gk) }) {
-			d.add(reason.DefinitionMissing, report.SeverityProblem, xr.Ref, "the XRD of its kind is not in the backup",
+			d.add(reason.DefinitionMissing, report.Error, xr.Ref, "the XRD of its kind is not in the backup",
 				"back up again with the plugin, which includes it, or apply it in the cluster before you restore")
 		}
 	}
@@ -43,12 +43,12 @@ func (d *diagnosis) checkPipelineInputs() {
 		for _, name := range reads.Environments {
 			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
 			if d.get(environment) == nil && !d.IsUnread(environment) {
-				d.add(reason.EnvironmentMissing, report.SeverityWarning, environment, "the pipeline of "+r.String()+" reads it, and it is not in the backup",
+				d.add(reason.EnvironmentMissing, report.Warning, environment, "the pipeline of "+r.String()+" reads it, and it is not in the backup",
 					"if it existed, create it in the cluster before a restore: a function that finds less can leave out composed resources, and Crossplane deletes these")
 			}
 		}
 		if len(reads.Others) > 0 {
-			d.add(reason.PipelineReads, report.SeverityWarning, r, reads.String(), "the backup can lack that. If so, create it in the cluster before a restore: "+
+			d.add(reason.PipelineReads, report.Warning, r, reads.String(), "the backup can lack that. If so, create it in the cluster before a restore: "+
 				"a function that finds less can leave out composed resources, and Crossplane deletes these")
 		}
 	}
@@ -58,7 +58,7 @@ func (d *diagnosis) checkPipelineInputs() {
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range fullObjects(sorted(d.definitions)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
-			d.add(reason.XRDTerminating, report.SeverityProblem, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
+			d.add(reason.XRDTerminating, report.Error, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
 	}
 }

@@ -70,14 +70,14 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 			for _, revision := range active {
 				runs = append(runs, xp.AccountRef(account.Namespace, xp.RunsAs(revision, r.Configs)))
 			}
-			p := report.Problem{Code: reason.RightsMisplaced, Severity: report.SeverityWarning, Object: g.Binding}
+			p := report.Problem{Code: reason.RightsMisplaced, Severity: report.Warning, Object: g.Binding}
 			p.Reason = "it grants the " + g.Role + " to " + account.String() + ", which is named after one revision of the package " +
 				xp.Label(active[0], xp.LabelPackage)
 			switch isRunning := slices.Contains(runs, account); {
 			case of == Backup && isRunning:
 				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, where it does not have that role; " + nameHint
 			case of == Cluster && !isRunning && !r.areGiven(g, runs):
-				p.Severity = report.SeverityProblem
+				p.Severity = report.Error
 				p.Reason += "; the package now runs as " + runs[0].String() + ", which does not have that role"
 				add := xp.NewCommand("kubectl")
 				if g.Binding.Namespace != "" {

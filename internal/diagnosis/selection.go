@@ -133,7 +133,7 @@ func (s *selector) missing() []report.Problem {
 			namespace, bare = "", name
 		}
 		problems = append(problems, report.Problem{
-			Code: reason.NotFound, Severity: report.SeverityProblem, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
+			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
 			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(bare),
 		})
 	}
@@ -144,7 +144,7 @@ func (s *selector) missing() []report.Problem {
 			why, next = "no such Restore exists, and ", "list the Restores: velero restore get"
 		}
 		problems = append(problems, report.Problem{
-			Code: reason.NotFound, Severity: report.SeverityProblem, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
+			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
 			Reason: fmt.Sprintf("%sno object has its label %s=%s: nothing of Crossplane that it created is left", why, xp.LabelRestore, s.Label),
 			Next:   next,
 		})

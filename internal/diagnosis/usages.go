@@ -30,7 +30,7 @@ func (d *diagnosis) checkUsages() {
 			next = "a restore leaves it out; in the source cluster, " + next
 		}
 		d.found = append(d.found, report.Problem{
-			Code: reason.UsageLeftBehind, Severity: report.SeverityProblem, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
+			Code: reason.UsageLeftBehind, Severity: report.Error, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
 			Reason: left.Why + "; it protects " + xp.Protected(left.Usage), Next: next,
 		})
 	}

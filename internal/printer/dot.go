@@ -89,7 +89,7 @@ func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
 		fill = fillWarning
 	}
 	for _, p := range problems {
-		if p.Severity == report.SeverityProblem {
+		if p.Severity == report.Error {
 			fill = fillProblem
 		}
 		messages = append(messages, replaceBackslashes(string(p.Code)+": "+p.Reason+"; "+p.Next))

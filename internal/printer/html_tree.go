@@ -142,7 +142,7 @@ func (f *treeList) findings(problems []report.Problem) []entry {
 	var all []entry
 	for _, each := range findings(problems) {
 		shown := entry{Problem: each.Problem, Level: levelWarning}
-		if each.Severity == report.SeverityProblem {
+		if each.Severity == report.Error {
 			shown.Level = levelProblem
 		}
 		objects, more := f.shown(each)

@@ -76,7 +76,7 @@ func testcase(class, name string, problems []report.Problem) junit.Testcase {
 	var messages []string
 	for _, p := range problems {
 		messages = append(messages, string(p.Severity)+" "+string(p.Code)+": "+p.Object.String()+": "+p.Reason+"\nNext: "+p.Next)
-		if p.Severity == report.SeverityProblem && c.Failure == nil {
+		if p.Severity == report.Error && c.Failure == nil {
 			c.Failure = &junit.Result{Message: p.Object.String() + ": " + p.Reason, Type: string(p.Code)}
 		}
 	}

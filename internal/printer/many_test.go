@@ -67,7 +67,7 @@ func TestLongListsAreFast(t *testing.T) {
 		tree := healthyNode(r, report.RoleComposite)
 		tree.Problems = []reason.Code{reason.NotReady}
 		trees, problems = append(trees, tree), append(problems, problem(reason.NotReady, r, "it is not Ready", "wait"))
-		problems[n].Severity = report.SeverityWarning
+		problems[n].Severity = report.Warning
 	}
 	r := validation(trees, problems...)
 	for _, f := range []Format{Table, JUnit} {

@@ -208,7 +208,7 @@ func TestEveryFormatHasTheCodes(t *testing.T) {
 	tree := healthyNode(in, report.RoleComposite)
 	tree.Problems = []reason.Code{reason.NotReady}
 	warning := problem(reason.NotReady, in, "it is not Ready", "wait")
-	warning.Severity = report.SeverityWarning
+	warning.Severity = report.Warning
 	r := validation([]*report.Node{tree}, problem(reason.Dangling, xrRef("out"), "it does not exist", "restore it"), warning)
 	for _, f := range Formats() {
 		got := printed(t, r, Format(f), Options{})

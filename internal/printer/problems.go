@@ -101,7 +101,7 @@ func (s *textReport) problems() string {
 }
 
 func colourOf(severity report.Severity) text.Color {
-	if severity == report.SeverityProblem {
+	if severity == report.Error {
 		return text.FgRed
 	}
 

@@ -85,7 +85,7 @@ func validation(trees []*report.Node, problems ...report.Problem) *report.Report
 		}
 	})
 	for _, p := range problems {
-		if p.Severity == report.SeverityProblem {
+		if p.Severity == report.Error {
 			r.Summary.Problems++
 		} else {
 			r.Summary.Warnings++
@@ -96,7 +96,7 @@ func validation(trees []*report.Node, problems ...report.Problem) *report.Report
 }
 
 func problem(code reason.Code, object xp.Ref, reason, next string) report.Problem {
-	return report.Problem{Code: code, Severity: report.SeverityProblem, Object: object, Reason: reason, Next: next}
+	return report.Problem{Code: code, Severity: report.Error, Object: object, Reason: reason, Next: next}
 }
 
 func heldReport() *report.Report {
@@ -204,10 +204,10 @@ func codeReport(code reason.Code) *report.Report {
 	case reason.ControlledByAnother:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleManaged, State: report.Foreign, Problems: b.Problems}
 	case reason.NotSynced:
-		p.Severity = report.SeverityWarning
+		p.Severity = report.Warning
 		b.Synced = &report.Condition{Status: "False", Reason: "ReconcileError", Message: "cannot compose resources: pipeline step returned a fatal result"}
 	case reason.NotReady, reason.NotRead:
-		p.Severity = report.SeverityWarning
+		p.Severity = report.Warning
 		b.Ready = &report.Condition{Status: "False", Reason: "Creating"}
 	}
 

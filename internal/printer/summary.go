@@ -106,7 +106,7 @@ func empty(r *report.Report) string {
 func advice(r *report.Report) string {
 	held := 0
 	for _, p := range r.Problems {
-		if p.Severity == report.SeverityProblem && p.Code == reason.Held {
+		if p.Severity == report.Error && p.Code == reason.Held {
 			held++
 		}
 	}

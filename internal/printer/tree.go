@@ -166,14 +166,14 @@ func (s *textReport) severity(n *report.Node) report.Severity {
 	if s.grave == nil {
 		s.grave = map[xp.ID]bool{}
 		for _, p := range s.report.Problems {
-			s.grave[p.Object.ID()] = s.grave[p.Object.ID()] || p.Severity == report.SeverityProblem
+			s.grave[p.Object.ID()] = s.grave[p.Object.ID()] || p.Severity == report.Error
 		}
 	}
 	if s.grave[n.ID()] {
-		return report.SeverityProblem
+		return report.Error
 	}
 
-	return report.SeverityWarning
+	return report.Warning
 }
 
 // status returns in a few words what is notable about a group.

@@ -25,7 +25,7 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 				codes[other.ID()] = append(codes[other.ID()], p.Code)
 			}
 		}
-		if p.Severity == SeverityProblem {
+		if p.Severity == Error {
 			r.Summary.Problems++
 		} else {
 			r.Summary.Warnings++

@@ -17,10 +17,10 @@ func TestAssemble(t *testing.T) {
 	xr := &Node{Ref: ref("XOrder", "x"), Role: RoleComposite, State: Adopted, Children: []*Node{mr, held, missing}}
 	trees := []*Node{{Ref: ref("Order", "o"), Role: RoleClaim, State: Adopted, Children: []*Node{xr}}}
 	problems := []Problem{
-		{Code: reason.NotReady, Severity: SeverityWarning, Object: mr.Ref},
-		{Code: reason.Dangling, Severity: SeverityProblem, Object: missing.Ref},
+		{Code: reason.NotReady, Severity: Warning, Object: mr.Ref},
+		{Code: reason.Dangling, Severity: Error, Object: missing.Ref},
 		// A kind in two versions is one kind.
-		{Code: reason.IdentityMissing, Severity: SeverityProblem, Object: xp.Ref{APIVersion: "example.org/v2", Kind: "Bucket", Name: "b"}},
+		{Code: reason.IdentityMissing, Severity: Error, Object: xp.Ref{APIVersion: "example.org/v2", Kind: "Bucket", Name: "b"}},
 	}
 	var r Report
 	r.Assemble(trees, problems)

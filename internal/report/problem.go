@@ -26,8 +26,8 @@ type Severity string
 
 // Severities. A warning may be intended. It makes a command fail only with --strict.
 const (
-	SeverityProblem Severity = "problem"
-	SeverityWarning Severity = "warning"
+	Error   Severity = "problem"
+	Warning Severity = "warning"
 )
 
 // Sort sorts problems by severity, then code, then object.
