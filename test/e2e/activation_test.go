@@ -19,8 +19,7 @@ var (
 	policyKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
 )
 
-// Scenes of which the target's provider has the capability safe-start, and a kind that is not
-// active.
+// Scenes whose target has a provider with the capability safe-start, and an inactive kind.
 const (
 	inactive  = "inactive"
 	asleep    = "asleep"
@@ -36,18 +35,18 @@ func activationScenes() map[string]*shape {
 
 	return map[string]*shape{
 		inactive: {
-			reason: "A kind that a tenant's XRs compose is activated by a person, and not by a restore of the namespace.",
+			reason: "A kind that a tenant's XRs compose is activated by a user, and not by a restore of the namespace.",
 			Scene:  scene("-network", 1, "--include-namespaces", inactive),
 		},
-		asleep:    {reason: "What a provider does not work on waits for whoever activates its kind, though its CRD is there.", Scene: scene("", 0)},
+		asleep:    {reason: "An MR whose kind is not active waits until a user activates it, though its CRD is there.", Scene: scene("", 0)},
 		activated: {reason: "A whole restore brings the policy that activates the kind.", Scene: scene("-database", 1, withoutCRDs...)},
 	}
 }
 
 func TestActivationV2(t *testing.T) { testActivation(t, stack.V2) }
 
-// testActivation loses a cluster, and restores in one whose provider has all of its kinds defined
-// and none of them active, as one with the capability safe-start.
+// testActivation loses a cluster and restores into one whose provider defines all of its kinds and
+// has none active, like a provider with the capability safe-start.
 func testActivation(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -91,14 +90,14 @@ func testActivation(t *testing.T, version stack.Version) {
 	s.awaitServed(t, networkMRD)
 	s.awaitServed(t, databaseMRD)
 	must(t, s.target.Start(ctx, stack.CloudProvider))
-	must(t, s.target.RestartVelero(ctx)) // It sees the kinds only after a while.
+	must(t, s.target.RestartVelero(ctx)) // Velero discovers the kinds only after a while.
 	s.awaitCompleted(t, asleep)
 	for _, name := range []string{inactive, activated} {
 		must(t, drill.Platform{}.StartRestore(ctx, s.target, name+"-again", name, scenes[name].RestoreArgs...))
 	}
 	for _, name := range []string{inactive, activated} {
 		s.awaitCompleted(t, name+"-again")
-		s.awaitEnd(t, name) // It is an error to Velero that it could not restore a kind that is not served.
+		s.awaitEnd(t, name) // For Velero it is an error that it could not restore a kind that is not served.
 	}
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
@@ -110,14 +109,14 @@ func testActivation(t *testing.T, version stack.Version) {
 	}
 }
 
-// wantActivations wants restores to say what is to be activated, and nothing to have been.
+// wantActivations checks that restores name the MRDs to activate, and that no MRD was activated.
 func (s *suite) wantActivations(t *testing.T, scenes map[string]*shape) {
 	t.Helper()
 	for name, says := range map[string][]string{
 		inactive: {"its kind is not served, because its ManagedResourceDefinition " + networkMRD + " is not active; activate it: "},
 		asleep:   {"its provider does not reconcile it, because its ManagedResourceDefinition " + bucketMRD + " is not active; activate it: "},
 	} {
-		s.eventually(t, name+" to say what is to be activated", func(ctx context.Context) error {
+		s.eventually(t, name+" to name the MRD to activate", func(ctx context.Context) error {
 			out, err := s.target.Velero(ctx, "restore", "describe", name, "--details")
 			if err == nil && linesWith(out, says...) < few {
 				err = fmt.Errorf("%d lines have %q:\n%s", linesWith(out, says...), says, out)
@@ -143,12 +142,12 @@ func (s *suite) wantActivations(t *testing.T, scenes map[string]*shape) {
 	}
 	out, _, _, err := s.target.Plugin(t.Context(), s.target.Kubeconfig(), "validate", "-n", inactive)
 	must(t, err)
-	if !strings.Contains(strings.Join(strings.Fields(out), " "), "ManagedResourceDefinition "+bucketMRD+" is not active; activate it: ") { // It names what comes first.
-		t.Errorf("validate does not name what is to be activated:\n%s", out)
+	if !strings.Contains(strings.Join(strings.Fields(out), " "), "ManagedResourceDefinition "+bucketMRD+" is not active; activate it: ") { // It names the first one.
+		t.Errorf("validate does not name the MRD to activate:\n%s", out)
 	}
 }
 
-// usePolicy has a cluster activate those MRDs and no others.
+// usePolicy makes a cluster activate those MRDs and no others.
 func (s *suite) usePolicy(t *testing.T, c *stack.Cluster, names ...string) {
 	t.Helper()
 	r, err := c.Resource(t.Context(), policyKind, "")
@@ -160,7 +159,7 @@ func (s *suite) usePolicy(t *testing.T, c *stack.Cluster, names ...string) {
 	}
 }
 
-// define makes the MRD of a CRD, as a revision of the provider does.
+// define creates the MRD of a CRD, as a provider revision does.
 func (s *suite) define(t *testing.T, c *stack.Cluster, crd *unstructured.Unstructured, state string) {
 	t.Helper()
 	spec, _, err := unstructured.NestedMap(crd.Object, "spec")
@@ -184,7 +183,7 @@ func (s *suite) isActive(ctx context.Context, name string) error {
 	return nil
 }
 
-// activate does what a person is told to do.
+// activate does what the messages ask the user to do.
 func (s *suite) activate(t *testing.T, name string) {
 	t.Helper()
 	mrd, err := get(t.Context(), s.target, mrdKind, "", name)

@@ -28,8 +28,8 @@ func TestAheadV2(t *testing.T) { testAhead(t, stack.V2, "v2", scenesInDoubt()) }
 func TestAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", nil) }
 
 // testAhead loses a cluster in which provider-kubernetes manages Deployments that are in the backup
-// too, and that somebody else has scaled. A provider that comes to its Object before Velero comes
-// to the Deployment makes another. It has more scenes, of what the provider was creating.
+// too and that another writer has scaled. A provider that reconciles its Object before Velero
+// restores the Deployment creates another one. more are scenes of creates in progress.
 func testAhead(t *testing.T, version stack.Version, dir string, more map[string]*shape) {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +37,7 @@ func testAhead(t *testing.T, version stack.Version, dir string, more map[string]
 	shapes := map[string]*shape{}
 	for _, name := range []string{"ahead", "reversed"} {
 		shapes[name] = &shape{
-			reason: "No provider makes anew what Velero restores later.",
+			reason: "No provider creates again what Velero restores later.",
 			Scene:  drill.Scene{Count: 2, Size: 14}, last: scaleDown,
 		}
 	}
@@ -74,7 +74,7 @@ func testAhead(t *testing.T, version stack.Version, dir string, more map[string]
 	}
 }
 
-// scaleDown scales the Deployments of a scene, of which the manifests of the Objects say nothing.
+// scaleDown scales the Deployments of a scene. The manifests of the Objects set no replicas.
 func scaleDown(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	all, err := list(ctx, c, kindDeployment, n.Name, "")
 	if err == nil && len(all) != max(n.Count, 1) {
@@ -87,13 +87,13 @@ func scaleDown(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	return err
 }
 
-// A deployed is what became of a Deployment.
+// A deployed is what a test compares of a Deployment.
 type deployed struct {
 	Restore  string
 	Replicas int64
 }
 
-// deployments are those of a scene, one for each instance.
+// deployments returns the Deployments of a scene, one for each instance.
 func (s *suite) deployments(t *testing.T, n *shape) []deployed {
 	t.Helper()
 	all, err := list(t.Context(), s.target, kindDeployment, n.Name, "")
@@ -107,8 +107,7 @@ func (s *suite) deployments(t *testing.T, n *shape) []deployed {
 	return found
 }
 
-// made wants the provider to have made a Deployment for each Object of a scene that there is, or
-// nothing if there is none.
+// made returns an error if an Object of a scene has no Deployment yet.
 func (s *suite) made(ctx context.Context, n *shape) error {
 	objects, err := list(ctx, s.target, kindObject, "", "")
 	if err != nil {
@@ -127,15 +126,15 @@ func (s *suite) made(ctx context.Context, n *shape) error {
 	return nil
 }
 
-// testReversed is the control: Velero alone restores the Objects before the Deployments, as
-// somebody can have it do, and what people have set is lost.
+// testReversed is the control: Velero alone restores the Objects before the Deployments, which a
+// user can ask for. What users have set is lost.
 func (s *suite) testReversed(t *testing.T, n *shape) {
 	ctx := t.Context()
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": n.Name}}}
 	must(t, s.target.ApplyObjects(ctx, namespace))
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-objects", n.Name, clusterResources+"=true", "--include-resources", "objects.kubernetes.crossplane.io"))
 	s.awaitCompleted(t, n.Name+"-objects")
-	s.eventually(t, "the provider to make what it does not find", func(ctx context.Context) error {
+	s.eventually(t, "the provider to create what it does not find", func(ctx context.Context) error {
 		if found := s.deployments(t, n); len(found) != n.Count {
 			return fmt.Errorf("there are %d Deployments", len(found))
 		}
@@ -149,15 +148,15 @@ func (s *suite) testReversed(t *testing.T, n *shape) {
 	}
 }
 
-// testNothingAhead restores a namespace, with time for the provider to be ahead of Velero: a
-// Deployment is stored when there is no Object, or when the provider has made one in its place.
+// testNothingAhead restores a namespace. It delays Velero's write of each Deployment, for 20 s at
+// most, until the provider has created one for each existing Object.
 func (s *suite) testNothingAhead(t *testing.T, n *shape) {
 	ctx := t.Context()
 	check, err := s.target.Check(ctx, n.Name, []string{"apps"}, func(ctx context.Context, a stack.Admission) {
 		if a.Old != nil || a.New.GetKind() != "Deployment" || a.New.GetLabels()[labelRestore] == "" {
 			return
 		}
-		_ = s.target.Wait(ctx, 20*time.Second, "the provider", func(ctx context.Context) error { return s.made(ctx, n) }) // What came of it is judged.
+		_ = s.target.Wait(ctx, 20*time.Second, "the provider", func(ctx context.Context) error { return s.made(ctx, n) }) // The outcome is checked below.
 	})
 	must(t, err)
 	must(t, n.StartRestore(ctx, s.target))

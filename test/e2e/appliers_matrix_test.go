@@ -15,8 +15,8 @@ func TestMatrixAppliersV1(t *testing.T) { testAppliers(t, stack.V1) }
 
 func TestMatrixAppliersV24(t *testing.T) { testAppliers(t, stack.V24) }
 
-// testAppliers loses what somebody has made, and restores it while the same applies it again, or
-// another who takes it over.
+// testAppliers loses instances that an applier has created. It restores them while the same
+// applier, or another that takes them over, applies them again.
 func testAppliers(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestMatrixTouchedV2(t *testing.T) { testTouches(t, stack.V2) }
 
 func TestMatrixTouchedV1(t *testing.T) { testTouches(t, stack.V1) }
 
-// testTouches has somebody touch in each way what is held.
+// testTouches changes objects that are held, in each way in which another writer can.
 func testTouches(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -50,7 +50,7 @@ func testTouches(t *testing.T, version stack.Version) {
 		tenants[i] = d.tenant
 	}
 	s.loseSource(t, tenants...)
-	// They are on by default from Kubernetes 1.36 on.
+	// These policies are on by default since Kubernetes 1.36.
 	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
 	must(t, s.target.Restart(t.Context(), stack.APIServer))
 	s.testTouched(t, g, all)
@@ -60,7 +60,7 @@ func TestMatrixPrunedV2(t *testing.T) { testPruned(t, stack.V2) }
 
 func TestMatrixPrunedV1(t *testing.T) { testPruned(t, stack.V1) }
 
-// testPruned has somebody prune in each way what is held.
+// testPruned prunes objects that are held, in each way in which an applier can.
 func testPruned(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// An applier is who applies what is in Git, each with its own code.
+// An applier is a tool that applies manifests from Git, each with its own code.
 type applier string
 
 const (
@@ -31,12 +31,12 @@ const (
 	argocdReplace     applier = "argocd-replace"
 	kubectlApply      applier = "kubectl-apply"
 	kubectlServerSide applier = "kubectl-server-side"
-	// kubectlAsArgocd takes over what was applied client-side, under a name that is not kubectl's.
+	// kubectlAsArgocd takes over what was applied client-side, with Argo CD's field manager.
 	kubectlAsArgocd applier = "kubectl-as-argocd"
 	kubectlReplace  applier = "kubectl-replace"
 )
 
-// kubectlArgs are what kubectl is called with by those that call it.
+// kubectlArgs returns the arguments of kubectl for the appliers that run it.
 func kubectlArgs() map[applier][]string {
 	return map[applier][]string{
 		kubectlApply:      {"apply", "-f", "-"},
@@ -46,7 +46,7 @@ func kubectlArgs() map[applier][]string {
 	}
 }
 
-// git is where manifests are applied from.
+// A git runs appliers. It has their programs, and a folder for their manifests.
 type git struct {
 	set  build.Set
 	home string
@@ -60,7 +60,7 @@ func newGit(t *testing.T) *git {
 	return &git{set: set, home: t.TempDir()}
 }
 
-// command is the command by which somebody applies manifests.
+// command returns the command with which an applier applies manifests.
 func (g *git) command(ctx context.Context, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured, args ...string) (*exec.Cmd, error) {
 	l := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	for _, m := range manifests {
@@ -91,7 +91,7 @@ func (g *git) command(ctx context.Context, c *stack.Cluster, by applier, manifes
 	return cmd, nil
 }
 
-// apply has somebody apply manifests once.
+// apply applies manifests once.
 func (g *git) apply(ctx context.Context, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) error {
 	cmd, err := g.command(ctx, c, by, manifests, "--once")
 	if err != nil {
@@ -104,7 +104,7 @@ func (g *git) apply(ctx context.Context, c *stack.Cluster, by applier, manifests
 	return nil
 }
 
-// prune has somebody delete what they have applied, as something that is not in Git any more.
+// prune deletes what an applier has applied, as it does when Git no longer has it.
 func (g *git) prune(ctx context.Context, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) error {
 	cmd, err := g.command(ctx, c, by, manifests, "--prune")
 	if err != nil {
@@ -117,7 +117,7 @@ func (g *git) prune(ctx context.Context, c *stack.Cluster, by applier, manifests
 	return nil
 }
 
-// kubectl runs it.
+// kubectl runs kubectl on a cluster.
 func (g *git) kubectl(ctx context.Context, c *stack.Cluster, env []string, stdin *unstructured.Unstructured, args ...string) error {
 	cmd := exec.CommandContext(ctx, g.set["kubectl"].Path, args...)
 	cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG=" + c.Kubeconfig(), "HOME=" + g.home}, env)
@@ -135,7 +135,7 @@ func (g *git) kubectl(ctx context.Context, c *stack.Cluster, env []string, stdin
 	return nil
 }
 
-// manifests are what is in Git for the instances of a tenant.
+// manifests returns what Git has for the instances of a tenant.
 func (n *tenant) manifests() []*unstructured.Unstructured {
 	all := make([]*unstructured.Unstructured, n.size)
 	for i := range all {
@@ -145,7 +145,7 @@ func (n *tenant) manifests() []*unstructured.Unstructured {
 	return all
 }
 
-// applied has somebody make the instances of a tenant.
+// applied creates the instances of a tenant with an applier.
 func (s *suite) applied(t *testing.T, g *git, by applier, p drill.Platform, size int) *tenant {
 	t.Helper()
 	n := s.few(t, s.source, p, 0)
@@ -155,8 +155,7 @@ func (s *suite) applied(t *testing.T, g *git, by applier, p drill.Platform, size
 	return n
 }
 
-// An applyLoop is somebody who applies manifests again and again, from the moment that their
-// objects are there.
+// An applyLoop applies manifests again and again, from the moment that their objects exist.
 type applyLoop struct {
 	by    applier
 	stdin io.Closer
@@ -166,7 +165,7 @@ type applyLoop struct {
 	out, stderr bytes.Buffer
 }
 
-// applyAgain begins to apply manifests, and ends with the test if it is not stopped before.
+// applyAgain starts an applyLoop. The loop ends with the test if it is not stopped before.
 func (g *git) applyAgain(t *testing.T, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) *applyLoop {
 	t.Helper()
 	a := &applyLoop{by: by, ended: make(chan error, 1)}
@@ -181,7 +180,7 @@ func (g *git) applyAgain(t *testing.T, c *stack.Cluster, by applier, manifests [
 	return a
 }
 
-// A lockedWriter is written to by one goroutine while others read.
+// A lockedWriter lets one goroutine write while others read.
 type lockedWriter struct {
 	mu *sync.Mutex
 	to io.Writer
@@ -194,7 +193,7 @@ func (w lockedWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// held counts how often each object was applied that was held just before.
+// held counts, by name, how often an object was applied that was held just before.
 func (a *applyLoop) held() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -208,7 +207,7 @@ func (a *applyLoop) held() map[string]int {
 	return held
 }
 
-// stop ends it, and returns what went wrong.
+// stop ends the loop and returns what it has printed to stderr.
 func (a *applyLoop) stop() (string, error) {
 	err := errors.Join(a.stdin.Close(), <-a.ended)
 	a.mu.Lock()
@@ -217,8 +216,7 @@ func (a *applyLoop) stop() (string, error) {
 	return a.stderr.String(), err
 }
 
-// A gitTenant is a tenant whose instances somebody has made and somebody applies while they are
-// restored.
+// A gitTenant has instances that one applier creates, and one applies again during the restore.
 type gitTenant struct {
 	*tenant
 
@@ -226,7 +224,8 @@ type gitTenant struct {
 	loop        *applyLoop
 }
 
-// gitTenants has instances made for each pair of those who make and those who apply again.
+// gitTenants creates instances for each pair of appliers: the one that creates them and the one
+// that applies them again.
 func (s *suite) gitTenants(t *testing.T, g *git, pairs ...[2]applier) []*gitTenant {
 	t.Helper()
 	var all []*gitTenant
@@ -238,8 +237,8 @@ func (s *suite) gitTenants(t *testing.T, g *git, pairs ...[2]applier) []*gitTena
 	return all
 }
 
-// backUpInGit backs up what somebody has made. Then it is applied again in the source, as it will
-// be in the target: what comes of that is what is wanted there.
+// backUpInGit backs up what the appliers have created. Then the source applies it again, as the
+// target will: the result in the source is what the target must have.
 func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -247,7 +246,7 @@ func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 		s.backUp(t, s.source, n.tenant)
 	}
 	for _, n := range all {
-		for range 2 { // Who takes over what others managed may do so step by step.
+		for range 2 { // A take-over from other managers may need two steps.
 			must(t, g.apply(ctx, s.source, n.again, n.manifests()))
 		}
 	}
@@ -263,8 +262,8 @@ func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 	}
 }
 
-// inherited returns an error if an XR does not have what its claim has: Crossplane copies all
-// labels and annotations, except Kubernetes' own.
+// inherited returns an error if an XR does not have what its claim has. Crossplane copies all
+// labels and annotations except Kubernetes' own.
 func (n *gitTenant) inherited(ctx context.Context, c *stack.Cluster) error {
 	instances, err := n.Instances(ctx, c)
 	if err != nil {
@@ -302,8 +301,8 @@ func tenantsInGit(all []*gitTenant) []*tenant {
 	return tenants
 }
 
-// testAppliedWhileHeld restores while what comes back is applied again and again. The provider is
-// down until each was applied while it is held.
+// testAppliedWhileHeld restores while an applier applies the instances again and again. The
+// provider is down until each instance was applied while it was held.
 func (s *suite) testAppliedWhileHeld(t *testing.T, g *git, all []*gitTenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))

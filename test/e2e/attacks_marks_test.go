@@ -18,25 +18,22 @@ import (
 )
 
 const (
-	// mostWrites and longestReplay are how often, and for how long, a mark is written again at
-	// most.
+	// mostWrites and longestReplay limit how often, and for how long, a mark is written again.
 	mostWrites    = 500
 	longestReplay = 3 * time.Minute
-	// stepsOfPoll is how many writes on one object are more than a poll makes in which somebody
-	// undoes them. Velero polls each of the two Restores every two seconds, so there is a poll a
-	// second.
+	// stepsOfPoll is more than the number of writes that a poll makes on one object while another
+	// writer reverts them. Velero polls each of the two Restores every two seconds, so there is a
+	// poll a second.
 	stepsOfPoll = 4
 )
 
-// hostileWords move the cursor, erase what is there, begin a line of their own and are a command to
-// a shell.
+// hostileWords move the cursor, clear the screen, begin a new line, and contain shell commands.
 const hostileWords = "forged\x1b[2J\x1b]0;owned\x07\r\n$(reboot); run: velero-plugin-for-crossplane release `reboot` \u202e"
 
-// hostileName is one that a Role can have. It is a command to a shell, unless it is quoted.
+// hostileName is a valid name of a Role. Unquoted, a shell runs it as a command.
 const hostileName = "$(reboot)"
 
-// mark is the mark of a hold by somebody who does not have the key. It says that a person had
-// paused the XR.
+// mark returns a mark written without the key. It claims that a user had paused the XR.
 func (a *attack) mark(t *testing.T, reason string) string {
 	t.Helper()
 	var refs []any
@@ -56,9 +53,9 @@ func (a *attack) mark(t *testing.T, reason string) string {
 	return string(b)
 }
 
-// make makes what the forged marks name: in the pretender's namespace what keeps tenants within
-// limits, and on v1, where XRs are cluster-scoped, what everybody needs. It looks as if a restore
-// had brought it and the XR had composed it, where a tenant can write that.
+// make creates what the forged marks name: in the pretender's namespace the limits of a tenant, and
+// on v1, where XRs are cluster-scoped, objects that all tenants need. Where a tenant can write
+// that, they look as if a restore had created them and the XR had composed them.
 func (a *attack) make(t *testing.T, l *loot) {
 	t.Helper()
 	all := limitsIn(pretender, map[string]any{labelRestore: a.restore, "crossplane.io/composite": a.pretender.Name(0)})
@@ -82,7 +79,7 @@ func (a *attack) make(t *testing.T, l *loot) {
 	}
 }
 
-// bucket is one of the MRs of the victim.
+// bucket returns one of the Buckets of the victim.
 func (l *loot) bucket(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(l.managed, func(u unstructured.Unstructured) bool { return u.GetKind() == "Bucket" })
@@ -93,9 +90,9 @@ func (l *loot) bucket(t *testing.T) *unstructured.Unstructured {
 	return &l.managed[i]
 }
 
-// pretend writes forged marks while the honest tenant's restore is polled: on the XR or, on v1, on
-// the claim, from where Crossplane copies what it copies. Then the XR is as if all of that had come
-// through, and as if it had composed what the mark names.
+// pretend writes forged marks during the polls of the honest tenant's restore: on the XR or, on v1,
+// on the claim, from which Crossplane copies some of them. Then it makes the XR look as if all of
+// them had been copied, and as if it composed what the marks name.
 func (a *attack) pretend(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -134,8 +131,8 @@ func refsOf(xr *unstructured.Unstructured) []any {
 	return nil
 }
 
-// awaitCopied waits until Crossplane has copied a claim's old mark to its XR, and wants it not to
-// have copied the new one.
+// awaitCopied waits until Crossplane has copied a claim's old mark to its XR. It checks that
+// Crossplane has not copied the new one.
 func (a *attack) awaitCopied(t *testing.T, n *tenant, i int, mark string) *unstructured.Unstructured {
 	t.Helper()
 	var xr *unstructured.Unstructured
@@ -161,7 +158,7 @@ func (a *attack) awaitCopied(t *testing.T, n *tenant, i int, mark string) *unstr
 	return xr
 }
 
-// A writer writes a genuine mark onto an object as often as it is removed.
+// A writer writes a genuine mark onto an object as often as the plugin removes it.
 type writer struct {
 	target *unstructured.Unstructured
 	mark   string
@@ -171,8 +168,8 @@ type writer struct {
 	writes chan int
 }
 
-// replay begins to write the marks of the replayer's instances again: that of the first as it was,
-// with the pause, and on the second that of its XR.
+// replay starts to write old marks onto the replayer's instances: onto the first its own mark, with
+// the pause, and onto the second the mark of its XR.
 func (a *attack) replay(t *testing.T) []*writer {
 	t.Helper()
 	ctx := t.Context()
@@ -208,7 +205,7 @@ func (a *attack) replay(t *testing.T) []*writer {
 		must(t, err)
 		w, err := objects.Watch(during, metav1.ListOptions{FieldSelector: "metadata.name=" + u.GetName()})
 		must(t, err)
-		// The other Restore looks at it too.
+		// It makes the other Restore observe the object too.
 		must(t, drill.Patch(ctx, a.target, u, map[string]any{"metadata": map[string]any{"labels": map[string]any{labelRestore: a.restore}}}))
 		go func() {
 			n := 0
@@ -229,8 +226,8 @@ func (a *attack) replay(t *testing.T) []*writer {
 	return replays
 }
 
-// wantReplayed wants the restore of the replayer to have ended, with few writes and Events, and
-// says whose fault it is.
+// wantReplayed checks that the restore of the replayer has ended with few writes and Events, and
+// that its details name the cause.
 func (a *attack) wantReplayed(t *testing.T, replays []*writer) {
 	t.Helper()
 	ctx := t.Context()
@@ -239,7 +236,7 @@ func (a *attack) wantReplayed(t *testing.T, replays []*writer) {
 	details := a.details(t, a.replayed)
 	t.Logf("Restore %s is %s", a.replayed, drill.Phase(r))
 	if drill.Phase(r) != "Completed" && !strings.Contains(details, "[HoldAddedAgain]") && a.version != stack.V1 {
-		t.Errorf("Restore %s is %s, and nobody is told why:\n%s", a.replayed, drill.Phase(r), details)
+		t.Errorf("Restore %s is %s, and its details do not name the cause:\n%s", a.replayed, drill.Phase(r), details)
 	}
 	if a.version == stack.V1 {
 		a.awaitCopied(t, a.replayer, 1, replays[1].mark)
@@ -268,7 +265,7 @@ func (a *attack) wantReplayed(t *testing.T, replays []*writer) {
 	}
 }
 
-// eventsOf counts how often the plugin has told something of an object.
+// eventsOf counts the plugin's Events about an object, with their repetitions.
 func (a *attack) eventsOf(t *testing.T, u *unstructured.Unstructured) int64 {
 	t.Helper()
 	events, err := a.target.Resource(t.Context(), schema.GroupVersionKind{Version: "v1", Kind: "Event"}, u.GetNamespace())
@@ -287,8 +284,8 @@ func (a *attack) eventsOf(t *testing.T, u *unstructured.Unstructured) int64 {
 	return all
 }
 
-// testCommands runs the commands on what the pretender has written. What they print is obeyed
-// neither by a terminal nor by a shell.
+// testCommands runs the commands on what the pretender has written. Neither a terminal nor a shell
+// may execute what they print.
 func (a *attack) testCommands(t *testing.T) {
 	t.Helper()
 	name := a.pretender.Name(0)
@@ -304,7 +301,7 @@ func (a *attack) testCommands(t *testing.T) {
 		said := r.stdout + r.stderr
 		t.Logf("%v ended with %d:\n%s", args, r.code, said)
 		if said == "" {
-			t.Errorf("%v says nothing", args)
+			t.Errorf("%v prints nothing", args)
 		}
 		if c := strings.IndexFunc(said, func(c rune) bool {
 			return c != '\n' && c != '\t' && (c < ' ' || c >= 0x7f && c < 0xa0 || c == '\u202e')
@@ -314,7 +311,7 @@ func (a *attack) testCommands(t *testing.T) {
 		for line := range strings.Lines(said) {
 			switch line = strings.TrimSpace(line); {
 			case strings.HasPrefix(line, hostileName):
-				t.Errorf("%v prints a line that somebody else wrote: %q", args, line)
+				t.Errorf("%v prints a line that another writer wrote: %q", args, line)
 			case strings.HasPrefix(line, "Next:") && !isQuoted(line, hostileName):
 				t.Errorf("%v prints a command that a shell obeys: %q", args, line)
 			}
@@ -322,7 +319,7 @@ func (a *attack) testCommands(t *testing.T) {
 	}
 }
 
-// isQuoted reports whether a text is nowhere in a line but between single quotes.
+// isQuoted reports whether a text is in a line only between single quotes.
 func isQuoted(line, text string) bool {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 0 && strings.Contains(part, text) {

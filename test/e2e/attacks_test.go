@@ -18,18 +18,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Tenants who attack while the restore of an honest one goes on.
+// Tenants that attack during the restore of an honest tenant.
 const (
 	// pretender writes marks of holds.
 	pretender = "pretender"
-	// replayer writes genuine marks again that were removed.
+	// replayer writes genuine marks again that the plugin has removed.
 	replayer = "replayer"
-	// looper makes what is claim and XR in one.
+	// looper creates objects that are their own claim and XR.
 	looper = "looper"
 )
 
-// oldHold is what the mark of holds was called before, which Crossplane copies from a claim to its
-// XR.
+// oldHold is the former key of the mark, which Crossplane copies from a claim to its XR.
 const oldHold = "velero.crossplane.io/hold"
 
 const (
@@ -37,20 +36,20 @@ const (
 	labelRestore     = "velero.io/restore-name"
 )
 
-// An attack is what tenants do in the target while an honest tenant is restored there.
+// An attack is the set of tenants in the target that attack while an honest tenant is restored.
 type attack struct {
 	*suite
 
 	honest, pretender, replayer *tenant
 	// restore and replayed are the Restores of the honest tenant and of the replayer.
 	restore, replayed string
-	// begun is the place in the audit log where it began.
+	// begun is the offset in the audit log at which the attack began.
 	begun int64
-	// named is what the forged marks name.
+	// named are the objects that the forged marks name.
 	named []*unstructured.Unstructured
 }
 
-// testAttacks restores the honest tenant, at first without a provider, so that its operations are
+// testAttacks restores the honest tenant. At first there is no provider, so its operations are
 // polled for a while.
 func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	t.Helper()
@@ -64,8 +63,8 @@ func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	_, place, err := s.target.RequestsSince(ctx, 0)
 	must(t, err)
 	a.begun = place
-	// What is paused again, or whose claim has a mark that is not its own, waits for whoever writes
-	// that to stop.
+	// An object that is paused again, or whose claim has a mark of another object, waits until its
+	// writer stops.
 	must(t, robber.StartRestore(ctx, s.target, a.replayed, robber.Namespace, "--item-operation-timeout", "40s"))
 	must(t, drill.AwaitOperations(ctx, s.target, a.replayed))
 	must(t, honest.StartRestore(ctx, s.target, a.restore, honest.Namespace))
@@ -85,8 +84,8 @@ func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	a.deletePretender(t)
 }
 
-// awaitPolls waits until so many polls of the honest tenant's restore have begun from now on. Each
-// begins with a list of what the restore has brought.
+// awaitPolls waits until that many polls of the honest tenant's restore have begun from now on.
+// Each begins with a list of what the restore has created.
 func (a *attack) awaitPolls(t *testing.T, polls int) {
 	t.Helper()
 	_, place, err := a.target.RequestsSince(t.Context(), 0)
@@ -116,8 +115,8 @@ func (a *attack) awaitPolls(t *testing.T, polls int) {
 	})
 }
 
-// wantOnlyTheirs judges by the audit log what the plugin has done: it has written what the restores
-// have brought and nothing else, and has listed nothing that only those name who have no say.
+// wantOnlyTheirs checks in the audit log that the plugin has written to restored objects only,
+// apart from Events and its key, and that it has listed no kinds that only forged marks name.
 func (a *attack) wantOnlyTheirs(t *testing.T) {
 	t.Helper()
 	requests, _, err := a.target.RequestsSince(t.Context(), a.begun)
@@ -131,14 +130,14 @@ func (a *attack) wantOnlyTheirs(t *testing.T) {
 		}
 		if r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" {
 			if r.Verb != "get" && slices.Contains(never, r.Resource) {
-				t.Errorf("on the word of a forged mark the plugin has asked to %s %s", r.Verb, r.URI)
+				t.Errorf("because of a forged mark the plugin has asked to %s %s", r.Verb, r.URI)
 			}
 
 			continue
 		}
 		written++
 		theirs := slices.Contains(restored, r.Namespace)
-		if r.Namespace == "" { // What is cluster-scoped is called after its claim.
+		if r.Namespace == "" { // A cluster-scoped object has its claim's name as prefix.
 			theirs = slices.ContainsFunc(restored, func(n string) bool { return strings.HasPrefix(r.Name, n+"-") })
 		}
 		told := r.Resource == "events" && slices.Contains([]string{pretender, looper, metav1.NamespaceDefault}, r.Namespace)
@@ -152,8 +151,8 @@ func (a *attack) wantOnlyTheirs(t *testing.T) {
 	}
 }
 
-// loop makes objects that are their own claim and XR, and that say the honest tenant's restore has
-// brought them.
+// loop creates objects that are their own claim and XR, and that claim to be from the honest
+// tenant's restore.
 func (a *attack) loop(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -189,7 +188,7 @@ func (a *attack) loop(t *testing.T) {
 	}
 }
 
-// allowAnything has the XRD let people write any field, as some platforms do.
+// allowAnything makes the XRD accept any field, as some platforms do.
 func (a *attack) allowAnything(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -203,7 +202,7 @@ func (a *attack) allowAnything(t *testing.T) {
 		versions, _, err := unstructured.NestedSlice(u.Object, "spec", "versions")
 		must(t, err)
 
-		return versions[0].(map[string]any) //nolint:forcetypeassert // The API server has seen it.
+		return versions[0].(map[string]any) //nolint:forcetypeassert // The API server has validated it.
 	}
 	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}
 	xrds, err := a.target.Resource(ctx, kind, "")
@@ -237,8 +236,7 @@ func (a *attack) allowAnything(t *testing.T) {
 	})
 }
 
-// deletePretender deletes the pretender's instance in the foreground, for which what belongs to it
-// is deleted first.
+// deletePretender deletes the pretender's instance in the foreground: its dependents go first.
 func (a *attack) deletePretender(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -266,7 +264,7 @@ func (a *attack) deletePretender(t *testing.T) {
 	a.wantUnowned(t)
 }
 
-// wantUnowned wants nothing of what the forged marks name to have an owner, or to be deleted.
+// wantUnowned checks that no object that the forged marks name has an owner or was deleted.
 func (a *attack) wantUnowned(t *testing.T) {
 	t.Helper()
 	for _, u := range a.named {

@@ -17,21 +17,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// breakerDefaults are the flags of Crossplane that the stack sets otherwise.
+// breakerDefaults are Crossplane's defaults for flags that the stack sets to other values.
 var breakerDefaults = []string{"--circuit-breaker-burst=100", "--circuit-breaker-refill-rate=1"}
 
-// A hive is a scene of XRs that bring many events at once.
+// A hive is a scene of XRs that cause many events at once.
 type hive struct {
 	*shape
 
-	// release is the version that Crossplane's Deployment says.
+	// release is the version that Crossplane's Deployment names.
 	release string
-	// opens says that these open the circuit breaker.
+	// opens is whether these XRs open the circuit breaker.
 	opens bool
 }
 
 // testCircuitBreaker restores XRs whose many events open the circuit breaker, so that Crossplane
-// does not see that they are unpaused.
+// misses that they are unpaused.
 func (s *suite) testCircuitBreaker(t *testing.T, n *hive) {
 	ctx := t.Context()
 	s.deployment(t, n.release, 1)
@@ -63,9 +63,9 @@ func (s *suite) testCircuitBreaker(t *testing.T, n *hive) {
 	s.wantSettled(t, n.shape)
 }
 
-// pauseAll pauses the XRs of a scene, and returns when. Functions have Crossplane reconcile an XR
-// again after a while, by default a minute, without any event; of one that is paused it only does
-// so once more.
+// pauseAll pauses the XRs of a scene and returns the time. Functions make Crossplane reconcile an
+// XR again after a while, by default a minute, without any event; a paused XR is reconciled only
+// once more.
 func (s *suite) pauseAll(t *testing.T, n *shape) time.Time {
 	t.Helper()
 	must(t, s.annotate(t.Context(), n, "crossplane.io/paused", "true"))
@@ -73,12 +73,11 @@ func (s *suite) pauseAll(t *testing.T, n *shape) time.Time {
 	return time.Now()
 }
 
-// testLost is the control: the circuit breaker, which lets one event pass every 30 s while it is
-// open, drops that XRs are unpaused. It does not come later, and it takes another event to be
-// noticed.
+// testLost is the control: an open circuit breaker, which lets one event pass every 30 s, drops the
+// event that an XR is unpaused. Crossplane does not catch up later. It takes another event.
 func (s *suite) testLost(t *testing.T, n *hive, paused time.Time) {
 	ctx := t.Context()
-	s.eventually(t, "Crossplane to have nothing more to do by itself", s.after(paused, 75*time.Second))
+	s.eventually(t, "Crossplane to have no requeue left", s.after(paused, 75*time.Second))
 	const rounds = 3
 	for round := range rounds {
 		if round == rounds-1 {
@@ -87,18 +86,18 @@ func (s *suite) testLost(t *testing.T, n *hive, paused time.Time) {
 			break
 		}
 		must(t, s.annotate(ctx, n.shape, "example.org/round", strconv.Itoa(round)))
-		// What passes is not to be taken together with what comes after it.
+		// Crossplane must not merge the event that passes with the ones after it.
 		s.eventually(t, "the changes to be noticed, or dropped", s.after(time.Now(), 3*time.Second))
 	}
 	since := time.Now()
-	s.eventually(t, "Crossplane to have had the time to look by itself", s.after(since, 35*time.Second))
+	s.eventually(t, "Crossplane to have had the time for a reconcile without an event", s.after(since, 35*time.Second))
 	lost, err := s.behind(ctx, n.shape)
 	must(t, err)
 	t.Logf("after %s Crossplane has not noticed that %d of %d XRs are unpaused", time.Since(since), len(lost), n.Count)
 	if n.opens != (len(lost) > 0) {
 		t.Fatalf("what was to be lost proves that the plugin must ask: %t", n.opens)
 	}
-	s.eventually(t, "requests to be heard", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to reconcile on request", func(ctx context.Context) error {
 		behind, err := s.behind(ctx, n.shape)
 		if err == nil && len(behind) > 0 {
 			err = errors.Join(fmt.Errorf("%d XRs are not reconciled", len(behind)),
@@ -109,7 +108,7 @@ func (s *suite) testLost(t *testing.T, n *hive, paused time.Time) {
 	})
 }
 
-// annotate sets an annotation of all XRs of a scene.
+// annotate sets an annotation on all XRs of a scene.
 func (s *suite) annotate(ctx context.Context, n *shape, key string, value any) error {
 	xrs, err := s.fleetsOf(ctx, n)
 	for _, u := range xrs {
@@ -119,7 +118,7 @@ func (s *suite) annotate(ctx context.Context, n *shape, key string, value any) e
 	return err
 }
 
-// after is a condition that comes true some time after another time.
+// after returns a condition that becomes true some time after another time.
 func (s *suite) after(since time.Time, wait time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		if age := time.Since(since); age < wait {
@@ -130,7 +129,7 @@ func (s *suite) after(since time.Time, wait time.Duration) func(context.Context)
 	}
 }
 
-// behind returns the XRs of a scene that are paused by what Crossplane says.
+// behind returns the XRs of a scene whose status conditions still report a pause.
 func (s *suite) behind(ctx context.Context, n *shape) ([]unstructured.Unstructured, error) {
 	xrs, err := s.fleetsOf(ctx, n)
 

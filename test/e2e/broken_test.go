@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// backUpBroken remembers what there is of a tenant, has its Composition be one with which
-// Crossplane can't reconcile an XR, and backs it up when it says so.
+// backUpBroken records the state of a tenant, breaks its Composition so that Crossplane can't
+// reconcile an XR, and backs the tenant up when Crossplane reports that.
 func (s *suite) backUpBroken(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -37,7 +37,7 @@ func (s *suite) backUpBroken(t *testing.T, n *tenant) {
 	must(t, n.Backup(ctx, s.source, n.Namespace))
 }
 
-// unreadable is a Composition's pipeline with an input that its function can't read.
+// unreadable returns a Composition's pipeline with an input that its function can't decode.
 func unreadable(t *testing.T, composition *unstructured.Unstructured) []any {
 	t.Helper()
 	pipeline, _, err := unstructured.NestedSlice(composition.Object, "spec", "pipeline")
@@ -48,7 +48,7 @@ func unreadable(t *testing.T, composition *unstructured.Unstructured) []any {
 	return pipeline
 }
 
-// awaitSynced waits until Crossplane says of each XR whether it is Synced.
+// awaitSynced waits until each XR has that status of the condition Synced.
 func (s *suite) awaitSynced(t *testing.T, c *stack.Cluster, n *tenant, synced string) {
 	t.Helper()
 	must(t, c.Wait(t.Context(), patience, "each XR to have Synced "+synced, func(ctx context.Context) error {
@@ -68,9 +68,9 @@ func (s *suite) awaitSynced(t *testing.T, c *stack.Cluster, n *tenant, synced st
 	}))
 }
 
-// testBroken wants XRs that Crossplane could not reconcile when they were backed up to be released
-// as broken as they were: under the revision that they have in the backup there is nothing else to
-// wait for. With their own settings they follow the Composition of the target, with which it can.
+// testBroken checks that XRs that Crossplane could not reconcile at the backup are released as
+// broken as they were: under the revision in the backup there is nothing else to wait for. With
+// their own settings they follow the Composition of the target, which works.
 func (s *suite) testBroken(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace)
 	s.awaitSynced(t, s.target, n, "True")

@@ -17,9 +17,8 @@ import (
 )
 
 // testCompositionChanged removes the database from the Composition after the items are restored and
-// before anything is adopted. The provider is stopped meanwhile, which keeps adoption waiting for
-// as long as the change takes. If the instances have an update policy, they are applied again as
-// they are in Git, which takes the pin off what is held.
+// before adoption. The provider is stopped meanwhile, so adoption waits as long as the change
+// takes. Instances with an update policy are applied again as Git has them, which removes the pin.
 func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -64,7 +63,7 @@ func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	wantAdoptedFirst(t, n, history)
 }
 
-// wantDescribed checks that a person is told what the restore waits for.
+// wantDescribed checks that the description names what the restore waits for.
 func (s *suite) wantDescribed(t *testing.T, n *tenant) {
 	t.Helper()
 	s.eventually(t, "the description of the restore", func(ctx context.Context) error {
@@ -82,8 +81,8 @@ func (s *suite) wantDescribed(t *testing.T, n *tenant) {
 	})
 }
 
-// wantAdoptedFirst checks that each XR was held from its creation, then reconciled under its old
-// revision with all that it had, then released, and that only then its database was deleted.
+// wantAdoptedFirst checks the order of each XR's states: held from its creation, reconciled under
+// its old revision with all that it had, released. Only then may its database be deleted.
 func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 	t.Helper()
 	databases := history.Of("Database")
@@ -109,8 +108,7 @@ func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 			if states[0].GetLabels()["crossplane.io/composite"] != name {
 				continue
 			}
-			// A claim is released right before its XR, to which Crossplane copies the update
-			// policy.
+			// A claim is released right before its XR, to which Crossplane copies the policy.
 			if i < 0 || drill.Version(states[i]) < min(drill.Version(xrs[name][released]), n.claimReleased(history, name)) {
 				t.Errorf("Database %s was deleted before its XR %s was released", database, name)
 			}
@@ -118,8 +116,8 @@ func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 	}
 }
 
-// claimReleased returns the version as of which the claim of an XR was not held any more, and one
-// that is never reached if it has none.
+// claimReleased returns the resource version at which the claim of an XR was no longer held. It
+// returns one that is never reached if the XR has no claim.
 func (n *tenant) claimReleased(history *drill.History, xr string) int64 {
 	for name, states := range history.Of("Environment") {
 		if !strings.HasPrefix(xr, name+"-") {

@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// An account is a ServiceAccount as its Pods use it.
+// An account is a ServiceAccount, used as its Pods use it.
 type account struct {
 	config     *rest.Config
 	kubeconfig string
@@ -44,17 +44,17 @@ func (s *suite) account(t *testing.T, namespace, name string) *account {
 	return a
 }
 
-// A right is to do something with all objects of a resource, in one namespace, or in all and with
-// what has none if that is "".
+// A right is a verb on all objects of a resource, in one namespace. The namespace "" means all
+// namespaces and cluster-scoped objects.
 type right struct {
 	Verb, Group, Resource, Namespace string
 }
 
-// verbs are all that there are for resources.
+// verbs are all verbs of resources.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// rights asks the API server for each verb and each resource that it serves whether the account
-// may, in each of the namespaces.
+// rights asks the API server which verbs the account may use, for each served resource in each of
+// the namespaces.
 func (a *account) rights(t *testing.T, served []schema.GroupResource, namespaces ...string) []right {
 	t.Helper()
 	config := rest.CopyConfig(a.config)

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// pluginInImage is where the examples have the plugin.
+	// pluginInImage is the plugin's path in the examples.
 	pluginInImage = "/plugins/velero-plugin-for-crossplane"
 	// Names of the examples' Deployments and containers.
 	application, checker, waiter = "shop", "crossplane-check", "wait-for-crossplane"
@@ -37,17 +37,17 @@ type hooked struct {
 	*tenant
 
 	reason string
-	// bySpec says that the Restore has the hooks, rather than the Pods.
+	// bySpec is whether the Restore has the hooks, rather than the Pods.
 	bySpec bool
-	// plain says that it has no Pods: it is only for what is held after its restore has given up.
+	// plain is whether it has no Pods: it only has holds after its restore has given up.
 	plain bool
 }
 
 // leaked is the namespace whose restore gives up.
 const leaked = "leaked"
 
-// example returns the objects of a file in the example folder, changed as it asks its user to: for
-// the namespace, and the name of the XR or claim.
+// example returns the objects of a file in the example folder, with the namespace and the name of
+// the XR or claim filled in as the file asks its user to.
 func (h *hooked) example(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	root, err := build.Root()
@@ -65,8 +65,8 @@ func (h *hooked) example(t *testing.T, file string) []*unstructured.Unstructured
 func (s *suite) makeHooked(t *testing.T) []*hooked {
 	t.Helper()
 	all := []*hooked{
-		{reason: "The Pods say what their hooks are.", tenant: &tenant{Platform: drill.Platform{Namespace: "hooked"}}},
-		{reason: "The Restore says what the hooks are.", tenant: &tenant{Platform: drill.Platform{Namespace: "alarmed"}}, bySpec: true},
+		{reason: "The Pods define their hooks.", tenant: &tenant{Platform: drill.Platform{Namespace: "hooked"}}},
+		{reason: "The Restore defines the hooks.", tenant: &tenant{Platform: drill.Platform{Namespace: "alarmed"}}, bySpec: true},
 		{reason: "Its restore gives up.", tenant: &tenant{Platform: drill.Platform{Namespace: leaked}}, plain: true},
 	}
 	for _, h := range all {
@@ -102,8 +102,8 @@ func tenantsOf(all []*hooked) []*tenant {
 	return tenants
 }
 
-// podOf makes the Pod of a Deployment, as Kubernetes' controllers would. If the Restore has the
-// hooks it has no annotations, and a token of its own.
+// podOf creates the Pod of a Deployment, as Kubernetes' controllers would. If the Restore has the
+// hooks, the Pod has no annotations, and a token of its own.
 func (h *hooked) podOf(t *testing.T, deployment *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	template, _, err := unstructured.NestedMap(deployment.Object, "spec", "template")
@@ -147,7 +147,7 @@ func (h *hooked) tokenVolume(t *testing.T) any {
 	return volumes[0]
 }
 
-// restoreHooked starts to restore a namespace.
+// restoreHooked starts the restore of a namespace.
 func (s *suite) restoreHooked(t *testing.T, h *hooked) {
 	t.Helper()
 	if !h.bySpec {
@@ -163,9 +163,9 @@ func (s *suite) restoreHooked(t *testing.T, h *hooked) {
 	must(t, s.target.ApplyObjects(t.Context(), h.example(t, "hooks/restore.yaml")...))
 }
 
-// testHooks restores the namespaces while the provider is down, so that they are held. There is no
-// kubelet: what the hooks run is run here, as the ServiceAccount of the Pod, with the command that
-// Velero has put into the Pod or asks the API server to run in it.
+// testHooks restores the namespaces while the provider is down, so that their XRs are held. There
+// is no kubelet: the test runs the hooks as the ServiceAccount of the Pod, with the command that
+// Velero has put into the Pod or asks the API server to execute in it.
 func (s *suite) testHooks(t *testing.T, all []*hooked) {
 	ctx := t.Context()
 	calm, alarmed, lost := all[0], all[1], all[2]
@@ -191,7 +191,7 @@ func (s *suite) testHooks(t *testing.T, all []*hooked) {
 		}
 		go func() { waits <- s.runAs(ctx, as, command) }()
 	}
-	// Where the check does not wait, it finds what is held.
+	// The check does not wait here, so it finds the holds.
 	node.start(t, alarmed.Namespace, checker)
 	s.wantPhase(t, leaked, "PartiallyFailed")
 	must(t, s.target.Start(ctx, stack.CloudProvider))
@@ -218,7 +218,7 @@ func (s *suite) testHooks(t *testing.T, all []*hooked) {
 	}
 }
 
-// allowChecks gives the rights that a backup of a namespace does not bring.
+// allowChecks grants the rights that the backup of a namespace does not include.
 func (s *suite) allowChecks(t *testing.T, all []*hooked) {
 	t.Helper()
 	for _, h := range all {
@@ -240,8 +240,8 @@ func (s *suite) restoredPod(t *testing.T, h *hooked, name string) *corev1.Pod {
 	return pod
 }
 
-// wantInitContainer checks that the Pod waits before anything else of it runs, and with the token
-// of its ServiceAccount. It returns the arguments, and the ServiceAccount's kubeconfig.
+// wantInitContainer checks that the Pod runs the wait before any other container, with the token of
+// its ServiceAccount. It returns the arguments and the ServiceAccount's kubeconfig.
 func (s *suite) wantInitContainer(t *testing.T, h *hooked, pod *corev1.Pod) (arguments []string, kubeconfig string) {
 	t.Helper()
 	first := pod.Spec.InitContainers[0]
@@ -263,7 +263,7 @@ func (s *suite) wantInitContainer(t *testing.T, h *hooked, pod *corev1.Pod) (arg
 	return first.Command[1:], s.account(t, pod.Namespace, pod.Spec.ServiceAccountName).kubeconfig
 }
 
-// runAs runs the plugin as the user of a kubeconfig, outside of the test's own goroutine.
+// runAs runs the plugin as the user of a kubeconfig. Any goroutine may call it.
 func (s *suite) runAs(ctx context.Context, kubeconfig string, args []string) run {
 	stdout, stderr, code, err := s.target.Plugin(ctx, kubeconfig, args...)
 	if err != nil {
@@ -291,7 +291,7 @@ func (s *suite) execAs(t *testing.T, all []*hooked) func(ctx context.Context, po
 	}
 }
 
-// wantHooksRun checks that Velero has run one exec hook, and says how it ended.
+// wantHooksRun checks that Velero has run one exec hook and reports its result.
 func (s *suite) wantHooksRun(t *testing.T, h *hooked) {
 	t.Helper()
 	u, err := get(t.Context(), s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", h.Namespace)
@@ -308,7 +308,7 @@ func (s *suite) wantHooksRun(t *testing.T, h *hooked) {
 	}
 }
 
-// testJobs runs what the Job and the CronJob run, one container after the other, after a restore.
+// testJobs runs the containers of the Job and the CronJob one after the other, after a restore.
 func (s *suite) testJobs(t *testing.T, h *hooked) {
 	must(t, s.target.ApplyObjects(t.Context(), h.example(t, "rbac/validate.yaml")...))
 	for file, path := range map[string][]string{
@@ -324,7 +324,7 @@ func (s *suite) testJobs(t *testing.T, h *hooked) {
 			containers, _, err := unstructured.NestedSlice(pod, field)
 			must(t, err)
 			for _, c := range containers {
-				command, _, err := unstructured.NestedStringSlice(c.(map[string]any), "command") //nolint:forcetypeassert // The API server has seen it.
+				command, _, err := unstructured.NestedStringSlice(c.(map[string]any), "command") //nolint:forcetypeassert // The API server has validated it.
 				must(t, err)
 				if r := commandAs(t, s.target, a.kubeconfig, command[1:]...); r.code != 0 || command[0] != pluginInImage {
 					t.Errorf("%s: %v ended with %d:\n%s%s", file, command, r.code, r.stdout, r.stderr)
@@ -341,8 +341,7 @@ func (s *suite) testJobs(t *testing.T, h *hooked) {
 	}
 }
 
-// testExamples has the API server check all manifests for what it does not know, without storing
-// them.
+// testExamples makes the API server check all manifests for unknown fields, without storing them.
 func (s *suite) testExamples(t *testing.T, h *hooked) {
 	root, err := build.Root()
 	must(t, err)

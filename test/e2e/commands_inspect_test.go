@@ -15,8 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// testInspect looks into the backups of what makeInspected made, before and after the restore of
-// the one in which all is well.
+// testInspect inspects the backups of makeInspected, before and after a restore of the good one.
 func (s *suite) testInspect(t *testing.T, well *tenant) {
 	good, bad := s.download(t, gallery), s.download(t, shop)
 	if *update {
@@ -32,7 +31,7 @@ func (s *suite) testInspect(t *testing.T, well *tenant) {
 	t.Run("AsRestored", func(t *testing.T) { s.wantSound(t, well) })
 }
 
-// download returns the file of a backup.
+// download returns the path of a backup's file.
 func (s *suite) download(t *testing.T, backup string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), backup+".tar.gz")
@@ -42,7 +41,7 @@ func (s *suite) download(t *testing.T, backup string) string {
 	return file
 }
 
-// writeExample keeps a backup for who has none at hand.
+// writeExample stores a backup for readers of the docs who have none.
 func (s *suite) writeExample(t *testing.T, file string) {
 	t.Helper()
 	root, err := build.Root()
@@ -57,12 +56,12 @@ func (s *suite) writeExample(t *testing.T, file string) {
 func (s *suite) testInspectGolden(t *testing.T, name, file string, code int) {
 	r := command(t, s.target, "inspect", file)
 	if r.code != code || r.stderr != "" {
-		t.Errorf("it ended with %d, not %d, and said %q", r.code, code, r.stderr)
+		t.Errorf("it ended with %d, not %d, and printed %q", r.code, code, r.stderr)
 	}
 	wantGolden(t, "inspect-"+drill.Platform{Crossplane: s.version}.Dir()+"-"+name, r.stdout)
 }
 
-// A finding is what the report's JSON says of an object, as programs read it.
+// A finding is an object in the JSON report, as programs decode it.
 type finding struct {
 	Code, Severity, Reason, Next string
 	Object                       object
@@ -90,7 +89,7 @@ type inspection struct {
 	}
 }
 
-// inspected returns the report of a backup.
+// inspected returns the report on a backup.
 func (s *suite) inspected(t *testing.T, code int, args ...string) inspection {
 	t.Helper()
 	r := command(t, s.target, append([]string{"inspect", "-o", "json"}, args...)...)
@@ -98,19 +97,19 @@ func (s *suite) inspected(t *testing.T, code int, args ...string) inspection {
 		t.Errorf("inspect %s ended with %d, not %d: %s", args, r.code, code, r.stderr)
 	}
 	var i inspection
-	must(t, json.Unmarshal([]byte(r.stdout), &i)) //nolint:musttag // As the decoder takes them, they are those of the report.
+	must(t, json.Unmarshal([]byte(r.stdout), &i)) //nolint:musttag // The decoder ignores case, so the names are those of the report.
 
 	return i
 }
 
-// testCodes wants each hazard to be found where it is, and nothing where there is none.
+// testCodes checks that each hazard is found where it is, and none elsewhere.
 func (s *suite) testCodes(t *testing.T, file string) {
 	got := map[string][]string{}
 	for _, p := range s.inspected(t, 3, file).Problems {
 		instance, _, _ := strings.Cut(p.Object.Name, "-")
 		got[instance] = append(got[instance], p.Code)
 		if p.Next == "" || p.Reason == "" {
-			t.Errorf("%+v does not say what to do", p)
+			t.Errorf("%+v has no reason or no next step", p)
 		}
 	}
 	for instance := range got {
@@ -122,7 +121,7 @@ func (s *suite) testCodes(t *testing.T, file string) {
 	}
 	if s.version == stack.V1 {
 		delete(want, healthy)
-		delete(want, used) // Usages are cluster-scoped, and nothing in the namespace leads to one that its XR does not list.
+		delete(want, used) // Usages are cluster-scoped, and nothing in the namespace refers to one that its XR does not list.
 		want["intruder"] = []string{"OneSided", "SecretMissing"}
 		want[unborn] = []string{"CreatePending", "SecretMissing"}
 	}
@@ -131,7 +130,7 @@ func (s *suite) testCodes(t *testing.T, file string) {
 	}
 }
 
-// testAgainstEmpty rehearses restores into a cluster that has none of it.
+// testAgainstEmpty runs dry runs against a cluster that has no object of the backup.
 func (s *suite) testAgainstEmpty(t *testing.T, good, bad string) {
 	before := len(asked(t, s.target, 0))
 	i := s.inspected(t, 0, good, "--against")
@@ -162,7 +161,7 @@ func (s *suite) testAgainstEmpty(t *testing.T, good, bad string) {
 	wantOnlyRead(t, s.target, "a rehearsal", before)
 }
 
-// testAgainstFull rehearses restores into a cluster that has all of it.
+// testAgainstFull runs dry runs against a cluster that has all objects of the backup.
 func (s *suite) testAgainstFull(t *testing.T, good string) {
 	before := len(asked(t, s.target, 0))
 	for _, n := range flat(s.inspected(t, 0, good, "--against").Trees) {

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// watched is the namespace whose restore is watched, and watchedSize how many XRs or claims it has.
+// watched is the namespace of the restore, and watchedSize the number of its XRs or claims.
 const (
 	watched     = "watched"
 	watchedSize = 2
@@ -26,12 +26,12 @@ func (s *suite) makeWatched(t *testing.T) *tenant {
 	return n
 }
 
-// testPrinter watches a restore as a script does, and then prints what came back in every format.
+// testPrinter watches a restore as a script does, and then prints the result in every format.
 func (s *suite) testPrinter(t *testing.T, n *tenant) {
 	must(t, n.StartRestore(t.Context(), s.target, watched, watched))
 	r := command(t, s.target, "validate", "--restore", watched, "--watch", "--timeout", "5m")
 	if r.code != 0 || !strings.Contains(r.stdout, "No problems") || !strings.Contains(r.stdout, "Completed") {
-		t.Fatalf("Who watches a restore is told when all of it is well; code %d:\n%s\n%s", r.code, r.stdout, r.stderr)
+		t.Fatalf("A watch must end with success when the whole restore is well; code %d:\n%s\n%s", r.code, r.stdout, r.stderr)
 	}
 	if !strings.Contains(r.stderr, "composed resources adopted") || strings.Contains(r.stderr+r.stdout, "\x1b") {
 		t.Errorf("A log has lines of how far it is, and no colours:\n%s\n%s", r.stderr, r.stdout)
@@ -91,7 +91,7 @@ func (s *suite) testPrinter(t *testing.T, n *tenant) {
 	}
 }
 
-// namesIn returns the name of a node of a report, and those below it.
+// namesIn returns the names of a node of a report and of those below it.
 func namesIn(node any) []string {
 	n, _ := node.(map[string]any)
 	name, _ := n["name"].(string)

@@ -20,8 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A leak is two namespaces whose holds are left behind: one because its Restore is deleted while it
-// goes on, and one because its Restore gives up.
+// A leak is two namespaces whose holds are left behind: the Restore of one is deleted while it is
+// in progress, and the Restore of the other gives up.
 type leak struct{ gone, stopped *tenant }
 
 func (s *suite) fillLeak(t *testing.T) *leak {
@@ -37,8 +37,8 @@ func (s *suite) fillLeak(t *testing.T) *leak {
 	return l
 }
 
-// testRelease restores while the provider is down, so that nothing is adopted, and finishes what is
-// left without Velero.
+// testRelease restores while the provider is down, so that nothing is adopted. Then the command
+// release finishes what is left, without Velero.
 func (s *suite) testRelease(t *testing.T, l *leak) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -62,7 +62,7 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 
 	t.Run("Adopts", func(t *testing.T) {
 		s.released(t, "--restore", "gone")
-		l.gone.unclaimed = s.version == stack.V1 // The role of release.yaml has no right to Secrets: docs/hooks.md.
+		l.gone.unclaimed = s.version == stack.V1 // The role of release.yaml may not read Secrets: docs/hooks.md.
 		s.settle(t, l.gone)
 		s.wantSound(t, l.gone)
 		s.wantStory(t, l.gone)
@@ -73,8 +73,8 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 	t.Run("Force", func(t *testing.T) { s.testReleaseForce(t, l.stopped, missing) })
 }
 
-// wantLeaked wants validate to tell of each hold in a namespace that nothing works on it, and what
-// lifts it.
+// wantLeaked checks that validate reports each leaked hold in a namespace, and the command that
+// releases it.
 func (s *suite) wantLeaked(t *testing.T, n *tenant, why string) {
 	t.Helper()
 	var want, got []string
@@ -94,11 +94,11 @@ func (s *suite) wantLeaked(t *testing.T, n *tenant, why string) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("of the holds in %s validate told: -want, +got:\n%s", n.Namespace, diff)
+		t.Errorf("of the holds in %s validate reported: -want, +got:\n%s", n.Namespace, diff)
 	}
 }
 
-// testReleaseUnderWay checks that nothing is done about holds whose Restore lifts them.
+// testReleaseUnderWay checks that release leaves a hold alone while its Restore is in progress.
 func (s *suite) testReleaseUnderWay(t *testing.T, n *tenant) {
 	for _, r := range s.released(t, "-n", n.Namespace) {
 		if r["result"] != "left-alone" || !strings.Contains(fmt.Sprint(r["reason"]), "WaitingForPluginOperations") {
@@ -111,7 +111,7 @@ func (s *suite) testReleaseUnderWay(t *testing.T, n *tenant) {
 			held++
 		}
 	}
-	// The instance that a person has paused needs no provider.
+	// The instance that a user has paused needs no provider.
 	if all := len(s.roots(t, n)); held != all-all/n.size {
 		t.Errorf("only %d of %d are still held", held, all)
 	}
@@ -129,7 +129,7 @@ func (s *suite) testReleaseDryRun(t *testing.T, l *leak) {
 	wantOnlyRead(t, s.target, "a dry run", before)
 }
 
-// loseBucket takes a Bucket away as if it had never been restored, and returns its name.
+// loseBucket deletes a Bucket as if it had never been restored, and returns its name.
 func (s *suite) loseBucket(t *testing.T, n *tenant) string {
 	t.Helper()
 	mrs, err := n.Managed(t.Context(), s.target)
@@ -143,8 +143,8 @@ func (s *suite) loseBucket(t *testing.T, n *tenant) string {
 	return u.GetName()
 }
 
-// testReleaseForce releases what it can, and the rest only by force, which makes anew what is
-// missing and nothing else.
+// testReleaseForce checks that release releases what it can. It releases the rest only with
+// --force, after which the missing object is composed again and nothing else.
 func (s *suite) testReleaseForce(t *testing.T, n *tenant, missing string) {
 	ctx := t.Context()
 	if s.version == stack.V1 {
@@ -164,12 +164,12 @@ func (s *suite) testReleaseForce(t *testing.T, n *tenant, missing string) {
 	}
 	before := len(asked(t, s.target, 0))
 	if r := command(t, s.target, "release", "-n", n.Namespace, "--force"); r.code != 2 || !strings.Contains(r.stderr, "--yes") || len(asked(t, s.target, before)) > 0 {
-		t.Errorf("nobody can be asked: %+v", r)
+		t.Errorf("there is no terminal to ask for confirmation: %+v", r)
 	}
 	s.forceRelease(t, n, missing)
 }
 
-// forceRelease releases by force, and wants the missing Bucket and nothing else to be made anew.
+// forceRelease releases by force, and checks that only the missing Bucket is composed again.
 func (s *suite) forceRelease(t *testing.T, n *tenant, missing string) {
 	t.Helper()
 	ctx := t.Context()
@@ -189,7 +189,7 @@ func (s *suite) forceRelease(t *testing.T, n *tenant, missing string) {
 	}
 }
 
-// released runs release and returns what became of each hold.
+// released runs release and returns the result for each hold.
 func (s *suite) released(t *testing.T, args ...string) []map[string]any {
 	t.Helper()
 	r := command(t, s.target, append([]string{"release", "-o", "json"}, args...)...)
@@ -221,7 +221,7 @@ func (s *suite) roots(t *testing.T, n *tenant) []unstructured.Unstructured {
 	return append(xrs, claims...)
 }
 
-// wantStory wants the Events of each XR and claim to tell what has become of it.
+// wantStory checks that the Events of each XR and claim report its adoption.
 func (s *suite) wantStory(t *testing.T, n *tenant) {
 	t.Helper()
 	for _, u := range s.roots(t, n) {
@@ -230,7 +230,7 @@ func (s *suite) wantStory(t *testing.T, n *tenant) {
 			if err != nil {
 				return err
 			}
-			// What a person has paused waits for no provider.
+			// An instance that a user has paused waits for no provider.
 			waits := !strings.HasPrefix(u.GetName(), n.Name(0))
 			last := len(story) - 1
 			if last < 1 || story[0] != "Held" || story[last] != "Released" || slices.Contains(story[1:], "Held") ||
@@ -243,8 +243,9 @@ func (s *suite) wantStory(t *testing.T, n *tenant) {
 	}
 }
 
-// wantWaiting waits until Events say what each in a namespace waits for, which they do when it has
-// lasted for a poll. What a person has paused waits for no provider.
+// wantWaiting waits until Events name what each XR and claim in a namespace waits for. The plugin
+// emits them when the wait has lasted for a poll. An instance that a user has paused waits for no
+// provider.
 func (s *suite) wantWaiting(t *testing.T, n *tenant) {
 	t.Helper()
 	for _, u := range s.roots(t, n) {
@@ -285,7 +286,7 @@ func (s *suite) story(ctx context.Context, u *unstructured.Unstructured) ([]stri
 		}
 		message, _, _ := unstructured.NestedString(e.Object, "message")
 		if message == "" || len(message) > 1024 {
-			return nil, errors.New("an Event says: " + message)
+			return nil, errors.New("an Event has an invalid message: " + message)
 		}
 		story = append(story, fmt.Sprint(e.Object["reason"]))
 	}

@@ -47,26 +47,25 @@ func (s *suite) served(t *testing.T) []schema.GroupResource {
 // A role is one of the examples.
 type role struct {
 	reason string
-	// files of the example folder have the rights, of this ServiceAccount.
+	// files of the example folder grant the rights to this ServiceAccount.
 	files           []string
 	namespace, name string
 	want            func(r right) bool
-	// does are the commands that it is for, each with the exit code, and cannot those that fail for
-	// want of a right.
+	// does are the commands that the role is for, each with its exit code. cannot are those that
+	// fail because a right is missing.
 	does, cannot map[string]int
-	// without are resources that may be refused to what it does, and that makes no difference; "*"
-	// stands for all.
+	// without are resources that does may be refused without a difference; "*" means all.
 	without []string
 }
 
-// asAdministrator stands for the exit code that there is with all rights.
+// asAdministrator means the exit code that the command has with all rights.
 const asAdministrator = -1
 
-// elsewhere is a namespace that no role is about.
+// elsewhere is a namespace for which no role has rights.
 const elsewhere = "kube-public"
 
-// guards are the namespaces in which the role of guard may do something with a resource, and what:
-// with all of these, whatever they are called.
+// guards are the rights of the role of guard: by resource a namespace and verbs, on objects of any
+// name. The namespace "*" means all.
 var guards = map[string]string{
 	"validatingadmissionpolicies.admissionregistration.k8s.io":       "* create",
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io": "* create",
@@ -92,7 +91,7 @@ var exchanges = map[string]string{
 	"restores.velero.io":                 "velero list",
 }
 
-// only wants these rights and no others.
+// only returns a function that reports whether a right is one of these.
 func only(rights map[string]string) func(r right) bool {
 	return func(r right) bool {
 		in, verbs, _ := strings.Cut(rights[r.Resource+"."+r.Group], " ")
@@ -125,26 +124,26 @@ func rolesOf(h *hooked, backup string) map[string]role {
 
 	return map[string]role{
 		"Wait": {
-			reason: "A Pod that waits reads what it waits for, in its own namespace.",
+			reason: "A Pod that waits reads its XR or claim, in its own namespace.",
 			files:  []string{"rbac/wait.yaml"}, namespace: h.Namespace, name: h.Name(0),
 			want: func(r right) bool {
 				return r.Verb == "list" && r.Resource == "environments" && r.Group == platform[0] && r.Namespace == h.Namespace
 			},
 			does:    map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
 			cannot:  map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
-			without: []string{"validatingadmissionpolicies", "deployments"}, // A Pod need not know that there is a guard, nor which Crossplane runs.
+			without: []string{"validatingadmissionpolicies", "deployments"}, // A Pod need not see the guard, nor Crossplane's version.
 		},
 		"Validate": {
-			reason: "What validates reads everything that may be in a tree, and writes nothing.",
+			reason: "validate reads everything that may be in a tree, and writes nothing.",
 			files:  []string{"rbac/validate.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-validate", want: validate,
 			does: map[string]int{
 				"validate -o wide": asAdministrator, "validate --strict -n " + h.Namespace: 0, "validate --strict --restore " + h.Namespace: 0,
 				"wait --timeout 0 --restore " + h.Namespace: 0,
 			},
-			without: []string{"deployments"}, // Those say which Crossplane runs, if somebody wants to be told.
+			without: []string{"deployments"}, // They have Crossplane's version, which is optional in a report.
 		},
 		"Inspect": {
-			reason: "Who plans a restore looks things up as well, and need not read all that a backup has.",
+			reason: "The planning of a restore also reads single objects, and need not read all kinds of a backup.",
 			files:  []string{"rbac/validate.yaml", "rbac/inspect.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect",
 			want: func(r right) bool {
 				switch r.Resource + "." + r.Group {
@@ -161,7 +160,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
 		},
 		"Settings": {
-			reason: "Who asks for settings reads where they are, and nothing of Crossplane's.",
+			reason: "The command settings reads the objects that have them, and nothing of Crossplane's.",
 			files:  []string{"rbac/settings.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-settings",
 			want: func(r right) bool {
 				switch r.Resource + "." + r.Group {
@@ -177,22 +176,22 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
 		},
 		"Guard": {
-			reason: "Who guards makes policies, and changes and takes away none but the guard's.",
+			reason: "guard creates policies, and changes and deletes only its own.",
 			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
 			want: only(guards),
-			// In this order: what puts it up again is taken down by the last.
+			// They run in this order: the last one removes the guard that the second one creates.
 			does:    map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
 			cannot:  map[string]int{"settings": 1},
-			without: []string{"events"}, // That is the guard's own refusal, by which one knows that it is in force.
+			without: []string{"events"}, // The guard itself refuses this request, which proves that it is in force.
 		},
 		"Exchange": {
-			reason: "Who exchanges deletes what XRs compose, and no XR that somebody applies.",
+			reason: "exchange deletes what XRs compose, and no XR that an applier creates.",
 			files:  []string{"rbac/exchange.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-exchange",
 			want: only(exchanges),
 			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"settings": 1},
 		},
 		"Release": {
-			reason: "What releases writes on what is held, and neither makes nor deletes it.",
+			reason: "release patches held objects, and neither creates nor deletes any.",
 			files:  []string{"rbac/validate.yaml", "rbac/release.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-release",
 			want: func(r right) bool {
 				if r.Group == "ops.crossplane.io" && r.Verb == "list" {
@@ -202,13 +201,13 @@ func rolesOf(h *hooked, backup string) map[string]role {
 				return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
 			},
 			does:    map[string]int{"release --restore leaked": 0, "validate --restore leaked": 0},
-			without: []string{"secrets", "deployments"}, // Those it asks for to say why Crossplane is silent, if that is slow, and which one runs.
+			without: []string{"secrets", "deployments"}, // It reads them only to explain a slow Crossplane, and to name its version.
 		},
 	}
 }
 
-// testRights gives each role of the examples to its ServiceAccount, and compares all that it may do
-// then with what it is for.
+// testRights grants each role of the examples to its ServiceAccount. It compares all rights of the
+// account with those that the role needs.
 func (s *suite) testRights(t *testing.T, h *hooked) {
 	backup := filepath.Join(t.TempDir(), "backup.tar.gz")
 	_, err := s.target.Velero(t.Context(), "backup", "download", h.Namespace, "--output", backup)
@@ -221,7 +220,7 @@ func (s *suite) testRights(t *testing.T, h *hooked) {
 			}
 			a := s.account(t, tc.namespace, tc.name)
 			if !s.version.IsV1() {
-				s.wantRights(t, a, served, tc) // They are the same, and many to ask for.
+				s.wantRights(t, a, served, tc) // They are the same on v1, and there are many.
 			}
 			s.wantAble(t, a, tc)
 		})
@@ -231,10 +230,10 @@ func (s *suite) testRights(t *testing.T, h *hooked) {
 	}
 }
 
-// wantRights checks that an account may do what a role is for and nothing else.
+// wantRights checks that an account has the rights of a role and no others.
 func (s *suite) wantRights(t *testing.T, a *account, served []schema.GroupResource, of role) {
 	t.Helper()
-	places := []string{of.namespace, elsewhere} // What is allowed in all namespaces is allowed elsewhere.
+	places := []string{of.namespace, elsewhere} // A right in all namespaces is also one in elsewhere.
 	var want []right
 	for _, gr := range served {
 		for _, verb := range verbs {
@@ -261,8 +260,8 @@ func (s *suite) wantRights(t *testing.T, a *account, served []schema.GroupResour
 	}
 }
 
-// isEverybodys reports whether Kubernetes gives a right to everybody who has a name: to ask who one
-// is and what one may.
+// isEverybodys reports whether Kubernetes grants a right to every authenticated user: to review
+// one's own identity and rights.
 func isEverybodys(r right) bool {
 	switch r.Resource + "." + r.Group {
 	case "selfsubjectreviews.authentication.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io":
@@ -272,8 +271,7 @@ func isEverybodys(r right) bool {
 	}
 }
 
-// wantAble runs the commands of a role, and checks that nothing was refused to those that it is
-// for.
+// wantAble runs the commands of a role, and checks that none of their requests is refused.
 func (s *suite) wantAble(t *testing.T, a *account, of role) {
 	t.Helper()
 	for _, line := range slices.Sorted(maps.Keys(of.does)) {
@@ -298,7 +296,7 @@ func (s *suite) wantAble(t *testing.T, a *account, of role) {
 	}
 }
 
-// requestsOf returns all requests that the account of a role has made.
+// requestsOf returns all requests of the account of a role.
 func (s *suite) requestsOf(t *testing.T, of role) []stack.Request {
 	t.Helper()
 	requests, err := s.target.Requests(t.Context())
@@ -307,9 +305,9 @@ func (s *suite) requestsOf(t *testing.T, of role) []stack.Request {
 	return slices.DeleteFunc(requests, func(r stack.Request) bool { return r.User != "system:serviceaccount:"+of.namespace+":"+of.name })
 }
 
-// viewers are what a cluster with packages has besides what its RBAC manager makes of its XRDs: a
-// role of Crossplane's chart, and what the RBAC manager makes of a provider's package (crossplane
-// cluster/charts, and internal/controller/rbac/provider/roles).
+// viewers are roles that a cluster with packages has besides those that its RBAC manager creates
+// for its XRDs: one from Crossplane's chart, and those that the RBAC manager creates for a
+// provider's package (crossplane cluster/charts, and internal/controller/rbac/provider/roles).
 const viewers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -337,7 +335,7 @@ rules:
   verbs: [get, list, watch]
 `
 
-// testAggregated has Crossplane's RBAC manager give validate its rights.
+// testAggregated gets the rights of validate from Crossplane's RBAC manager.
 func (s *suite) testAggregated(t *testing.T, h *hooked) {
 	ctx := t.Context()
 	of := rolesOf(h, "")["Validate"]
@@ -367,6 +365,6 @@ func (s *suite) testAggregated(t *testing.T, h *hooked) {
 	}
 	s.wantAble(t, a, role{
 		reason: "The rights are Crossplane's own.", namespace: of.namespace, name: of.name, does: map[string]int{"validate --strict -n " + h.Namespace: 0},
-		without: []string{"deployments"}, // As with those of validate.yaml.
+		without: []string{"deployments"}, // As with validate.yaml.
 	})
 }

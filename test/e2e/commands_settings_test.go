@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// settled is the namespace of which settings decide, and misread one of which nobody can read them.
+// settled is a namespace whose restore has settings, misread one whose settings are invalid.
 const (
 	settled = "settled"
 	misread = "misread"
@@ -35,8 +35,8 @@ func (s *suite) makeSettled(t *testing.T) []*tenant {
 	return tenants
 }
 
-// testSettings restores with a timeout that is over before the provider is there, and has a person
-// release it, and restores with settings that nobody can read.
+// testSettings restores with a timeout that expires before the provider is there, and has a user
+// release what is held. It also restores with invalid settings.
 func (s *suite) testSettings(t *testing.T, tenants []*tenant) {
 	n, odd := tenants[0], tenants[1]
 	t.Run("Cluster", s.testClusterSettings)
@@ -45,8 +45,8 @@ func (s *suite) testSettings(t *testing.T, tenants []*tenant) {
 	t.Run("Misread", func(t *testing.T) { s.testMisreadSettings(t, odd) })
 }
 
-// effective is what the command settings says: each setting that somebody has set, with where, and
-// what is wrong, with where.
+// effective is the output of the command settings: the value and source of each setting that is
+// set, and each fault by its source.
 type effective struct {
 	Set, Faults map[string]string
 }
@@ -87,7 +87,7 @@ func (s *suite) effective(t *testing.T, code int, args ...string) effective {
 	return e
 }
 
-// testClusterSettings has the example's ConfigMap in the cluster, and then two.
+// testClusterSettings creates the example's ConfigMap in the cluster, and then a second one.
 func (s *suite) testClusterSettings(t *testing.T) {
 	ctx := t.Context()
 	root, err := build.Root()
@@ -114,7 +114,7 @@ func (s *suite) testClusterSettings(t *testing.T) {
 	must(t, s.target.ApplyObjects(ctx, other))
 	want := effective{Set: map[string]string{}, Faults: map[string]string{"ConfigMap velero/" + config.GetName(): "", "ConfigMap velero/other": ""}}
 	if diff := cmp.Diff(want, s.effective(t, 3)); diff != "" {
-		t.Errorf("of two ConfigMaps none is heard: -want, +got:\n%s", diff)
+		t.Errorf("of two ConfigMaps none is in force: -want, +got:\n%s", diff)
 	}
 	for _, name := range []string{config.GetName(), "other"} {
 		must(t, configs.Delete(ctx, name, metav1.DeleteOptions{}))
@@ -124,8 +124,8 @@ func (s *suite) testClusterSettings(t *testing.T) {
 	}
 }
 
-// testMisreadSettings wants a restore with a value that is not known to bring all back and to let
-// nothing of it go until a person does.
+// testMisreadSettings checks that a restore with an unknown value restores all, and that everything
+// stays held until a user releases it.
 func (s *suite) testMisreadSettings(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target, misread, misread, "--annotations", "velero.crossplane.io/release=manual"))
@@ -148,14 +148,14 @@ func (s *suite) testMisreadSettings(t *testing.T, n *tenant) {
 		}
 	}
 	if e := s.effective(t, 3, "--restore", misread); e.Faults["Restore velero/"+misread] != "velero.crossplane.io/release" {
-		t.Errorf("settings says %+v", e)
+		t.Errorf("settings prints %+v", e)
 	}
 	s.released(t, "--restore", misread)
 	s.settle(t, n)
 	s.wantSound(t, n)
 }
 
-// testAdoptionTimeout has the restore give up when its own time is over.
+// testAdoptionTimeout checks that the restore gives up when its own timeout expires.
 func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -188,15 +188,15 @@ func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 	must(t, s.target.Start(ctx, stack.CloudProvider))
 }
 
-// testByHand restores again what waits for a person: that is Completed when all is ready, and
-// nothing is let go until the person says so.
+// testByHand restores again what waits for a user. The restore is Completed when all is ready.
+// Nothing is released until the user runs release.
 func (s *suite) testByHand(t *testing.T, n *tenant) {
 	s.restore(t, n, settled+"-again")
 	wantTold(t, "the details of the restore", s.details(t, settled+"-again"), "[AwaitingUser]", "release --restore velero/"+settled)
 	held := s.wantByHand(t, n)
 	for _, u := range s.roots(t, n) {
 		if mark := markOf(&u); !strings.Contains(mark, "[AwaitingUser]") {
-			t.Errorf("%s does not say that it is ready: %s", u.GetName(), mark)
+			t.Errorf("%s does not report that it is ready: %s", u.GetName(), mark)
 		}
 	}
 	s.awaitCall(t, s.target, n, s.last(t), api.Read)
@@ -229,8 +229,8 @@ func (s *suite) testByHand(t *testing.T, n *tenant) {
 	s.wantSound(t, n)
 }
 
-// wantByHand checks that all XRs and claims are held for a person, and so are those MRs that are
-// held at all. It returns how many are.
+// wantByHand checks that all XRs and claims are held until a user releases them, and so are the MRs
+// that are held. It returns the number of held objects.
 func (s *suite) wantByHand(t *testing.T, n *tenant) int {
 	t.Helper()
 	mrs, err := n.Managed(t.Context(), s.target)
@@ -239,14 +239,14 @@ func (s *suite) wantByHand(t *testing.T, n *tenant) int {
 	for i, u := range append(roots, mrs...) {
 		mark := markOf(&u)
 		if mark == "" && i >= len(roots) {
-			continue // It is an MR that is safe.
+			continue // It is an MR that needs no hold.
 		}
 		var h struct {
 			ByHand  bool   `json:"releaseByHand"`
 			Restore string `json:"restore"`
 		}
 		if err := json.Unmarshal([]byte(mark), &h); err != nil || !h.ByHand || h.Restore != "velero/"+settled || !paused(&u) {
-			t.Errorf("%s %s is not held for a person: %v", u.GetKind(), u.GetName(), u.GetAnnotations())
+			t.Errorf("%s %s is not held for a user: %v", u.GetKind(), u.GetName(), u.GetAnnotations())
 		}
 		held++
 	}

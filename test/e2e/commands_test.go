@@ -10,15 +10,15 @@ func TestCommandsV2(t *testing.T) { testCommands(t, stack.V2) }
 
 func TestCommandsV1(t *testing.T) { testCommands(t, stack.V1) }
 
-// testCommands runs the plugin as people and scripts do, on a cluster that was lost and is
-// restored.
+// testCommands runs the plugin's commands as users and scripts do, on a cluster that was lost and
+// is restored.
 func testCommands(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
 	hooked, looked, left, kept := s.makeHooked(t), s.makeInspected(t), s.fillLeak(t), s.makeWard(t)
 	tenants := append(tenantsOf(hooked), looked, left.gone, left.stopped, kept)
-	var shown *tenant // What they show is the same on v1.
+	var shown *tenant // Their output is the same on v1.
 	var set []*tenant
 	if version == stack.V2 {
 		shown, set = s.makeWatched(t), s.makeSettled(t)
@@ -38,7 +38,7 @@ func testCommands(t *testing.T, version stack.Version) {
 	t.Run("Validate", func(t *testing.T) { s.testValidate(t, kept) })
 }
 
-// A run is one of the plugin as a command.
+// A run is the result of a command of the plugin.
 type run struct {
 	stdout, stderr string
 	code           int

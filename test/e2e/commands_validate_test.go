@@ -21,7 +21,7 @@ import (
 // ward is a namespace that validate and wait look at.
 const ward = "ward"
 
-// A validation is what validate says, as programs read it.
+// A validation is the JSON report of validate, as programs decode it.
 type validation struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -43,7 +43,7 @@ type validation struct {
 	} `json:"problems"`
 }
 
-// validate looks at the target, and wants the exit code.
+// validate runs validate on the target and checks its exit code.
 func (s *suite) validate(t *testing.T, code int, args ...string) validation {
 	t.Helper()
 	v, r := s.judge(t, args...)
@@ -54,7 +54,7 @@ func (s *suite) validate(t *testing.T, code int, args ...string) validation {
 	return v
 }
 
-// judge looks at the target, whatever there is.
+// judge runs validate on the target and accepts any exit code.
 func (s *suite) judge(t *testing.T, args ...string) (v validation, r run) {
 	t.Helper()
 	r = command(t, s.target, append([]string{"validate", "-o", "json"}, args...)...)
@@ -72,8 +72,8 @@ func (s *suite) makeWard(t *testing.T) *tenant {
 	return n
 }
 
-// testValidate restores the namespace while the provider does not run, so that what is restored is
-// held, lets it be adopted, and then does damage to it.
+// testValidate restores the namespace while the provider is stopped, so that its objects are held.
+// Then it lets them be adopted, and damages them.
 func (s *suite) testValidate(t *testing.T, n *tenant) {
 	r := command(t, s.target, "wait", "-n", ward, "--timeout", "1s")
 	if r.code != 4 || !strings.Contains(r.stderr, "there are none here yet") || r.stdout != "" {
@@ -92,7 +92,7 @@ func (s *suite) golden(name string) string {
 	return "validate-" + drill.Platform{Crossplane: s.version}.Dir() + "-" + name
 }
 
-// testValidateHeld wants everything that is held to be told of, with what it waits for.
+// testValidateHeld checks that validate reports every hold and its cause.
 func (s *suite) testValidateHeld(t *testing.T) {
 	roots := 2
 	if s.version == stack.V1 {
@@ -115,7 +115,7 @@ func (s *suite) testValidateHeld(t *testing.T) {
 	})
 	r := command(t, s.target, "validate", "-n", ward)
 	if r.code != 3 || r.stderr != "" {
-		t.Errorf("it ended with %d and said %q", r.code, r.stderr)
+		t.Errorf("it ended with %d and printed %q", r.code, r.stderr)
 	}
 	wantGolden(t, s.golden("held"), r.stdout)
 
@@ -128,7 +128,7 @@ func (s *suite) testValidateHeld(t *testing.T) {
 // n0 is the name of a tenant's first instance.
 func n0(namespace string) string { return drill.Platform{Namespace: namespace}.Name(0) }
 
-// testWait wants wait to return when the last XR or claim is adopted, and not before.
+// testWait checks that wait returns when the last XR or claim is adopted, and not before.
 func (s *suite) testWait(t *testing.T, n *tenant) {
 	waited := make(chan run)
 	go func() {
@@ -155,7 +155,7 @@ func (s *suite) testWait(t *testing.T, n *tenant) {
 	s.awaitCompleted(t, ward)
 }
 
-// testValidateHealthy wants nothing to be wrong with what is adopted.
+// testValidateHealthy checks that validate finds no problem after adoption.
 func (s *suite) testValidateHealthy(t *testing.T, n *tenant) {
 	s.settle(t, n)
 	v := s.validate(t, 0, "--restore", ward, "--strict")
@@ -173,7 +173,7 @@ func (s *suite) testValidateHealthy(t *testing.T, n *tenant) {
 	}
 }
 
-// testValidateDamaged does damage of every kind at a time, and wants each to be told of.
+// testValidateDamaged does every kind of damage at once, and checks that validate reports each.
 func (s *suite) testValidateDamaged(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.Crossplane))
@@ -195,7 +195,7 @@ func (s *suite) testValidateDamaged(t *testing.T, n *tenant) {
 	s.edit(t, stuck, under(refs, append(listAt(stuck, refs), map[string]any{"apiVersion": bucket.GetAPIVersion(), "kind": "Bucket", "name": "lost"})))
 	s.edit(t, xr, under(refs, slices.DeleteFunc(listAt(xr, refs), func(ref any) bool { m, _ := ref.(map[string]any); return m["name"] == bucket.GetName() })))
 	s.edit(t, network, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
-	// The garbage collector does not know what it can't look up.
+	// The garbage collector ignores an owner whose kind it can't look up.
 	s.edit(t, database, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{
 		"apiVersion": "gone.example.org/v1", "kind": "Gone", "name": "gone", "uid": "01234567-89ab-cdef-0123-456789abcdef", "controller": true,
 	}}}})
@@ -207,7 +207,7 @@ func (s *suite) testValidateDamaged(t *testing.T, n *tenant) {
 	}
 	must(t, s.target.ApplyObjects(ctx, s.leftover(xr, ward, "left")))
 	if s.version == stack.V1 {
-		// What is cluster-scoped and belongs to no claim is in no namespace.
+		// A cluster-scoped object that belongs to no claim is in no namespace.
 		want = append(want, "warning Dangling Bucket lost")
 		if diff := cmp.Diff(ordered(want), s.awaitFound(t, want)); diff != "" {
 			t.Errorf("-want, +found:\n%s", diff)
@@ -236,10 +236,10 @@ func ordered(all []string) []string {
 	return all
 }
 
-// later returns the later of two names: of two duplicates that one is told of.
+// later returns the later of two names. Of two duplicates validate reports that one.
 func later(a, b string) string { return max(a, b) }
 
-// awaitFound waits until validate finds all that is wanted, and returns what it finds.
+// awaitFound waits until validate finds all wanted problems, and returns what it finds.
 func (s *suite) awaitFound(t *testing.T, want []string) []string {
 	t.Helper()
 	var found []string
@@ -264,7 +264,7 @@ func (s *suite) awaitFound(t *testing.T, want []string) []string {
 	return ordered(found)
 }
 
-// fieldOf is where an XR has a field that Crossplane owns.
+// fieldOf returns the path of an XR's field that Crossplane owns.
 func (n *tenant) fieldOf(name string) []string {
 	if n.Crossplane.IsV1() {
 		return []string{"spec", name}
@@ -288,7 +288,7 @@ func under(path []string, value any) map[string]any {
 	return patch
 }
 
-// edit changes an object as a person does.
+// edit changes an object as a user does.
 func (s *suite) edit(t *testing.T, u *unstructured.Unstructured, patch map[string]any) {
 	t.Helper()
 	client, err := s.target.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
@@ -299,7 +299,7 @@ func (s *suite) edit(t *testing.T, u *unstructured.Unstructured, patch map[strin
 	must(t, err)
 }
 
-// bad is an MR like another, without an XR and with other annotations.
+// bad returns a copy of an MR without an XR and with other annotations.
 func (s *suite) bad(like *unstructured.Unstructured, name string, annotations map[string]string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": like.Object["spec"]}}
 	u.SetGroupVersionKind(like.GroupVersionKind())
@@ -311,7 +311,7 @@ func (s *suite) bad(like *unstructured.Unstructured, name string, annotations ma
 	return u
 }
 
-// makeReady says that a network is there in the cloud.
+// makeReady sets the condition Ready of a Network.
 func (s *suite) makeReady(t *testing.T, name string) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
@@ -323,7 +323,7 @@ func (s *suite) makeReady(t *testing.T, name string) {
 	must(t, s.target.ApplyStatus(t.Context(), u))
 }
 
-// dyingDefinition deletes an XRD that something keeps.
+// dyingDefinition deletes an XRD that a finalizer keeps.
 func (s *suite) dyingDefinition(t *testing.T) {
 	t.Helper()
 	objects, err := stack.Parse([]byte(`

@@ -8,8 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// oldestVelero is the oldest that the plugin works with. All other tests have the newest; "make
-// compat" has every combination.
+// oldestVelero is the oldest supported Velero. All other tests have the newest one; "make compat"
+// has every combination.
 const oldestVelero = "velero-v1.16"
 
 func TestCompatibilityV2(t *testing.T) { testCompatibility(t, stack.V20) }
@@ -17,8 +17,8 @@ func TestCompatibilityV2(t *testing.T) { testCompatibility(t, stack.V20) }
 func TestCompatibilityV1(t *testing.T) { testCompatibility(t, stack.V1) }
 
 // testCompatibility loses a cluster and restores it with the oldest Velero and the oldest
-// Crossplane of a major version, then has the plugin uninstalled, and then a Velero that links
-// owners itself.
+// Crossplane of a major version. Then it uninstalls the plugin, and then runs a Velero that links
+// owners without it.
 func testCompatibility(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -44,7 +44,7 @@ func testCompatibility(t *testing.T, version stack.Version) {
 }
 
 // TestUpgradeLost loses a cluster of Crossplane v1 and restores it into one of v2, with trees whose
-// Compositions that can't run.
+// Compositions can't run there.
 func TestUpgradeLost(t *testing.T) {
 	t.Parallel()
 	pairs, err := compat.OnlyPairs([]string{"v1.20-v2.3"})

@@ -22,9 +22,9 @@ func (s *suite) fillControl(t *testing.T) *control {
 	}
 }
 
-// testRestoredWithoutPlugin checks that a backup with the plugin is no worse without it than one of
-// Velero alone, and that Velero alone restores what is damaged. Before Velero has the plugin again,
-// others are asked for their controls.
+// testRestoredWithoutPlugin checks that, without the plugin, a restore of a backup with the plugin
+// does no more damage than one of a backup of Velero alone. It also checks that Velero alone
+// restores the damaged backup. Before Velero has the plugin again, it runs the controls of others.
 func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damaging, others func()) {
 	must(t, s.target.UsePlugin(t.Context(), false))
 	outcomes := map[*tenant]drill.Outcome{}
@@ -52,8 +52,8 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *dam
 	}
 }
 
-// awaitSeen waits until each XR has composed, and each MR was reconciled, however that went: on v1
-// a Database that was made anew can't have the connection secret of the one that came back, which
+// awaitSeen waits until each XR has composed and each MR was reconciled, with any result: on v1 a
+// Database that was composed again can't have the connection secret of the restored one, which
 // nothing owns.
 func (s *suite) awaitSeen(t *testing.T, n *tenant) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Scenes of which the networks are converted by a webhook.
+// Scenes in which a webhook converts the networks.
 const (
 	aloneConverted = "alone-converted"
 	converted      = "converted"
@@ -35,7 +35,7 @@ const (
 	second = "v1alpha2"
 )
 
-// cloudGroup is the group of the MRs of which the XRs of conversions and activations are made.
+// cloudGroup is the group of the MRs in the scenes of conversions and activations.
 func (s *suite) cloudGroup() string {
 	if s.version == stack.V1 {
 		return "cloud.example.org"
@@ -58,19 +58,19 @@ func (s *suite) conversionScenes() map[string]*shape {
 	}
 
 	all := map[string]*shape{
-		aloneConverted: network("Velero alone loses what can't be converted, and Crossplane makes it anew."),
+		aloneConverted: network("Velero alone loses what can't be converted, and Crossplane creates it again."),
 		converted:      network("What can't be converted in time is named, its XR stays held, and a second restore brings it."),
 		awaited:        network("A restore waits for a webhook."),
 		slowly:         network("A webhook may be slow."),
 		movedOn:        network("The version that is stored may have moved."),
 		unknown: {
-			reason: "What can't be listed is not missing.",
+			reason: "An object that can't be listed is not reported as missing.",
 			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3*few + claims, RestoreArgs: withoutCRDs},
 		},
 		retired:   s.sceneRetired(claims),
 		withdrawn: network("A version that is not served any more is an error with its cure."),
 		plain: {
-			reason: "What has nothing to do with a kind that can't be converted goes on.",
+			reason: "A restore without objects of a kind that can't be converted goes on.",
 			Scene:  drill.Scene{Dir: "definitions", Count: few, Size: 2*few + claims, RestoreArgs: withoutCRDs},
 		},
 	}
@@ -80,8 +80,8 @@ func (s *suite) conversionScenes() map[string]*shape {
 
 func TestConversion(t *testing.T) { testConversion(t, stack.V2, "v2") }
 
-// testConversion restores in a cluster in which the webhook that converts a kind between its
-// versions is not what it should be.
+// testConversion restores into a cluster in which the webhook that converts a kind between its
+// versions is broken or slow.
 func testConversion(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -133,9 +133,9 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// fillConverted makes the scenes in a source whose networks have two versions, backs them up in
-// that which is not stored, and loses the source. While the webhook is not what it should be it
-// backs up once more.
+// fillConverted creates the scenes in a source whose networks have two versions. It backs them up
+// in the version that is not the storage version, backs up again while the webhook is broken, and
+// loses the source.
 func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes map[string]*shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -153,7 +153,7 @@ func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes 
 	}
 	must(t, s.source.RestartVelero(ctx))
 	if s.version == stack.V1 {
-		must(t, s.source.UsePlugin(ctx, true)) // Velero alone takes nothing cluster-scoped of a namespace, and so nothing that it could lose.
+		must(t, s.source.UsePlugin(ctx, true)) // Velero alone backs up nothing cluster-scoped of a namespace, so it could lose nothing.
 	}
 	s.store(t, scenes[aloneConverted])
 	must(t, s.source.UsePlugin(ctx, true))
@@ -169,7 +169,7 @@ func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes 
 	must(t, s.source.Destroy())
 }
 
-// testBackUpUnconverted wants a backup that has all but what can't be read, and says what that is.
+// testBackUpUnconverted checks that a backup has all but unreadable objects, and names those.
 func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m mood) {
 	ctx := t.Context()
 	hook.be(m)
@@ -206,12 +206,12 @@ func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m mood) {
 	wantTold(t, "the log of the backup", logs, "level=warning", "conversion webhook for")
 }
 
-// restoreArgs are those of velero to restore a scene.
+// restoreArgs returns the arguments of velero that restore a scene.
 func (s *suite) restoreArgs(n *shape, name string, args ...string) []string {
 	return append(append([]string{"restore", "create", name, "--from-backup", n.Name}, withoutCRDs...), args...)
 }
 
-// testNeverConverted wants an error for each network that names the webhook, and its XR to be held.
+// testNeverConverted checks that an error for each network names the webhook, and its XR is held.
 func (s *suite) testNeverConverted(t *testing.T, hook *converter, n *shape, m mood) {
 	ctx := t.Context()
 	hook.be(up)
@@ -242,8 +242,8 @@ func (s *suite) testNeverConverted(t *testing.T, hook *converter, n *shape, m mo
 	}
 }
 
-// testConvertedLate has the webhook come up while a restore waits for it, as Velero does before it
-// when there are objects of the kind.
+// testConvertedLate starts the webhook while a restore waits for it. Velero itself also waits for
+// it first, if there are objects of the kind.
 func (s *suite) testConvertedLate(t *testing.T, hook *converter, n *shape) {
 	ctx := t.Context()
 	s.listConverted(t)
@@ -262,7 +262,7 @@ func (s *suite) testConvertedLate(t *testing.T, hook *converter, n *shape) {
 	s.awaitCompleted(t, n.Name)
 }
 
-// testWithdrawn restores networks in a version that is not served any more, and again when it is.
+// testWithdrawn restores networks in a version that is not served, and again when it is served.
 func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 	ctx := t.Context()
 	hook.convert(t, s.target, s.networksCRD(), first)
@@ -280,20 +280,20 @@ func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 }
 
 // testUnlisted restores while databases can't be listed in the version in which XRs refer to them.
-// What can't be listed is not missing, and the others go on.
+// They must not be reported as missing, and other restores must go on.
 func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*shape) {
 	ctx := t.Context()
 	hook.be(broken)
 	hook.convert(t, s.target, s.databasesCRD(), second, first)
 	must(t, scenes[unknown].StartRestore(ctx, s.target))
 	must(t, drill.AwaitOperations(ctx, s.target, unknown))
-	s.eventually(t, "the XRs to say that databases can't be read", func(context.Context) error {
+	s.eventually(t, "the XRs to report that databases can't be read", func(context.Context) error {
 		for _, u := range s.orders(t, scenes[unknown], few) {
 			if !paused(&u) || !drill.Held(&u) {
 				return fmt.Errorf("%s is not held", u.GetName())
 			}
 			if why := u.GetAnnotations()[annotationHold]; !strings.Contains(why, "[NotRead]") {
-				return fmt.Errorf("%s says %s", u.GetName(), why)
+				return fmt.Errorf("%s is held for %s", u.GetName(), why)
 			}
 		}
 
@@ -317,21 +317,21 @@ func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*s
 	}
 }
 
-// testConvertedAlone is the control: Velero loses the networks, and Crossplane, which writes in the
-// version that is stored, makes others.
+// testConvertedAlone is the control: Velero loses the networks, and Crossplane, which writes the
+// storage version, creates others.
 func (s *suite) testConvertedAlone(t *testing.T, hook *converter, n *shape) {
 	ctx := t.Context()
 	hook.be(down)
 	must(t, n.StartRestore(ctx, s.target))
-	s.eventually(t, "Crossplane to make anew what was not restored, without which the other tests prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to create again what was not restored, without which the other tests prove nothing", func(ctx context.Context) error {
 		return s.changed(ctx, n, api.Create, api.Network, few)
 	})
 	hook.be(up)
 	s.awaitEnd(t, n.Name)
 }
 
-// listConverted has the API server read the networks in the version in which backups have them, so
-// that it can list them as long as none of them changes.
+// listConverted makes the API server read the networks in the version of the backups. Then it can
+// list them as long as none of them changes.
 func (s *suite) listConverted(t *testing.T) {
 	t.Helper()
 	_, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: s.cloudGroup(), Version: second, Kind: "Network"}, "", "")

@@ -24,24 +24,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A mood is how a conversion webhook is.
+// A mood is how a conversion webhook behaves.
 type mood string
 
 const (
 	up mood = "up"
-	// slow takes two seconds.
+	// slow answers after two seconds.
 	slow mood = "slow"
-	// silent gives no answer.
+	// silent never answers.
 	silent mood = "silent"
-	// broken says that it can't convert.
+	// broken answers that it can't convert.
 	broken mood = "broken"
-	// expired has a certificate that has expired.
+	// expired has an expired certificate.
 	expired mood = "expired"
-	// down takes no connection.
+	// down closes each connection.
 	down mood = "down"
 )
 
-// A converter is a conversion webhook that changes nothing but the version.
+// A converter is a conversion webhook that changes only the version.
 type converter struct {
 	address  string
 	ca       []byte
@@ -49,11 +49,11 @@ type converter struct {
 	mu       sync.Mutex
 	mood     mood
 	accepted int
-	// revision makes each URL another, so that the API server has no list of the kind any more.
+	// revision makes each URL unique, so the API server has no cached list of the kind.
 	revision int
 }
 
-// newConverter starts one, which ends with the test.
+// newConverter starts a converter that ends with the test.
 func newConverter(t *testing.T) *converter {
 	t.Helper()
 	c := &converter{mood: up, certs: map[mood]tls.Certificate{}}
@@ -70,14 +70,14 @@ func newConverter(t *testing.T) *converter {
 		return &cert, nil
 	}}
 	server := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	server.SetKeepAlivesEnabled(false) // Else the API server would go on with a connection of before.
+	server.SetKeepAlivesEnabled(false) // Otherwise the API server would use an old connection.
 	go func() { _ = server.Serve(tls.NewListener(&door{Listener: l, of: c}, config)) }()
 	t.Cleanup(func() { must(t, server.Close()) })
 
 	return c
 }
 
-// A door closes what it takes while the converter is down.
+// A door is a listener that closes each connection while the converter is down.
 type door struct {
 	net.Listener
 
@@ -108,7 +108,7 @@ func (c *converter) is() mood {
 	return c.mood
 }
 
-// asked returns how often somebody has connected.
+// asked returns the number of connections to the converter.
 func (c *converter) asked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *converter) be(m mood) {
 	c.mood = m
 }
 
-// certify makes a CA, and certificates of it that are valid and that are not any more.
+// certify creates a CA and two certificates of it: a valid one and an expired one.
 func (c *converter) certify(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -145,7 +145,7 @@ func (c *converter) certify(t *testing.T) {
 	}
 }
 
-// ServeHTTP converts.
+// ServeHTTP converts the objects of a ConversionReview, as the mood of the converter demands.
 func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
@@ -180,8 +180,8 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 }
 
-// convert has a CRD serve versions, the first of which is stored, and this convert between them.
-// What the API server knows of the kind it reads anew.
+// convert makes a CRD serve the versions, of which the first is stored, and makes the webhook
+// convert between them. It also makes the API server discard what it has cached of the kind.
 func (c *converter) convert(t *testing.T, on *stack.Cluster, crd string, versions ...string) {
 	t.Helper()
 	u, err := get(t.Context(), on, crdKind, "", crd)
@@ -196,7 +196,7 @@ func (c *converter) convert(t *testing.T, on *stack.Cluster, crd string, version
 		version["name"], version["served"], version["storage"] = v, true, n == 0
 		list, served[v] = append(list, version), true
 	}
-	for _, entry := range all { // What was stored in it has to stay.
+	for _, entry := range all { // A version that was a storage version must stay in the CRD.
 		if m, ok := entry.(map[string]any); ok && !served[fmt.Sprint(m["name"])] {
 			m["served"], m["storage"] = false, false
 			list = append(list, m)

@@ -12,10 +12,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// plugin is what the plugin calls itself when it asks the API server.
+// plugin is the plugin's user agent.
 const plugin = "velero-plugin-for-crossplane"
 
-// asked returns what the plugin has asked a cluster for, after the given number of requests.
+// asked returns the plugin's requests to a cluster, from the one with the index after.
 func asked(t *testing.T, c *stack.Cluster, after int) []stack.Request {
 	t.Helper()
 	requests, err := c.Requests(t.Context())
@@ -25,8 +25,7 @@ func asked(t *testing.T, c *stack.Cluster, after int) []stack.Request {
 	return requests[after:]
 }
 
-// wantOnlyRead checks that what the plugin has asked for, after the given number of requests, was
-// nothing but to read.
+// wantOnlyRead checks that the plugin has sent requests from the index after, and only reads.
 func wantOnlyRead(t *testing.T, c *stack.Cluster, what string, after int) {
 	t.Helper()
 	requests := asked(t, c, after)
@@ -40,7 +39,7 @@ func wantOnlyRead(t *testing.T, c *stack.Cluster, what string, after int) {
 	}
 }
 
-// wantCheap checks that none of the requests is for one object of these resources, and none is made
+// wantCheap checks that no request gets a single object of these resources, and that no get is sent
 // twice.
 func wantCheap(t *testing.T, what string, items int64, requests []stack.Request, never ...string) {
 	t.Helper()
@@ -48,7 +47,7 @@ func wantCheap(t *testing.T, what string, items int64, requests []stack.Request,
 	for _, r := range requests {
 		seen[r.Verb+" "+r.URI]++
 		if r.Verb == "get" && slices.Contains(never, r.Resource) {
-			t.Errorf("the %s asked for %s %s/%s by itself", what, r.Resource, r.Namespace, r.Name)
+			t.Errorf("the %s has requested the single object %s %s/%s", what, r.Resource, r.Namespace, r.Name)
 		}
 	}
 	for request, n := range seen {
@@ -62,7 +61,7 @@ func wantCheap(t *testing.T, what string, items int64, requests []stack.Request,
 	}
 }
 
-// backUpCounted backs up and counts.
+// backUpCounted backs up a tenant and checks the number of the plugin's requests.
 func (s *suite) backUpCounted(t *testing.T, n *tenant) {
 	t.Helper()
 	before := len(asked(t, s.source, 0))
@@ -71,8 +70,8 @@ func (s *suite) backUpCounted(t *testing.T, n *tenant) {
 		"buckets", "networks", "databases", "secrets")
 }
 
-// wantCheapRestore checks, where a Database is the owner of a Secret, the requests from before a
-// restore until its first operation was polled, which begins with a list of what the restore made.
+// wantCheapRestore checks the requests of a restore up to the first poll of its operations, which
+// begins with a list of restored objects. In this restore a Database owns a Secret.
 func wantCheapRestore(t *testing.T, c *stack.Cluster, name string, before int) {
 	t.Helper()
 	requests := asked(t, c, before)
@@ -80,8 +79,7 @@ func wantCheapRestore(t *testing.T, c *stack.Cluster, name string, before int) {
 	if poll < 0 {
 		t.Fatal("no operation of the restore was polled")
 	}
-	// The key that signs marks is read once, and made if there is none, however many items there
-	// are.
+	// The key that signs marks is read once, and created if there is none, for any number of items.
 	items := slices.DeleteFunc(slices.Clone(requests[:poll]), func(r stack.Request) bool { return r.Namespace == "velero" && r.Resource == "secrets" })
 	if made := poll - len(items); made > 2 {
 		t.Errorf("the key was asked for %d times", made)
@@ -89,7 +87,7 @@ func wantCheapRestore(t *testing.T, c *stack.Cluster, name string, before int) {
 	wantCheap(t, "restore", itemsOf(t, c, "Restore", name, "itemsRestored"), items, "buckets", "networks", "secrets")
 }
 
-// itemsOf reads how many items a backup or restore has had.
+// itemsOf returns the number of items of a backup or restore.
 func itemsOf(t *testing.T, c *stack.Cluster, kind, name, field string) int64 {
 	t.Helper()
 	r, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}, "velero")

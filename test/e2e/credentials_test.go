@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// A kind of ProviderConfig for a family of providers, in the group above that of the MRs.
+// providerConfigs has a kind of ProviderConfig for a family of providers, in the group above that
+// of the MRs.
 const providerConfigs = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -49,7 +50,7 @@ stringData:
 `
 
 // testCredentials backs up a namespace whose MRs use a ProviderConfig of the platform. Its
-// credentials are in the backup only if somebody asks for them.
+// credentials are in the backup only if the user asks for them.
 func (s *suite) testCredentials(t *testing.T, n *tenant) {
 	must(t, s.target.Apply(t.Context(), []byte(providerConfigs)))
 	must(t, s.target.RestartVelero(t.Context()))

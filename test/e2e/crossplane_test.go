@@ -13,8 +13,8 @@ func TestCrossplaneV2(t *testing.T) { testCrossplane(t, stack.V2) }
 
 func TestCrossplaneV1(t *testing.T) { testCrossplane(t, stack.V1) }
 
-// testCrossplane runs every drill on one version of Crossplane. Only v1 composes without functions.
-// Of v1 the matrix has the one with a bad network.
+// testCrossplane runs all drills on one version of Crossplane. Only v1 composes without functions.
+// For v1 the matrix tests have the drill with a bad network.
 func testCrossplane(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -77,9 +77,8 @@ func testCrossplane(t *testing.T, version stack.Version) {
 		return
 	}
 	t.Run("Network", func(t *testing.T) {
-		// Velero can take minutes to find out that it has lost a restore, so its own calls fail in
-		// TestMatrixNetwork only. The plugin makes so few calls that with some seeds none would
-		// fail.
+		// Velero can take minutes to notice that it has lost a restore, so its own calls fail in
+		// TestMatrixNetwork only. The plugin makes few calls: with some seeds none would fail.
 		s.testNetwork(t, s.divert(t), faulty, ordeal{
 			name: "Sample", kinds: stack.AllFaults(), rate: 0.04, spared: 10, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
 		})

@@ -16,28 +16,28 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// damagedBackup is the backup in which somebody has damaged who manages what, of two namespaces:
-// one that Velero alone restores, and one that it restores with the plugin.
+// damagedBackup is a backup with damaged managedFields, of two namespaces: one that Velero alone
+// restores, and one that it restores with the plugin.
 const damagedBackup = "damaged-managers"
 
-// A damaging is a tenant of which the backup says damaged things about who manages what, and one
-// that is the same, for Velero alone.
+// A damaging is two equal tenants with damaged managedFields in the backup. The one called alone is
+// restored by Velero alone.
 type damaging struct {
 	with, alone *tenant
-	// objects are how many the backup has of each by namespace, and owners who owns each that the
-	// plugin is to restore.
+	// objects are the numbers of damaged objects in the backup by namespace. owners are the owners
+	// of each object that the plugin is to restore.
 	objects map[string]int
 	owners  map[string][]string
 }
 
-// damages are what somebody who can write to the bucket makes of managedFields, of which there is
-// one entry at least. Instances have one each, by their number, and what they compose has the next.
-// What Go can't decode, such as a time that is none, is not among them: the API server refuses such
-// an object.
+// damages are the ways in which a user with access to the bucket can damage managedFields, of which
+// there is at least one entry. Each instance has one of them, by its number, and the objects that
+// it composes have the next ones. Values that Go can't decode, such as an invalid time, are not
+// among them: the API server refuses such an object.
 func damages() []func(entries []any) []any {
 	of := func(key string, value any) func(entries []any) []any {
 		return func(entries []any) []any {
-			entries[0].(map[string]any)[key] = value //nolint:forcetypeassert // It is one.
+			entries[0].(map[string]any)[key] = value //nolint:forcetypeassert // It is a map.
 
 			return entries
 		}
@@ -78,10 +78,10 @@ func damages() []func(entries []any) []any {
 	}
 }
 
-// damagedKinds are those of what can be held, or is composed or published.
+// damagedKinds are the kinds of objects that are held, composed or published.
 var damagedKinds = []string{"Environment", "XEnvironment", "Bucket", "Database", "Secret"}
 
-// fillDamaged makes both tenants.
+// fillDamaged creates both tenants.
 func (s *suite) fillDamaged(t *testing.T) *damaging {
 	t.Helper()
 	n := len(damages())
@@ -92,7 +92,7 @@ func (s *suite) fillDamaged(t *testing.T) *damaging {
 	}
 }
 
-// backUpDamaged backs both tenants up, and damages a copy of that.
+// backUpDamaged backs both tenants up, and damages a copy of that backup.
 func (s *suite) backUpDamaged(t *testing.T, d *damaging) {
 	t.Helper()
 	for _, n := range []*tenant{d.with, d.alone} {
@@ -115,7 +115,7 @@ func (s *suite) backUpDamaged(t *testing.T, d *damaging) {
 		_, err := fmt.Sscanf(strings.TrimPrefix(u.GetName(), of.Namespace+"-"), "%d", &number)
 		must(t, err)
 		shift := slices.Index(damagedKinds, u.GetKind())
-		u.Object["metadata"].(map[string]any)["managedFields"] = damages()[(number+shift)%len(damages())](entries) //nolint:forcetypeassert // It is one.
+		u.Object["metadata"].(map[string]any)["managedFields"] = damages()[(number+shift)%len(damages())](entries) //nolint:forcetypeassert // It is a map.
 		b, err := json.Marshal(u.Object)
 		must(t, err)
 
@@ -128,7 +128,7 @@ func (s *suite) backUpDamaged(t *testing.T, d *damaging) {
 	must(t, s.host.Upload(t.Context(), damagedBackup, backup.GetName(), int(items), file))
 }
 
-// of returns whose an object of the backup is that is damaged; nil if nobody's.
+// of returns the tenant of an object of the backup that is to be damaged, or nil.
 func (d *damaging) of(u *unstructured.Unstructured) *tenant {
 	for _, n := range []*tenant{d.with, d.alone} {
 		if slices.Contains(damagedKinds, u.GetKind()) && strings.HasPrefix(u.GetName(), n.Namespace+"-") {
@@ -139,7 +139,7 @@ func (d *damaging) of(u *unstructured.Unstructured) *tenant {
 	return nil
 }
 
-// owners are the kinds and names of the owners of what a tenant has.
+// owners returns the owners of each object of a tenant, all as kind/name.
 func (s *suite) owners(t *testing.T, c *stack.Cluster, n *tenant) map[string][]string {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), c)
@@ -157,7 +157,7 @@ func (s *suite) owners(t *testing.T, c *stack.Cluster, n *tenant) map[string][]s
 	return owners
 }
 
-// restoreDamaged restores one of both tenants, and wants all of its claims and XRs back.
+// restoreDamaged restores one of both tenants, and checks that all of its claims and XRs are back.
 func (s *suite) restoreDamaged(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target, n.Namespace, damagedBackup, "--include-namespaces", n.Namespace))
@@ -169,8 +169,8 @@ func (s *suite) restoreDamaged(t *testing.T, n *tenant) {
 	}
 }
 
-// testDamaged wants all that Velero alone has brought back to come back with the plugin, and to be
-// adopted, whatever the backup says of who manages what; and nobody to own more by that.
+// testDamaged checks that the plugin restores and adopts all that Velero alone restores, whatever
+// the backup has in managedFields, and that no object has other owners because of them.
 func (s *suite) testDamaged(t *testing.T, d *damaging) {
 	ctx := t.Context()
 	s.restoreDamaged(t, d.with)

@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Function of a scene's own that is the stack's by another name.
+// sceneFunction is a Function of a scene: the stack's under another name.
 const sceneFunction = `
 apiVersion: pkg.crossplane.io/v1
 kind: Function
@@ -47,7 +47,7 @@ var (
 )
 
 // installFunction installs the Function of a scene, which runs as long as the stack's does.
-// Crossplane v2 only calls one that says it is capable.
+// Crossplane v2 calls it only if its revision has the capability.
 func (s *suite) installFunction(t *testing.T, c *stack.Cluster, scene string, capable bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -71,8 +71,7 @@ func (s *suite) setCapable(t *testing.T, c *stack.Cluster, scene string, capable
 	must(t, c.ApplyStatus(ctx, u))
 }
 
-// setHealth says of a scene's Function in the target whether it is Healthy, as the package manager
-// does.
+// setHealth sets the condition Healthy of a scene's Function, as the package manager does.
 func (s *suite) setHealth(t *testing.T, scene, status string) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
@@ -83,8 +82,8 @@ func (s *suite) setHealth(t *testing.T, scene, status string) {
 	must(t, s.target.ApplyStatus(t.Context(), u))
 }
 
-// withdraw takes a CRD of the provider's away from the target, and returns it. The provider does
-// not run without.
+// withdraw deletes a CRD of the provider from the target, and returns it. It stops the provider,
+// which can't run without.
 func (s *suite) withdraw(t *testing.T, plural string) *unstructured.Unstructured {
 	t.Helper()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -92,7 +91,7 @@ func (s *suite) withdraw(t *testing.T, plural string) *unstructured.Unstructured
 	return s.takeAway(t, plural)
 }
 
-// takeAway takes a CRD of the provider's, which does not run, away from the target, and returns it.
+// takeAway deletes a CRD of the provider, which must not run, from the target, and returns it.
 func (s *suite) takeAway(t *testing.T, plural string) *unstructured.Unstructured {
 	t.Helper()
 	crd, err := get(t.Context(), s.target, crdKind, "", plural+"."+s.cloudGroup())
@@ -120,25 +119,24 @@ func (s *suite) awaitGone(t *testing.T, u *unstructured.Unstructured) {
 	})
 }
 
-// testKindMissingAlone is the control: when the CRD comes, the XRs compose anew what was not
-// restored.
+// testKindMissingAlone is the control: XRs compose again what Velero could not restore.
 func (s *suite) testKindMissingAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	crd := s.withdraw(t, "databases")
-	must(t, s.target.RestartVelero(ctx)) // It waits for ever for a kind that is gone since it has last looked.
+	must(t, s.target.RestartVelero(ctx)) // It waits for ever for a kind that is gone since its last discovery.
 	must(t, n.StartRestore(ctx, s.target))
 	s.awaitEnd(t, n.Name)
 	must(t, s.target.ApplyObjects(ctx, crd))
 	must(t, s.target.Start(ctx, stack.CloudProvider))
-	for _, u := range s.orders(t, n, few) { // Crossplane looks again by itself after a while.
+	for _, u := range s.orders(t, n, few) { // Crossplane would requeue them only after a while.
 		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"look": "again"}}}))
 	}
-	s.eventually(t, "Crossplane to make anew what was not restored, without which the other tests prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to create again what was not restored, without which the other tests prove nothing", func(ctx context.Context) error {
 		return s.changed(ctx, n, api.Create, api.Database, few)
 	})
 }
 
-// testKindNeverThere has a restore give up before the CRD is there.
+// testKindNeverThere checks that a restore gives up if the CRD does not come in time.
 func (s *suite) testKindNeverThere(t *testing.T, n *shape) {
 	ctx := t.Context()
 	args := append([]string{"--item-operation-timeout", "1s"}, n.RestoreArgs...)
@@ -163,8 +161,8 @@ func (s *suite) orders(t *testing.T, n *shape, want int) []unstructured.Unstruct
 	return xrs
 }
 
-// startWaiting starts to restore scenes and waits until each says what it waits for. Nothing may be
-// unpaused by then.
+// startWaiting starts to restore scenes and waits until each restore names what it waits for. No XR
+// may be unpaused by then.
 func (s *suite) startWaiting(t *testing.T, scenes map[string]*shape, waits []string) {
 	t.Helper()
 	for _, name := range waits {
@@ -177,7 +175,7 @@ func (s *suite) startWaiting(t *testing.T, scenes map[string]*shape, waits []str
 		incapable: {"CompositionRevision incapable-", "[PipelineNotValid]", "function-incapable"},
 	}
 	for _, name := range waits {
-		s.eventually(t, name+" to say what it waits for", func(ctx context.Context) error {
+		s.eventually(t, name+" to name what it waits for", func(ctx context.Context) error {
 			out, err := s.target.Velero(ctx, "restore", "describe", name, "--details")
 			if err == nil && linesWith(out, says[name]...) < few {
 				err = fmt.Errorf("%d lines have %q:\n%s", linesWith(out, says[name]...), says[name], out)
@@ -193,7 +191,7 @@ func (s *suite) startWaiting(t *testing.T, scenes map[string]*shape, waits []str
 	}
 }
 
-// mend brings what the restores wait for, and what could not be restored without it.
+// mend installs what the restores wait for, and restores what could not be restored without it.
 func (s *suite) mend(t *testing.T, scenes map[string]*shape, crd *unstructured.Unstructured) {
 	t.Helper()
 	ctx := t.Context()
@@ -203,15 +201,15 @@ func (s *suite) mend(t *testing.T, scenes map[string]*shape, crd *unstructured.U
 	if scenes[incapable] != nil {
 		s.setCapable(t, s.target, incapable, true)
 	}
-	must(t, s.target.RestartVelero(ctx)) // It sees the kind only after a while.
+	must(t, s.target.RestartVelero(ctx)) // Velero discovers the kind only after a while.
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, missing+"-again", missing))
 }
 
-// testMended wants a restore that has waited to be Completed.
+// testMended checks that a restore that has waited is Completed.
 func (s *suite) testMended(t *testing.T, n *shape) {
 	if n.Name == missing {
 		s.awaitCompleted(t, n.Name+"-again")
-		s.awaitEnd(t, n.Name) // It is an error to Velero that it could not restore a kind that is not served.
+		s.awaitEnd(t, n.Name) // For Velero it is an error that it could not restore a kind that is not served.
 	} else {
 		s.awaitCompleted(t, n.Name)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // Scenes of namespaced XRs whose XRD is being deleted in the target. Crossplane does not delete
-// these, and the XRD waits until somebody has.
+// such XRs, and the XRD waits until a user has.
 const (
 	aloneLingering = "alone-lingering"
 	lingering      = "lingering"
@@ -27,8 +27,7 @@ func TestMatrixLingeringV2(t *testing.T) { testLingering(t, stack.V2) }
 
 func TestMatrixLingeringV24(t *testing.T) { testLingering(t, stack.V24) }
 
-// testLingering restores XRs onto an XRD that is being deleted, and that waits for one that is
-// there.
+// testLingering restores XRs onto an XRD that is being deleted, and that waits for an existing XR.
 func testLingering(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -36,7 +35,7 @@ func testLingering(t *testing.T, version stack.Version) {
 	s := newStage(t, version)
 	scene := drill.Scene{Dir: "definitions", Count: few, Size: 2 * few}
 	scenes := map[string]*shape{
-		aloneLingering: {reason: "Velero alone brings what an XRD waits for that was to go.", Scene: scene},
+		aloneLingering: {reason: "Velero alone restores XRs that keep their XRD from being deleted.", Scene: scene},
 		lingering:      {reason: "Nothing is written onto an XRD that is being deleted, though Crossplane would not delete it.", Scene: scene},
 	}
 	s.fillScenes(t, "v2", scenes, func(name string) bool { return name == aloneLingering })
@@ -48,7 +47,7 @@ func testLingering(t *testing.T, version stack.Version) {
 		must(t, s.target.ApplyObjects(ctx, s.keeper(name)))
 		xrd := s.definitionOf(name)
 		s.delete(t, xrd, metav1.DeletePropagationBackground)
-		s.eventually(t, name+" to be told that it goes", func(ctx context.Context) error {
+		s.eventually(t, name+" to have the status of a terminating XRD", func(ctx context.Context) error {
 			u, err := get(ctx, s.target, xrd.GroupVersionKind(), "", xrd.GetName())
 			if err != nil {
 				return stack.Never(err)
@@ -71,7 +70,7 @@ func testLingering(t *testing.T, version stack.Version) {
 	t.Run("Settled", func(t *testing.T) { s.testSettled(t, scenes[lingering], now[len(now)-1].Seq) })
 }
 
-// testLingeringAlone is the control: the XRs live on, and keep their XRD from going.
+// testLingeringAlone is the control: the XRs live on, and keep their XRD from being deleted.
 func (s *suite) testLingeringAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))

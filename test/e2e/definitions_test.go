@@ -19,11 +19,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// withoutCRDs has a restore bring no CRDs, as one does that excludes them or whose backup is of
-// some resources only: providers bring theirs.
+// withoutCRDs makes a restore exclude CRDs, as it does if the backup has only some resources:
+// providers install their own.
 var withoutCRDs = []string{"--exclude-resources", "customresourcedefinitions.apiextensions.k8s.io"}
 
-// Scenes of which the platform in the target is not what it was in the source.
+// Scenes in which the platform of the target is not the one of the source.
 const (
 	aloneDying   = "alone-dying"
 	aloneMissing = "alone-missing"
@@ -53,9 +53,9 @@ func definitionScenes(version stack.Version) map[string]*shape {
 			reason: "Velero alone writes claims and XRs onto an XRD that is being deleted, and Crossplane deletes them with all that they compose.",
 			Scene:  drill.Scene{Dir: "../v1.20/definitions", Count: few, Size: 3 * few, BackupArgs: selected(aloneDying)},
 		},
-		aloneMissing: {reason: "Velero alone leaves XRs that compose anew when the CRD of what they composed comes late.", Scene: without(scene("-database", 1))},
+		aloneMissing: {reason: "With Velero alone, XRs compose again what was not restored when its CRD comes late.", Scene: without(scene("-database", 1))},
 		dying: {
-			reason: "Nothing is written onto an XRD that is being deleted, and the errors of the restore say so.",
+			reason: "Nothing is written onto an XRD that is being deleted, and the restore reports errors.",
 			Scene:  drill.Scene{Dir: "../v1.20/definitions", Count: few, Size: 3 * few},
 		},
 		missing:   {reason: "An XR waits for the CRD of what it composed, and what it composed.", Scene: without(scene("-network", 1))},
@@ -63,10 +63,10 @@ func definitionScenes(version stack.Version) map[string]*shape {
 		unhealthy: {reason: "An XR waits for the Functions of its pipeline.", Scene: scene("", 0)},
 		undefined: {reason: "A namespace is restored where its XRD is not, and the first XR too comes after that.", Scene: scene("", 0)},
 	}
-	scenes[undefined].Drift = true // Its Composition comes back with Velero's labels.
+	scenes[undefined].Drift = true // Its Composition has Velero's labels after the restore.
 	scenes[undefined].RestoreArgs = []string{"--include-namespaces", undefined}
 	if version == stack.V1 {
-		scenes[aloneMissing].BackupArgs = selected(aloneMissing) // Velero alone takes no XRs with claims.
+		scenes[aloneMissing].BackupArgs = selected(aloneMissing) // Velero alone backs up no XRs that have claims.
 	} else {
 		scenes[incapable] = &shape{reason: "An XR waits until Crossplane takes its pipeline for valid.", Scene: scene("", 0)}
 	}
@@ -78,8 +78,8 @@ func TestDefinitionsV2(t *testing.T) { testDefinitions(t, stack.V2, "v2") }
 
 func TestDefinitionsV1(t *testing.T) { testDefinitions(t, stack.V1, "v1.20") }
 
-// testDefinitions loses a cluster, and restores in one whose platform is not there yet, or is on
-// its way out.
+// testDefinitions loses a cluster, and restores into one whose platform is incomplete or
+// terminates.
 func testDefinitions(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -134,8 +134,8 @@ func testDefinitions(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// fillScenes makes all scenes in the source, or in a new one, backs each up, those for which the
-// function says so by Velero alone, and loses the source.
+// fillScenes creates all scenes in the source, or in a new one, backs each up, and loses the
+// source. Velero alone backs up the scenes for which alone returns true.
 func (s *suite) fillScenes(t *testing.T, dir string, scenes map[string]*shape, alone func(name string) bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -176,9 +176,9 @@ func (s *suite) bare(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// claimed reports whether a scene's XRs are cluster-scoped and have claims, as all do on v1. When
-// their XRD is deleted Crossplane deletes these; for namespaced XRs it waits until somebody else
-// has.
+// claimed reports whether a scene's XRs are cluster-scoped and have claims, as all have on v1.
+// Crossplane deletes these when their XRD is deleted. The XRD of namespaced XRs waits until a user
+// has deleted them.
 func (s *suite) claimed(scene string) bool {
 	return s.version == stack.V1 || scene == dying || scene == aloneDying
 }
@@ -197,8 +197,7 @@ func (s *suite) definitionOf(scene string) *unstructured.Unstructured {
 	return u
 }
 
-// keeper is an XR that does not go away, in a scene's XRD: its owner has paused it, and something
-// else has a finalizer on it.
+// keeper returns a paused XR with a finalizer, which keeps a scene's XRD from being deleted.
 func (s *suite) keeper(scene string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	u.SetAPIVersion(scene + ".example.org/v1alpha1")
@@ -214,7 +213,7 @@ func (s *suite) keeper(scene string) *unstructured.Unstructured {
 	return u
 }
 
-// keepers are what keeps a scene's XRD from going away: an XR and, if its XRs have claims, a claim.
+// keepers returns the keeper of a scene and, if its XRs have claims, a claim like it.
 func (s *suite) keepers(scene string) []*unstructured.Unstructured {
 	xr := s.keeper(scene)
 	if !s.claimed(scene) {
@@ -227,7 +226,7 @@ func (s *suite) keepers(scene string) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{xr, claim}
 }
 
-// sentence has a scene's XRD be deleted for as long as somebody keeps it.
+// sentence deletes a scene's XRD, which its keepers keep.
 func (s *suite) sentence(t *testing.T, scene string) {
 	t.Helper()
 	ctx := t.Context()
@@ -246,7 +245,7 @@ func (s *suite) sentence(t *testing.T, scene string) {
 	}
 }
 
-// look has Crossplane look at a scene's XRD. It would by itself after a while.
+// look makes Crossplane reconcile a scene's XRD, which it would otherwise do only after a while.
 func (s *suite) look(t *testing.T, scene, at string) {
 	t.Helper()
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"look": at}}}
@@ -255,8 +254,8 @@ func (s *suite) look(t *testing.T, scene, at string) {
 	}
 }
 
-// testDyingAlone is the control: Crossplane deletes the claims and XRs that are restored. What they
-// composed goes with them if Crossplane was faster to adopt it, and is nobody's if it was not.
+// testDyingAlone is the control: Crossplane deletes the claims and XRs that are restored. It also
+// deletes what they composed if it was faster to adopt that. Otherwise that has no controller.
 func (s *suite) testDyingAlone(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitEnd(t, n.Name)
@@ -288,15 +287,15 @@ func (s *suite) testDyingAlone(t *testing.T, n *shape) {
 		}
 		orphans := slices.DeleteFunc(buckets, func(u unstructured.Unstructured) bool { return metav1.GetControllerOf(&u) != nil })
 		if len(lost)+len(orphans) < few {
-			return fmt.Errorf("%d external resources were lost with %s, and %d are nobody's", len(lost), xr.GetName(), len(orphans))
+			return fmt.Errorf("%d external resources were lost with %s, and %d have no controller", len(lost), xr.GetName(), len(orphans))
 		}
-		t.Logf("%d external resources were lost, and %d are nobody's", len(lost), len(orphans))
+		t.Logf("%d external resources were lost, and %d have no controller", len(lost), len(orphans))
 
 		return nil
 	})
 }
 
-// changed returns an error if the cloud has not seen that many calls for the scene.
+// changed returns an error if the cloud has not logged that many calls for the scene.
 func (s *suite) changed(ctx context.Context, n *shape, op api.Op, kind api.Kind, want int) error {
 	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 	if err != nil {
@@ -310,7 +309,8 @@ func (s *suite) changed(ctx context.Context, n *shape, op api.Op, kind api.Kind,
 	return nil
 }
 
-// testDying wants an error for each object, and nothing to be there or to have changed.
+// testDying checks that there is an error for each object, that no object was created, and that
+// nothing has changed.
 func (s *suite) testDying(t *testing.T, n *shape) {
 	ctx := t.Context()
 	xrd := s.definitionOf(n.Name)
@@ -325,7 +325,7 @@ func (s *suite) testDying(t *testing.T, n *shape) {
 		wantTold(t, "the problems of the restore", logs, "level=error", "cannot restore "+kind+" "+name, xrd.GetName()+" is being deleted", "restore again")
 	}
 	for _, object := range s.written(t)[n.Name] {
-		if kind, _, _ := strings.Cut(object, " "); kind != "Namespace" && kind != "ServiceAccount" && kind != "ConfigMap" { // The control plane's own.
+		if kind, _, _ := strings.Cut(object, " "); kind != "Namespace" && kind != "ServiceAccount" && kind != "ConfigMap" { // The control plane creates these.
 			t.Errorf("%s The restore wrote %s", n.reason, object)
 		}
 	}
@@ -344,7 +344,7 @@ func (s *suite) testDying(t *testing.T, n *shape) {
 	}
 }
 
-// testDyingGone lets the XRD go, brings it back, and restores again.
+// testDyingGone lets the XRD be deleted, creates it again, and restores again.
 func (s *suite) testDyingGone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	for _, kept := range s.keepers(n.Name) {
@@ -358,8 +358,8 @@ func (s *suite) testDyingGone(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 }
 
-// awaitEnd waits until a restore has ended, however that was: to Velero alone it can be an error
-// that what it has restored is gone again.
+// awaitEnd waits until a restore has ended, with any result: for Velero alone it can be an error
+// that a restored object was deleted again.
 func (s *suite) awaitEnd(t *testing.T, name string) {
 	t.Helper()
 	r, err := drill.AwaitRestore(t.Context(), s.target, name)
@@ -367,7 +367,7 @@ func (s *suite) awaitEnd(t *testing.T, name string) {
 	t.Logf("Restore %s is %s", name, drill.Phase(r))
 }
 
-// again restores a scene once more and waits until that is Completed.
+// again restores a scene once more, and waits until that restore is Completed.
 func (s *suite) again(t *testing.T, n *shape) {
 	t.Helper()
 	must(t, drill.Platform{}.StartRestore(t.Context(), s.target, n.Name+"-again", n.Name))

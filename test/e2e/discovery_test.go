@@ -62,8 +62,8 @@ metadata:
 spec: {}
 `
 
-// testDiscovery backs up instances of an XRD that is younger than Velero's knowledge of what kinds
-// there are, so that they are not in the backup.
+// testDiscovery backs up instances of an XRD that is younger than Velero's discovery, so that they
+// are not in the backup.
 func (s *suite) testDiscovery(t *testing.T) {
 	ctx := t.Context()
 	const name = "Latecomer.late.example.org"

@@ -1,32 +1,32 @@
 package e2e
 
-// A scene is what the commands of a page find, and what happens meanwhile that no command brings
-// about.
+// A scene is the state that the commands of a page need, and the events that no command causes.
 type scene struct {
 	page string
-	// begin and end are before and after all of it, and meanwhile what is before a command.
+	// begin and end happen before and after all commands, meanwhile before the command in its key.
 	begin, end event
 	meanwhile  map[string]event
-	// codes are exit codes that are not 0.
+	// codes are the exit codes that are not 0, by command.
 	codes map[string]int
 }
 
-// An event is what happens to a cluster, in this order.
+// An event is a set of changes to a cluster. They happen in the order of the fields.
 type event struct {
-	// lost has the cluster gone, with its etcd, and another of this name in its place.
+	// lost destroys the cluster with its etcd, and starts another one of this name in its place.
 	lost string
-	// restarted has Velero look for kinds that are new, which it does every five minutes otherwise.
+	// restarted makes Velero discover new kinds, which it otherwise does every five minutes.
 	restarted bool
-	// forgotten has the namespace gone from the cluster, and nothing happen to the cloud.
+	// forgotten removes the namespace from the cluster without any change in the cloud.
 	forgotten bool
-	// run are commands that must work.
+	// run are commands that must succeed.
 	run []string
 }
 
-// manifests are what the pages name and no command of theirs makes.
+// manifests is the folder of objects that the pages name and none of their commands creates.
 const manifests = "test/e2e/testdata/docs/"
 
-// scenes are in the order in which the pages are read. Each finds what those before it have left.
+// scenes returns the scenes in the order in which the pages are read. Each starts from the state
+// that the ones before have left.
 func scenes() []scene {
 	return []scene{
 		{
@@ -39,7 +39,7 @@ func scenes() []scene {
 		},
 		{
 			page:      "README.md",
-			begin:     event{restarted: true}, // The restore has brought the XRD, and Velero asks only every five minutes what is served.
+			begin:     event{restarted: true}, // The restore has created the XRD, and Velero discovers kinds only every five minutes.
 			meanwhile: map[string]event{"velero restore create team-a --from-backup team-a --wait": {forgotten: true}},
 		},
 		{
@@ -91,13 +91,13 @@ func scenes() []scene {
 	}
 }
 
-// Something is what is run in place of a command; nothing if it is empty.
+// A something is a command that runs in place of another one, or none if run is "".
 type something struct {
 	reason, run string
 }
 
-// instead are the commands that can't be run here as they are, each with the reason, and with as
-// much of it as can.
+// instead are the commands that can't run here as they are, each with the reason and with the part
+// of it that can.
 var instead = map[string]something{
 	"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
 		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",
@@ -127,7 +127,7 @@ var instead = map[string]something{
 		reason: "The same.", run: "velero-plugin-for-crossplane guard on --backup nightly.tar.gz --allow-user stack",
 	},
 	"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
-		reason: "Nobody is there to be asked.", run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
+		reason: "There is no terminal to ask for confirmation.", run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
 	},
 	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",

@@ -21,21 +21,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A reader does what the pages say, one after the other, in a cluster that is lost and replaced as
-// they tell it.
+// A reader follows the pages one after the other, in a cluster that is lost and replaced as they
+// describe it.
 type reader struct {
 	*suite
 
-	// programs is the folder of kubectl, velero and the plugin, root that of the repository, and
-	// dir where the commands of a page run.
+	// programs is the folder of kubectl, velero and the plugin, and root the one of the repository.
+	// The commands of a page run in dir.
 	programs, root, dir string
-	// team has the environments that the pages are about.
+	// team has the environments that the pages describe.
 	team *tenant
 	ran  map[string]bool
 }
 
-// TestDocs runs every command of the README, of docs and of example as it is written there. What
-// can't be run here is in docs_pages_test.go, each with the reason.
+// TestDocs runs every command of the README, of docs and of example as it is written there.
+// docs_pages_test.go has the commands that can't run here, each with the reason.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -70,8 +70,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// withOthers returns the scenes, and one for each page that has none of its own: its commands just
-// work.
+// withOthers returns the scenes, and an empty one for each page without: its commands just work.
 func withOthers(all []pages.Page) []scene {
 	list := scenes()
 	for _, p := range all {
@@ -83,8 +82,8 @@ func withOthers(all []pages.Page) []scene {
 	return list
 }
 
-// install makes the programs that the pages name. There is no kubelet to run a command in Velero's
-// Pod, so that is run here, as the administrator.
+// install installs the programs that the pages name. There is no kubelet to execute a command in
+// Velero's Pod, so it runs here, as the administrator.
 func (r *reader) install(t *testing.T, set build.Set) {
 	t.Helper()
 	kubectl := `#!/bin/bash
@@ -105,8 +104,8 @@ exec %[1]q "$@"
 	must(t, os.Symlink(set["plugin"].Path, filepath.Join(r.programs, "velero-plugin-for-crossplane")))
 }
 
-// replace loses the cluster, if there is one, and starts another that has Crossplane, the function,
-// the provider and Velero, and nothing of the platform.
+// replace destroys the cluster, if there is one, and starts another one. It has Crossplane, the
+// function, the provider and Velero, and nothing of the platform.
 func (r *reader) replace(t *testing.T, name string) {
 	t.Helper()
 	if r.target != nil {
@@ -136,7 +135,7 @@ func (r *reader) read(t *testing.T, s scene, page pages.Page) {
 			printed.WriteString(r.follow(t, fmt.Sprintf("%s:%d", page.Name, b.Line), command, s.codes[command]))
 		}
 		if missing := pages.Missing(b.Output, printed.String()); missing != "" {
-			t.Errorf("%s:%d says that this is printed: %s\nThis is:\n%s", page.Name, b.Line, missing, printed.String())
+			t.Errorf("%s:%d has this output: %s\nThe output is:\n%s", page.Name, b.Line, missing, printed.String())
 		}
 	}
 	for command := range meanwhile {
@@ -145,7 +144,7 @@ func (r *reader) read(t *testing.T, s scene, page pages.Page) {
 	r.happen(t, s.end)
 }
 
-// happen brings about what no command of a page does.
+// happen causes an event that no command of a page causes.
 func (r *reader) happen(t *testing.T, e event) {
 	t.Helper()
 	if e.lost != "" {
@@ -162,11 +161,11 @@ func (r *reader) happen(t *testing.T, e event) {
 	}
 }
 
-// made is the Restore that a command makes.
+// made matches a command that creates a Restore, with the Restore's name.
 var made = regexp.MustCompile(`^velero restore create ([a-z][-a-z0-9]*)`)
 
-// makeWay deletes the Restore of the name that a command gives to one of its own: pages call theirs
-// as they like.
+// makeWay deletes a Restore that has the name that a command gives to a new one: the pages choose
+// names independently.
 func (r *reader) makeWay(t *testing.T, command string) {
 	t.Helper()
 	name := made.FindStringSubmatch(command)
@@ -183,7 +182,7 @@ func (r *reader) makeWay(t *testing.T, command string) {
 	r.do(t, "kubectl delete restore.velero.io "+name[1]+" -n velero --timeout=1m")
 }
 
-// follow runs a command, or what stands for it, and returns what it has printed.
+// follow runs a command, or the one in place of it, and returns its output.
 func (r *reader) follow(t *testing.T, at, command string, code int) string {
 	t.Helper()
 	run := command
@@ -209,7 +208,7 @@ func (r *reader) follow(t *testing.T, at, command string, code int) string {
 	return out
 }
 
-// shell runs a command as a person's shell would.
+// shell runs a command as a user's shell would.
 func (r *reader) shell(ctx context.Context, command string) (string, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -229,7 +228,7 @@ func (r *reader) shell(ctx context.Context, command string) (string, int, error)
 	return string(out), cmd.ProcessState.ExitCode(), nil
 }
 
-// state says how the restores stand.
+// state returns the state of the restores.
 func (r *reader) state(ctx context.Context) string {
 	const ask = "for name in $(kubectl get restores.velero.io -n velero -o name); do velero restore describe ${name#*/} --details; velero restore logs ${name#*/} | " +
 		"grep -E 'level=(error|warning)'; done; velero-plugin-for-crossplane validate"
@@ -241,7 +240,7 @@ func (r *reader) state(ctx context.Context) string {
 	return out
 }
 
-// do runs what no page says, and must work.
+// do runs a command that no page has, and that must succeed.
 func (r *reader) do(t *testing.T, command string) {
 	t.Helper()
 	out, code, err := r.shell(t.Context(), command)
@@ -251,8 +250,7 @@ func (r *reader) do(t *testing.T, command string) {
 	}
 }
 
-// forget has the namespace gone from the cluster, and nothing happen to the cloud, as if its etcd
-// had lost it.
+// forget removes the namespace from the cluster, not from the cloud, as if etcd had lost it.
 func (r *reader) forget(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -16,27 +16,27 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Scenes of which provider-kubernetes was creating something, or seems to be.
+// Scenes in which provider-kubernetes was creating an object, or seems to have been.
 const (
-	// interrupted is made by a provider that is killed between its create and its note of that. The
-	// next one finds what was made, and never writes the note.
+	// interrupted is created by a provider that is killed between its create and the annotation
+	// that confirms it. The next process finds the object, and never writes that annotation.
 	interrupted = "interrupted"
-	// doubtful has an announcement of a create after which nothing was found.
+	// doubtful has the annotation of a pending create, after which no object was found.
 	doubtful = "doubtful"
 )
 
 const createSucceeded = "crossplane.io/external-create-succeeded"
 
-// scenesInDoubt are those, with one instance each.
+// scenesInDoubt returns these scenes, with one instance each.
 func scenesInDoubt() map[string]*shape {
 	return map[string]*shape{
-		interrupted: {reason: "What a provider has found since it announced a create is known.", Scene: drill.Scene{Size: 7}, last: scaleDown},
-		doubtful:    {reason: "What it has not found since may be there or not.", Scene: drill.Scene{Size: 7}, last: announce},
+		interrupted: {reason: "An object that a provider has observed since its create was pending is known.", Scene: drill.Scene{Size: 7}, last: scaleDown},
+		doubtful:    {reason: "An object that it has not observed since may exist or not.", Scene: drill.Scene{Size: 7}, last: announce},
 	}
 }
 
-// makeInterrupted makes a scene, and kills the provider when it is about to write down that it has
-// created the Deployment. What it writes never arrives.
+// makeInterrupted creates a scene. It kills the provider when that is about to write that it has
+// created the Deployment. The API server never stores that write.
 func (s *suite) makeInterrupted(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -73,8 +73,8 @@ func (s *suite) makeInterrupted(t *testing.T, n *shape) {
 	s.wantInDoubt(t, s.source, n)
 }
 
-// announce has an Object say that its provider is about to create something, as when somebody has
-// deleted that outside and the provider is killed at once.
+// announce marks a create of an Object as pending, as if a user had deleted the external object and
+// the provider was killed at once.
 func announce(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	if err := scaleDown(ctx, c, n); err != nil {
 		return err
@@ -104,7 +104,7 @@ func objectOf(ctx context.Context, c *stack.Cluster, scene string) (*unstructure
 	return nil, errors.New("there is no Object of " + scene)
 }
 
-// wantInDoubt wants an Object to say that it is being created, and that it is as it should be.
+// wantInDoubt checks that an Object has a pending create, and is Synced and Ready.
 func (s *suite) wantInDoubt(t *testing.T, c *stack.Cluster, n *shape) {
 	t.Helper()
 	u, err := objectOf(t.Context(), c, n.Name)
@@ -115,8 +115,7 @@ func (s *suite) wantInDoubt(t *testing.T, c *stack.Cluster, n *shape) {
 	}
 }
 
-// testInterrupted wants what has been found since to be adopted, and nothing to have been made
-// anew.
+// testInterrupted checks that an object observed since is adopted, and nothing is created again.
 func (s *suite) testInterrupted(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
@@ -124,8 +123,8 @@ func (s *suite) testInterrupted(t *testing.T, n *shape) {
 	s.wantDeployed(t, n)
 }
 
-// testDoubtful wants what has not been found since to be held and named, until a person says that
-// it is there.
+// testDoubtful checks that an object that was not observed since is held and named, until a user
+// confirms that it exists.
 func (s *suite) testDoubtful(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -156,7 +155,7 @@ func (s *suite) testDoubtful(t *testing.T, n *shape) {
 	s.wantDeployed(t, n)
 }
 
-// wantDeployed wants a scene to be what it was, and its Deployment to be that which was restored.
+// wantDeployed checks that a scene is what it was, and that its Deployment is the restored one.
 func (s *suite) wantDeployed(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()

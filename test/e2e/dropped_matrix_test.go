@@ -24,8 +24,8 @@ const storeConfig = "publishConnectionDetailsWithStoreConfigRef"
 
 func TestMatrixPinnedV23(t *testing.T) { testPinned(t, stack.V1, stack.V2) }
 
-// testPinned restores XRs that stay on an older revision of their Composition, which a newer
-// Crossplane does not store as it was.
+// testPinned restores XRs that stay on an older revision of their Composition. A newer Crossplane
+// does not store that revision as it was.
 func testPinned(t *testing.T, from, to stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -33,7 +33,7 @@ func testPinned(t *testing.T, from, to stack.Version) {
 	dir := filepath.Join("testdata", "v1.20", "revisions")
 	alone := &shape{reason: "Velero alone loses them.", Scene: drill.Scene{Name: bare, Dir: dir, Count: 3, Size: 21, Drift: true}}
 	n := &shape{
-		reason: "Who is pinned stays on the revision that it had.", Scene: drill.Scene{Name: "pinned", Dir: dir, Count: 3, Size: 21, Drift: true}, check: wantLike,
+		reason: "A pinned XR stays on the revision that it had.", Scene: drill.Scene{Name: "pinned", Dir: dir, Count: 3, Size: 21, Drift: true}, check: wantLike,
 	}
 	s := newStageOf(t, stack.Options{Crossplane: from, Plugin: true, Gate: true}, stack.Options{Crossplane: to})
 	s.source = s.gated(t, "source", "source.yaml", alone, n)
@@ -56,12 +56,11 @@ func testPinned(t *testing.T, from, to stack.Version) {
 	t.Run("Restored", func(t *testing.T) { s.testRestored(t, n) })
 	t.Run("Settled", func(t *testing.T) { s.wantSettled(t, n) })
 	if got := s.withStoreConfig(t, s.target, n); got != 0 {
-		t.Errorf("docs/hazards.md says that the field is dropped, and %d revisions have it", got)
+		t.Errorf("according to docs/hazards.md the field is dropped, but %d revisions have it", got)
 	}
 }
 
-// gated starts a cluster with the plugin and function-gate that has a file of the platform of each
-// scene.
+// gated starts a cluster with the plugin, function-gate, and a file of the platform of each scene.
 func (s *suite) gated(t *testing.T, name, file string, scenes ...*shape) *stack.Cluster {
 	t.Helper()
 	ctx := t.Context()
@@ -75,7 +74,7 @@ func (s *suite) gated(t *testing.T, name, file string, scenes ...*shape) *stack.
 	return c
 }
 
-// revisionsOf are the revisions of a Composition.
+// revisionsOf returns the revisions of a Composition.
 func (s *suite) revisionsOf(t *testing.T, c *stack.Cluster, composition string) []unstructured.Unstructured {
 	t.Helper()
 	all, err := list(t.Context(), c, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "",
@@ -97,8 +96,8 @@ func (s *suite) withStoreConfig(t *testing.T, c *stack.Cluster, n *shape) int {
 	return found
 }
 
-// wantLike wants all objects to have the owners and fields that they had, and nothing to have
-// happened in the cloud. Another version of Crossplane manages fields under other names.
+// wantLike checks that all objects have the owners and fields that they had, and that nothing has
+// changed in the cloud. Another version of Crossplane manages fields under other names.
 func wantLike(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	like := func(p drill.Picture) map[string][]any {
@@ -118,20 +117,20 @@ func TestMatrixRequirementsV21(t *testing.T) {
 	testRequirements(t, stack.V22, stack.V21, "requiredSchemas")
 }
 
-// The target has the XRD: v1.20 does not serve the version in which v2 has it in the backup, which
-// is an error.
+// TestMatrixRequirementsV1 installs the XRD in the target: v1.20 does not serve the version in
+// which the backup of v2 has it, so its restore is an error.
 func TestMatrixRequirementsV1(t *testing.T) {
 	testRequirements(t, stack.V20, stack.V1, "requiredResources")
 }
 
-// testRequirements goes back to a Crossplane that does not know what the pipeline of a Composition
-// requires, and does not store it.
+// testRequirements goes back to a Crossplane that does not know the requirements in the pipeline of
+// a Composition, and does not store them.
 func testRequirements(t *testing.T, from, to stack.Version, requirement string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	n := &shape{
-		reason: "What a function would leave out must not be deleted.",
+		reason: "Objects that a function would leave out must not be deleted.",
 		Scene:  drill.Scene{Name: "steps", Dir: filepath.Join("testdata", "v1.20", "requirements"), Count: few, Size: 4 * few, Drift: true},
 	}
 	s := newStageOf(t, stack.Options{Crossplane: from, Plugin: true, Gate: true}, stack.Options{Crossplane: to})
@@ -159,7 +158,7 @@ func testRequirements(t *testing.T, from, to stack.Version, requirement string) 
 	t.Run("Lost", func(t *testing.T) { s.testRequirementLost(t, n) })
 }
 
-// shops are the claims of a scene, and then their XRs.
+// shops returns the claims of a scene, and then their XRs.
 func (s *suite) shops(t *testing.T, n *shape) []unstructured.Unstructured {
 	t.Helper()
 	var all []unstructured.Unstructured
@@ -179,19 +178,19 @@ func (s *suite) shops(t *testing.T, n *shape) []unstructured.Unstructured {
 	return all
 }
 
-// testRequiring wants each XR to be held, and to say what its revision has lost, and what to do.
+// testRequiring checks that each XR is held, with what its revision has lost and what to do.
 func (s *suite) testRequiring(t *testing.T, n *shape, lost string) {
 	ctx := t.Context()
 	must(t, drill.AwaitItems(ctx, s.target, n.Name))
 	words := []string{"CompositionRevision " + n.Name + "-", "[RequirementsLost]", lost}
-	s.eventually(t, "the XRs to say what their revision has lost", func(ctx context.Context) error {
+	s.eventually(t, "the XRs to report what their revision has lost", func(ctx context.Context) error {
 		out, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
 		if err == nil && linesWith(out, words...) < n.Count {
 			err = errors.New(out)
 		}
 		for _, u := range s.shops(t, n)[n.Count:] {
 			if mark := markOf(&u); !paused(&u) || !hasAll(mark, words) {
-				err = errors.Join(err, fmt.Errorf("%s is not held and says so: %s", u.GetName(), mark))
+				err = errors.Join(err, fmt.Errorf("%s is not held for that: %s", u.GetName(), mark))
 			}
 		}
 
@@ -204,7 +203,7 @@ func (s *suite) testRequiring(t *testing.T, n *shape, lost string) {
 	}
 }
 
-// follow has claims and XRs run on a Composition, as a person does.
+// follow makes claims and XRs use a Composition, as a user does.
 func (s *suite) follow(t *testing.T, n *shape, composition string) {
 	t.Helper()
 	revision := ""
@@ -219,7 +218,7 @@ func (s *suite) follow(t *testing.T, n *shape, composition string) {
 	}
 }
 
-// wantComposed wants XRs to compose what they did, though on another Composition.
+// wantComposed checks that XRs compose the same objects, though with another Composition.
 func wantComposed(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	like := func(p drill.Picture) map[string][]any {
@@ -237,8 +236,8 @@ func wantComposed(t *testing.T, _ *suite, n *shape, after drill.Picture, changes
 	}
 }
 
-// testRequirementLost is the control: an XR that does run on a revision which has lost what it
-// requires loses what it composed.
+// testRequirementLost is the control: an XR that uses a revision without its requirements loses
+// what it composed.
 func (s *suite) testRequirementLost(t *testing.T, n *shape) {
 	s.follow(t, n, n.Name)
 	s.eventually(t, "Crossplane to delete the buckets, without which the other tests prove nothing", func(ctx context.Context) error {

@@ -7,8 +7,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testEmptyCluster restores everything into a cluster that has nothing but Velero: Crossplane's own
-// CRDs come out of the backup, and Crossplane itself later.
+// testEmptyCluster restores everything into a cluster that has only Velero. Crossplane's own CRDs
+// come from the backup, and Crossplane is installed later.
 func (s *suite) testEmptyCluster(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	var err error

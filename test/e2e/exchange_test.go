@@ -22,8 +22,9 @@ import (
 
 const exchangeName = "velero-plugin-for-crossplane-exchange"
 
-// testExchanged has a second restore bring back what was in the way of the first: that Argo CD was
-// first with, and still is. It finds what testUnguarded has left.
+// testExchanged restores the objects that the first restore could not adopt, because Argo CD had
+// created the instances before and still applies them. It starts from the state that testUnguarded
+// has left.
 func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	a := s.syncs(t, n)
@@ -48,7 +49,7 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 		}
 	}
 	if len(names) == 0 || len(anew) == 0 || strings.Count(listed, "its external resource stays") != 1 || strings.Count(listed, "DELETED") != len(anew) {
-		t.Fatalf("of what was made anew, %v, it lists:\n%s", anew, listed)
+		t.Fatalf("of what was created again, %v, it lists:\n%s", anew, listed)
 	}
 	since, err := n.Record(ctx, s.target, s.cloud)
 	must(t, err)
@@ -82,15 +83,15 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	s.wantNobodyMisled(t, n)
 	v := s.validate(t, 0, "-n", n.Namespace)
 	if v.Summary.Adopted != got.Total {
-		t.Errorf("validate says that %d of %d are adopted", v.Summary.Adopted, got.Total)
+		t.Errorf("validate reports %d of %d as adopted", v.Summary.Adopted, got.Total)
 	}
 }
 
-// awaitNamed waits until all that was made is ready, whether a restore has brought it back or
-// Crossplane has made it anew beside that.
+// awaitNamed waits until all XRs and MRs are ready: those that a restore has created, and those
+// that Crossplane has composed again beside them.
 func (s *suite) awaitNamed(t *testing.T, n *tenant) {
 	t.Helper()
-	s.eventually(t, "all that was made anew to be ready", func(ctx context.Context) error {
+	s.eventually(t, "all that was composed again to be ready", func(ctx context.Context) error {
 		xrs, err := n.Composites(ctx, s.target)
 		if err != nil {
 			return err
@@ -109,8 +110,8 @@ func (s *suite) awaitNamed(t *testing.T, n *tenant) {
 	})
 }
 
-// share has one of the buckets that were made anew manage what the one of the backup does, as it is
-// where external-names follow from names.
+// share makes one of the new buckets manage the external resource of the backup's bucket, as if
+// external-names followed from names.
 func (s *suite) share(t *testing.T, n *tenant) {
 	t.Helper()
 	const externalName = "crossplane.io/external-name"
@@ -130,7 +131,7 @@ func (s *suite) share(t *testing.T, n *tenant) {
 		since, err := n.Record(ctx, s.target, s.cloud)
 		must(t, err)
 		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{externalName: old.ExternalName}}}))
-		s.eventually(t, "the provider to look at what both manage", func(ctx context.Context) error {
+		s.eventually(t, "the provider to observe what both manage", func(ctx context.Context) error {
 			entries, err := s.cloud.Journal(ctx, since.Seq, api.Read)
 			if err == nil && !slices.ContainsFunc(entries, func(e api.Entry) bool { return e.ID == old.ExternalName && strings.Contains(e.ManagedBy, u.GetName()) }) {
 				err = errors.New("it has not")
@@ -143,10 +144,10 @@ func (s *suite) share(t *testing.T, n *tenant) {
 
 		return
 	}
-	t.Fatal("there is no bucket that was made anew")
+	t.Fatal("there is no bucket that was composed again")
 }
 
-// anew returns the external resources that there were not when the tenant was backed up.
+// anew returns the external resources that did not exist when the tenant was backed up.
 func (s *suite) anew(t *testing.T, n *tenant) map[string]bool {
 	t.Helper()
 	now, err := n.Record(t.Context(), s.target, s.cloud)
@@ -161,7 +162,7 @@ func (s *suite) anew(t *testing.T, n *tenant) map[string]bool {
 	return anew
 }
 
-// wishesAndPauses are what people and Crossplane have written into claims and XRs.
+// wishesAndPauses returns the annotations and the spec of claims and XRs.
 func (s *suite) wishesAndPauses(t *testing.T, n *tenant) map[string]any {
 	t.Helper()
 	instances, err := n.Instances(t.Context(), s.target)
@@ -176,7 +177,7 @@ func (s *suite) wishesAndPauses(t *testing.T, n *tenant) map[string]any {
 	return all
 }
 
-// killExchange kills a command when the first external resource was deleted.
+// killExchange kills a command after the first external resource was deleted.
 func (s *suite) killExchange(t *testing.T, since int64, args ...string) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())
@@ -203,7 +204,7 @@ func (s *suite) killExchange(t *testing.T, since int64, args ...string) {
 	}
 }
 
-// journalSince returns what the cloud has made and deleted.
+// journalSince returns the ids that the cloud has created, and those that it has deleted.
 func (s *suite) journalSince(t *testing.T, since int64) (made, deleted []string) {
 	t.Helper()
 	entries, err := s.cloud.Journal(t.Context(), since, api.Create, api.Delete)

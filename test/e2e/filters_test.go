@@ -9,11 +9,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// split are tenants of whose trees the filters by resource leave out the databases.
+// split are tenants whose databases are excluded by a filter on resources.
 type split struct {
-	// narrowed has a backup without them, and sifted is first restored without them.
+	// narrowed has a backup without them. sifted is first restored without them.
 	narrowed, sifted *tenant
-	// alone has a backup of Velero alone without them.
+	// alone has a backup without them, of Velero alone.
 	alone *tenant
 }
 
@@ -33,8 +33,8 @@ func databasesOf(version stack.Version) string {
 	return "databases.cloud.m.example.org"
 }
 
-// backUpNarrowed backs a tenant up without its databases, and returns how many warnings the Backup
-// counts, and in how many lines its log has that.
+// backUpNarrowed backs a tenant up without its databases. It returns the number of the Backup's
+// warnings and the number of log lines that name the databases.
 func (s *suite) backUpNarrowed(t *testing.T, n *tenant) (counted int64, said int) {
 	t.Helper()
 	s.remember(t, s.source, n)
@@ -48,7 +48,7 @@ func (s *suite) backUpNarrowed(t *testing.T, n *tenant) (counted int64, said int
 func (s *suite) backUpSplit(t *testing.T, p *split) {
 	t.Helper()
 	if counted, said := s.backUpNarrowed(t, p.narrowed); counted < int64(p.narrowed.size) || said < p.narrowed.size {
-		t.Errorf("A backup that leaves out what XRs compose must say so: the Backup counts %d warnings, and %d lines of its log name a database", counted, said)
+		t.Errorf("A backup that leaves out what XRs compose must warn: the Backup counts %d warnings, and %d lines of its log name a database", counted, said)
 	}
 	s.backUp(t, s.source, p.sifted)
 }
@@ -61,8 +61,8 @@ func (s *suite) backUpSplitAlone(t *testing.T, p *split) {
 	}
 }
 
-// testSplitAlone is the control: Velero alone says nothing, and Crossplane makes what was left out
-// a second time.
+// testSplitAlone is the control: Velero alone does not warn, and Crossplane creates a second time
+// what was left out.
 func (s *suite) testSplitAlone(t *testing.T, p *split) {
 	n := p.alone
 	s.restore(t, n, n.Namespace)
@@ -81,8 +81,9 @@ func (s *suite) testSplitAlone(t *testing.T, p *split) {
 	}
 }
 
-// testSplit wants XRs whose databases a backup or a restore has left out to be held, and a restore
-// to name these as soon as its items are back. One that brings them adopts all.
+// testSplit checks that XRs are held if a backup or a restore has left out their databases, and
+// that the restore names these as soon as its items are back. A restore with the databases adopts
+// all.
 func (s *suite) testSplit(t *testing.T, p *split) {
 	ctx := t.Context()
 	const soon = "--item-operation-timeout=15s"
@@ -107,8 +108,8 @@ func (s *suite) testSplit(t *testing.T, p *split) {
 	s.wantNothingLeft(t, p.sifted)
 }
 
-// testSplitWhole wants what was held for its databases to be adopted when a restore of another
-// backup has brought them.
+// testSplitWhole checks that XRs that were held for their databases are adopted after a restore of
+// another backup has created them.
 func (s *suite) testSplitWhole(t *testing.T, p *split) {
 	s.settle(t, p.narrowed)
 	s.wantSound(t, p.narrowed)

@@ -13,36 +13,36 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// mustInclude makes Velero, from v1.18 on, restore what an action asks for whatever the restore
-// leaves out. It is for actions to write, but anybody can.
+// mustInclude makes Velero, since v1.18, restore the items that an action requests, whatever the
+// restore excludes. It is for actions, but every tenant can write it.
 const mustInclude = "restore.velero.io/must-include-additional-items"
 
 func forgeriesOf(version stack.Version) map[string]*forgery {
 	all := map[string]*forgery{
 		"OwnAnnotations": {
-			reason:    "The lists and marks of this plugin are what a backup wrote, never what a tenant did.",
+			reason:    "Only the lists and marks that a backup wrote count, never a tenant's.",
 			namespace: "scribe", forge: forgeAnnotations,
 		},
 		"OwnerReferences": {
-			reason:    "A label and an owner reference are what anybody can write on their own objects.",
+			reason:    "Every tenant can write a label and an owner reference on their own objects.",
 			namespace: "heir", forge: forgeOwners,
 		},
 	}
 	all["Tampering"] = &forgery{
-		reason:    "The lists on stored copies say no more than the objects themselves might.",
+		reason:    "The lists on stored copies count no more than what the objects themselves could have.",
 		namespace: tamperer, from: tampered, forge: func(*testing.T, *suite, *tenant, *loot) {},
 	}
 	if version == stack.V2 {
 		all["Kinds"] = &forgery{
-			reason:    "Kinds that nobody serves are asked for once.",
+			reason:    "Kinds that are not served are requested once.",
 			namespace: "inventor", forge: forgeKinds, check: checkKinds,
 		}
 		all["Limits"] = &forgery{
-			reason:    "What an XR lists is looked for in its namespace only.",
+			reason:    "Objects that an XR lists are looked up in its namespace only.",
 			namespace: "warden", forge: forgeLimits, check: checkLimits,
 		}
 		all["ResourceRefs"] = &forgery{
-			reason:    "What an XR lists is its own only if it is controlled by it.",
+			reason:    "An object that an XR lists is its own only if the XR controls it.",
 			namespace: "lister", forge: forgeRefs,
 		}
 		all["Usage"] = &forgery{
@@ -54,7 +54,7 @@ func forgeriesOf(version stack.Version) map[string]*forgery {
 			namespace: "pathfinder", forge: forgePaths,
 		}
 		all["Hoard"] = &forgery{
-			reason:    "An XR that lists thousands, and what can't be, is named and stops nobody.",
+			reason:    "An XR that lists thousands of objects, some of them impossible, is named and stops no other restore.",
 			namespace: "hoarder", forge: forgeHoard,
 		}
 
@@ -80,7 +80,7 @@ func forgeriesOf(version stack.Version) map[string]*forgery {
 	return all
 }
 
-// forgeAnnotations writes everything that could make a backup or a restore take more.
+// forgeAnnotations writes all annotations that could make a backup or a restore include more.
 func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	tree := fmt.Sprintf(`["clusterrolebindings.rbac.authorization.k8s.io//%s","%s/%s/%s","secrets/%s/%s-connection"]`,
@@ -99,8 +99,8 @@ func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
 	}}})
 }
 
-// forgeOwners makes a connection secret and an MR that say they are the victim's. A cluster-scoped
-// owner with its right UID keeps the garbage collector away.
+// forgeOwners creates a connection secret and an MR that claim to be the victim's. A cluster-scoped
+// owner with its right UID keeps the garbage collector from deleting them.
 func forgeOwners(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	owners := map[string]*unstructured.Unstructured{"binding": l.crown, "composition": l.composition}
@@ -126,7 +126,7 @@ func forgeOwners(t *testing.T, s *suite, n *tenant, l *loot) {
 	}
 }
 
-// forgeRefs has an XR, which its owner keeps Crossplane from correcting, list what is the victim's.
+// forgeRefs makes an XR list the victim's objects. A pause keeps Crossplane from correcting it.
 func forgeRefs(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	refs := []any{
@@ -142,7 +142,7 @@ func forgeRefs(t *testing.T, s *suite, n *tenant, l *loot) {
 	})
 }
 
-// forgeUsage makes a Usage that names what is the victim's and what is nobody's.
+// forgeUsage creates Usages of the victim's objects and of a cluster-scoped one.
 func forgeUsage(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	must(t, s.source.ApplyObjects(t.Context(),
@@ -168,7 +168,7 @@ func forgedUsage(n *tenant, name string, spec map[string]any) *unstructured.Unst
 	return u
 }
 
-// forgeResourceRef makes a claim that says the victim's XR is its own.
+// forgeResourceRef creates a claim that names the victim's XR as its own.
 func forgeResourceRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	s.forgeClaim(t, n, map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "name": l.composite.GetName()})
@@ -179,8 +179,8 @@ func forgeBindingRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	s.forgeClaim(t, n, map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown})
 }
 
-// forgeClaimRef makes an XR, by a cluster administrator's mistake, that names the victim's claim,
-// and has a claim name that.
+// forgeClaimRef creates an XR, as a cluster administrator could by mistake, that names the victim's
+// claim, and a claim that names that XR.
 func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -196,7 +196,7 @@ func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	s.forgeClaim(t, n, map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName()})
 }
 
-// forgeSecretRef leads the connection details of an XR and of its MRs to where the victim's are.
+// forgeSecretRef makes an XR and its MRs publish their connection details in the victim's Secret.
 func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	ctx := t.Context()
@@ -211,8 +211,7 @@ func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	}
 }
 
-// forgeClaim makes another claim in the namespace, which its owner keeps Crossplane from
-// correcting.
+// forgeClaim creates another claim, paused so that Crossplane does not correct it.
 func (s *suite) forgeClaim(t *testing.T, n *tenant, ref map[string]any) {
 	t.Helper()
 	instances, err := n.Instances(t.Context(), s.source)
@@ -250,7 +249,7 @@ func (s *suite) awaitCopied(t *testing.T, n *tenant, patch map[string]any) {
 		}
 		for key := range wanted {
 			if key == annotationHold {
-				continue // Crossplane takes it for one of Kubernetes' own.
+				continue // Crossplane takes it for one of Kubernetes' own, and does not copy it.
 			}
 			if _, ok := xrs[0].GetAnnotations()[key]; !ok {
 				return fmt.Errorf("%s is not there", key)
@@ -261,8 +260,7 @@ func (s *suite) awaitCopied(t *testing.T, n *tenant, patch map[string]any) {
 	}))
 }
 
-// resource is the name of an object's resource as Velero has it, which in these tests is the plural
-// that everybody expects.
+// resource returns the resource of an object in Velero's format: here it is the regular plural.
 func resource(u *unstructured.Unstructured) string {
 	return strings.ToLower(u.GetKind()) + "s." + u.GroupVersionKind().Group
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A gitChange is what Git says otherwise than the backup, from while it is held on.
+// A gitChange is a change in Git that is applied while the restored objects are held.
 type gitChange struct {
 	*tenant
 
 	reason string
-	// prepare is done in the cluster before it is applied.
+	// prepare runs in the cluster before the change is applied. It may be nil.
 	prepare func(ctx context.Context, c *stack.Cluster, n *tenant) error
-	// edit changes what is in Git for an instance.
+	// edit changes the manifest of an instance.
 	edit func(ctx context.Context, c *stack.Cluster, n *tenant, m *unstructured.Unstructured) error
-	// tells are words of the warning about each instance; there is none without.
+	// tells are in the warning about each instance. Without them there is no warning.
 	tells []string
-	// drops says that what Git wants has no databases.
+	// drops is whether the change removes the databases.
 	drops bool
-	// then checks what has come of it.
+	// then checks the result. It may be nil.
 	then func(ctx context.Context, c *stack.Cluster, n *tenant) error
 }
 
@@ -52,7 +52,7 @@ func gitChanges() map[string]*gitChange {
 			then:  func(ctx context.Context, c *stack.Cluster, n *tenant) error { return n.arePinned(ctx, c) },
 		},
 		"Spec": {
-			reason: "What Git says of the spec acts when the hold is lifted.",
+			reason: "A change of the spec acts when the hold is lifted.",
 			edit: func(_ context.Context, _ *stack.Cluster, _ *tenant, m *unstructured.Unstructured) error {
 				return unstructured.SetNestedField(m.Object, "10.99.0.0/16", "spec", "cidr")
 			},
@@ -74,8 +74,8 @@ func TestMatrixGitChangesV2(t *testing.T) { testGitChanges(t, stack.V2) }
 
 func TestMatrixGitChangesV1(t *testing.T) { testGitChanges(t, stack.V1) }
 
-// testGitChanges has Git say something else than the backup, when all is back and held. The
-// provider is down until then. The control is the same without a restore, which acts at once.
+// testGitChanges applies changes from Git when all objects are back and held. The provider is down
+// until then. The control is the same change without a restore, which acts at once.
 func testGitChanges(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -116,7 +116,7 @@ func testGitChanges(t *testing.T, version stack.Version) {
 	}
 }
 
-// apply has Flux apply what Git says now.
+// apply applies the changed manifests with Flux.
 func (c *gitChange) apply(ctx context.Context, g *git, cluster *stack.Cluster) error {
 	if c.prepare != nil {
 		if err := c.prepare(ctx, cluster, c.tenant); err != nil {
@@ -133,10 +133,10 @@ func (c *gitChange) apply(ctx context.Context, g *git, cluster *stack.Cluster) e
 	return g.apply(ctx, cluster, flux, manifests)
 }
 
-// testChangeWaits checks that nothing has come of it, and that it is told in time what will.
+// testChangeWaits checks that the change has no effect yet, and that a warning describes it.
 func (s *suite) testChangeWaits(t *testing.T, c *gitChange) {
 	ctx := t.Context()
-	s.eventually(t, "the restore to say what it waits for", func(ctx context.Context) error {
+	s.eventually(t, "the restore to name what it waits for", func(ctx context.Context) error {
 		out, err := s.target.Velero(ctx, "restore", "describe", c.Namespace, "--details")
 		for i := range c.size {
 			words := append([]string{c.Name(i), "its provider has not observed it yet"}, c.tells...)
@@ -170,7 +170,7 @@ func (s *suite) testChangeActs(t *testing.T, c *gitChange) {
 	if c.drops {
 		deletes = c.size
 	}
-	s.eventually(t, "what Git says", func(ctx context.Context) error {
+	s.eventually(t, "the state that Git has", func(ctx context.Context) error {
 		err := c.wrong(ctx, s, s.target, deletes)
 		if err == nil && c.then != nil {
 			err = c.then(ctx, s.target, c.tenant)
@@ -187,12 +187,12 @@ func (s *suite) testChangeActs(t *testing.T, c *gitChange) {
 	must(t, err)
 	for i := range c.size {
 		if !tells(events, c.Name(i), c.tells) {
-			t.Errorf("%s No Event about %s tells %q", c.reason, c.Name(i), c.tells)
+			t.Errorf("%s No Event about %s has %q", c.reason, c.Name(i), c.tells)
 		}
 	}
 }
 
-// settleChanged waits until what is left was reconciled once more.
+// settleChanged waits until the remaining MRs were reconciled once more.
 func (s *suite) settleChanged(t *testing.T, c *gitChange) {
 	t.Helper()
 	must(t, c.AwaitReady(t.Context(), s.target, c.size))
@@ -201,8 +201,7 @@ func (s *suite) settleChanged(t *testing.T, c *gitChange) {
 	must(t, c.AwaitReads(t.Context(), s.target, s.cloud, now, now.Seq))
 }
 
-// wrong returns an error if it is not so that as many databases were deleted as are given, and
-// everything else is as it was.
+// wrong returns an error unless just that many databases were deleted, and all else is as it was.
 func (c *gitChange) wrong(ctx context.Context, s *suite, cluster *stack.Cluster, deletes int) error {
 	got, err := c.Compare(ctx, cluster, s.cloud, c.before)
 	if err != nil {
@@ -228,7 +227,7 @@ func withoutDatabase(p drill.Platform) drill.Platform {
 	return p
 }
 
-// other is another Composition, which has no database.
+// other returns a platform with another Composition, which has no database.
 func other(n *tenant) drill.Platform {
 	p := withoutDatabase(n.Platform)
 	p.Prefix = n.Namespace + "-other"
@@ -240,7 +239,7 @@ func composeOther(ctx context.Context, c *stack.Cluster, n *tenant) error {
 	return other(n).Compose(ctx, c)
 }
 
-// choose sets a field of those that Crossplane owns in a manifest.
+// choose sets a field in a manifest, of those that Crossplane keeps under spec.crossplane since v2.
 func choose(n *tenant, m *unstructured.Unstructured, value any, path ...string) error {
 	if !n.Crossplane.IsV1() {
 		path = append([]string{"crossplane"}, path...)
@@ -270,7 +269,7 @@ func followNewest(ctx context.Context, c *stack.Cluster, n *tenant, m *unstructu
 	return errors.Join(choose(n, m, name, "compositionRevisionRef", "name"), choose(n, m, "Manual", "compositionUpdatePolicy"))
 }
 
-// arePinned returns an error if an instance or an XR is not pinned to what Git says.
+// arePinned returns an error if an instance or an XR is not pinned as in Git.
 func (n *tenant) arePinned(ctx context.Context, c *stack.Cluster) error {
 	want := n.Manifest(0)
 	if err := followNewest(ctx, c, n, want); err != nil {
@@ -290,7 +289,7 @@ func (n *tenant) arePinned(ctx context.Context, c *stack.Cluster) error {
 			is, _, _ := unstructured.NestedFieldNoCopy(u.Object, append(slices.Clone(path), field)...)
 			should, _, _ := unstructured.NestedFieldNoCopy(want.Object, append(slices.Clone(path), field)...)
 			if diff := cmp.Diff(should, is); diff != "" {
-				err = errors.Join(err, fmt.Errorf("the %s of %s %s is not what Git says:\n%s", field, u.GetKind(), u.GetName(), diff))
+				err = errors.Join(err, fmt.Errorf("the %s of %s %s is not as in Git:\n%s", field, u.GetKind(), u.GetName(), diff))
 			}
 		}
 	}
@@ -298,7 +297,7 @@ func (n *tenant) arePinned(ctx context.Context, c *stack.Cluster) error {
 	return err
 }
 
-// addNote adds a field to the XRD, and waits until the API server has it.
+// addNote adds a field to the XRD, and waits until the API server serves it.
 func addNote(ctx context.Context, c *stack.Cluster, n *tenant) error {
 	name := "environments.platform.example.org"
 	if n.Crossplane.IsV1() {
@@ -334,8 +333,7 @@ func addNote(ctx context.Context, c *stack.Cluster, n *tenant) error {
 	})
 }
 
-// haveNotes returns an error if an instance or an XR does not have what only the new XRD lets it
-// have.
+// haveNotes returns an error if an instance or an XR lacks the field that only the new XRD allows.
 func (n *tenant) haveNotes(ctx context.Context, c *stack.Cluster) error {
 	all, err := n.Instances(ctx, c)
 	if err != nil {
@@ -351,7 +349,7 @@ func (n *tenant) haveNotes(ctx context.Context, c *stack.Cluster) error {
 	return err
 }
 
-// networksAre returns an error if a Network does not have what Git says now.
+// networksAre returns an error if a Network does not have the cidr that Git has now.
 func (n *tenant) networksAre(ctx context.Context, c *stack.Cluster, cidr string) error {
 	mrs, err := n.Managed(ctx, c)
 	for _, u := range mrs {

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// gitFirst are those that somebody applies to the target before they are restored, without the
-// plugin and with it.
+// gitFirst are tenants that an applier creates in the target before they are restored: alone
+// without the plugin, taken with it.
 type gitFirst struct{ alone, taken *tenant }
 
 func (s *suite) fillGitFirst(t *testing.T, g *git) gitFirst {
@@ -29,8 +29,7 @@ func (s *suite) fillGitFirst(t *testing.T, g *git) gitFirst {
 
 func (f gitFirst) tenants() []*tenant { return []*tenant{f.alone, f.taken} }
 
-// testAppliedFirst has a cluster filled from Git before Crossplane is there, and then from the
-// backup.
+// testAppliedFirst fills a cluster from Git before Crossplane runs, and then from the backup.
 func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.Crossplane))
@@ -46,7 +45,7 @@ func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
 	must(t, drill.AwaitItems(ctx, s.target, f.taken.Namespace))
 	must(t, s.target.Start(ctx, stack.Crossplane))
 
-	// On v1 Crossplane makes other XRs for the claims, beside those that came back.
+	// On v1 Crossplane creates other XRs for the claims, beside the restored ones.
 	s.eventually(t, "Velero alone to do damage, without which the other proves nothing", func(ctx context.Context) error {
 		got, err := f.alone.Compare(ctx, s.target, s.cloud, f.alone.before)
 		if err == nil && (got.Creates < got.Total || got.Duplicates == 0) {
@@ -57,8 +56,7 @@ func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
 	})
 	for name, m := range f.taken.managers {
 		if s.version.IsV1() && strings.HasPrefix(name, "Environment/") {
-			// Of a claim that it restores Velero also writes back who managed what did not come
-			// back of its status.
+			// Velero also restores the managers of a claim's status, but not the status.
 			maps.DeleteFunc(m, func(manager string, _ []string) bool { return strings.HasSuffix(manager, " status") })
 		}
 	}

@@ -32,15 +32,15 @@ func (s *suite) as(t *testing.T, namespace, name string) dynamic.Interface {
 	return client
 }
 
-// instancesOf is the resource of what people apply.
+// instancesOf returns a client for instances: claims or, without claims, XRs.
 func instancesOf(client dynamic.Interface, n drill.Platform) dynamic.ResourceInterface {
 	gvr := n.Manifest(0).GroupVersionKind().GroupVersion().WithResource("environments")
 
 	return client.Resource(gvr).Namespace(n.Namespace)
 }
 
-// A gitSync is Argo CD that applies what is in Git as fast as it can, server-side and with force,
-// whether it is there or not.
+// A gitSync stands for Argo CD: it applies the manifests in Git as fast as it can, server-side and
+// with force, whether the objects exist or not.
 type gitSync struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -99,7 +99,7 @@ func (a *gitSync) counts() (applied, refused map[string]int, other error) {
 	return maps.Clone(a.applied), maps.Clone(a.refused), a.other
 }
 
-// await waits until what is counted is so of all instances.
+// awaitSync waits until the counts that of returns have all instances.
 func (s *suite) awaitSync(t *testing.T, n *tenant, a *gitSync, what string, of func(applied, refused map[string]int) map[string]int) {
 	t.Helper()
 	s.eventually(t, what, func(context.Context) error {

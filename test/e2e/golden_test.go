@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print to testdata/golden, and the backups of the example")
 
-// random is what Crossplane, Velero, the API server and the clock make up: ends of names, UIDs,
-// times. What replaces it is as long, so that columns stay what they are.
+// random are values that Crossplane, Velero, the API server and the clock generate: name suffixes,
+// UIDs, times. The replacement has the same length, so that columns stay aligned.
 var random = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -37,7 +37,7 @@ var random = []struct {
 	{regexp.MustCompile(`\bfor (?:\d+m)?\d+s\b`), "for 2s"},
 }
 
-// wantGolden compares what a command printed with what somebody has looked at.
+// wantGolden compares the output of a command with a reviewed file.
 func wantGolden(t *testing.T, name, got string) {
 	t.Helper()
 	for _, r := range random {

@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testGuardedTenant has a tenant of a guarded namespace, whose ServiceAccount is called like
-// Velero's, try to get around the guard.
+// testGuardedTenant checks that a tenant of a guarded namespace, whose ServiceAccount has the name
+// of Velero's, can't evade the guard.
 func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Apply(ctx, fmt.Appendf(nil, tenantRights, n.Namespace)))
@@ -59,22 +59,22 @@ func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 	tries := map[string]struct {
 		reason string
 		try    func() error
-		// by is who refuses it: the guard, or else RBAC.
+		// by is the name of the guard if the guard refuses the request, and "" if RBAC does.
 		by string
 	}{
-		"Create":        {reason: "Nobody but Velero and Crossplane creates.", try: func() error { return create(tenant, n.Namespace, metav1.CreateOptions{}) }, by: guardName},
-		"DryRun":        {reason: "Nor as if.", try: func() error { return create(tenant, n.Namespace, dry) }, by: guardName},
-		"Administrator": {reason: "Nor who may do all else.", try: func() error { return create(admin, n.Namespace, dry) }, by: guardName},
-		"Generated": {reason: "Whatever it is called.", try: func() error {
+		"Create":        {reason: "Only Velero and Crossplane may create.", try: func() error { return create(tenant, n.Namespace, metav1.CreateOptions{}) }, by: guardName},
+		"DryRun":        {reason: "A dry run is refused too.", try: func() error { return create(tenant, n.Namespace, dry) }, by: guardName},
+		"Administrator": {reason: "A user with all other rights may not create either.", try: func() error { return create(admin, n.Namespace, dry) }, by: guardName},
+		"Generated": {reason: "A generated name makes no difference.", try: func() error {
 			return create(tenant, n.Namespace, dry, func(u *unstructured.Unstructured) { u.SetName(""); u.SetGenerateName("a-") })
 		}, by: guardName},
-		"Marked": {reason: "Or says of itself.", try: func() error {
+		"Marked": {reason: "Labels and annotations of the object make no difference.", try: func() error {
 			return create(tenant, n.Namespace, dry, func(u *unstructured.Unstructured) {
 				u.SetLabels(map[string]string{"velero.io/restore-name": "r", "app.kubernetes.io/managed-by": "velero-plugin-for-crossplane"})
 				u.SetAnnotations(map[string]string{"velero.crossplane.x-k8s.io/paused-by-guard": "true", "crossplane.io/paused": "true"})
 			})
 		}, by: guardName},
-		"Labelled": {reason: "What the namespace is labelled with does not count.", try: func() error {
+		"Labelled": {reason: "Labels of the namespace make no difference.", try: func() error {
 			for _, key := range []string{"kubernetes.io/metadata.name", "name", "velero.io/exclude-from-backup"} {
 				_ = label(key, "velero")
 			}
@@ -109,13 +109,14 @@ func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 
 func (s *suite) guardOff(t *testing.T) {
 	t.Helper()
-	// The test's own context is over by then.
+	// The test's own context has ended by then.
 	if stdout, stderr, code, err := s.target.Plugin(context.WithoutCancel(t.Context()), "", "guard", "off"); err != nil || code != 0 {
 		t.Errorf("guard off ended with %d, %v:\n%s%s", code, err, stdout, stderr)
 	}
 }
 
-// testLetInPaused has Argo CD create what Crossplane does not reconcile until the guard is down.
+// testLetInPaused has Argo CD create claims or XRs that Crossplane does not reconcile until the
+// guard is down.
 func (s *suite) testLetInPaused(t *testing.T) {
 	ctx := t.Context()
 	n := &tenant{Platform: drill.Platform{Namespace: "letin", Crossplane: s.version}, size: few}
@@ -125,7 +126,7 @@ func (s *suite) testLetInPaused(t *testing.T) {
 	if r := command(t, s.target, on...); r.code != 1 || !strings.Contains(r.stderr, "serves no MutatingAdmissionPolicy") {
 		t.Fatalf("without such policies guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	// They are on by default from Kubernetes 1.36 on.
+	// They are on by default since Kubernetes 1.36.
 	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
 	must(t, s.target.Restart(ctx, stack.APIServer))
 	if r := command(t, s.target, on...); r.code != 0 || !strings.Contains(r.stdout, "the API server pauses what they create") {

@@ -23,8 +23,8 @@ func TestGuardV2(t *testing.T) { testGuard(t, stack.V2) }
 
 func TestGuardV1(t *testing.T) { testGuard(t, stack.V1) }
 
-// testGuard loses what is in Git too, and restores it while Argo CD applies it, from before the
-// restore begins.
+// testGuard loses a cluster whose instances are in Git too. It restores it while Argo CD applies
+// them, from before the restore begins.
 func testGuard(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -48,7 +48,7 @@ func testGuard(t *testing.T, version stack.Version) {
 	t.Run("NewCluster", func(t *testing.T) { s.testNewClusterBehindGuard(t, anew) })
 }
 
-// gitOps is what lets Argo CD do all.
+// gitOps grants Argo CD all rights.
 const gitOps = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -75,8 +75,8 @@ func (s *suite) makeNamespace(t *testing.T, name string) {
 	must(t, s.target.Apply(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+name+"\n")))
 }
 
-// testUnguarded is the control: what Argo CD has applied first is composed anew, and what was there
-// before has nobody.
+// testUnguarded is the control: instances that Argo CD has applied first are composed again, and
+// the old external resources have no MR that an XR controls.
 func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	s.makeNamespace(t, n.Namespace)
@@ -94,7 +94,7 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	if phase := drill.Phase(r); phase != "PartiallyFailed" {
 		t.Errorf("Argo CD was first, and the restore is %s", phase)
 	}
-	s.eventually(t, "cloud resources to be made anew and others to have nobody", func(ctx context.Context) error {
+	s.eventually(t, "cloud resources to be created again and others to be orphaned", func(ctx context.Context) error {
 		got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 		if err == nil && (got.Creates == 0 || got.Orphans == 0) {
 			err = fmt.Errorf("there is %+v", got)
@@ -110,8 +110,8 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	s.wantNobodyMisled(t, n)
 }
 
-// wantNobodyMisled checks that of what a restore has left nothing is held, paused or pinned, and
-// that each MR that it has brought back has an XR which lists it.
+// wantNobodyMisled checks that a restore has left no object held, paused or pinned, and that each
+// restored MR has an XR that lists it.
 func (s *suite) wantNobodyMisled(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -140,7 +140,7 @@ func (s *suite) wantNobodyMisled(t *testing.T, n *tenant) {
 	}
 }
 
-// testBehindGuard has Argo CD refused until all is adopted, and then go on by itself.
+// testBehindGuard checks that Argo CD is refused until all is adopted, and then goes on.
 func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	root, err := build.Root()
@@ -152,7 +152,7 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	}
 	t.Logf("guard on:\n%s%s", r.stdout, r.stderr)
 	s.makeNamespace(t, n.Namespace)
-	// In Git there is one more than in the backup, in a namespace of its own.
+	// Git has one more instance than the backup, in a namespace of its own.
 	fresh := &tenant{Platform: drill.Platform{Namespace: "fresh", Crossplane: s.version}, size: 1}
 	must(t, fresh.Compose(ctx, s.target))
 	s.makeNamespace(t, fresh.Namespace)
@@ -200,7 +200,7 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	}
 }
 
-// testRestoredPaused restores what Argo CD was let create paused before.
+// testRestoredPaused restores instances that the guard has let Argo CD create paused before.
 func (s *suite) testRestoredPaused(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	s.makeNamespace(t, n.Namespace)
@@ -230,8 +230,7 @@ func (s *suite) testRestoredPaused(t *testing.T, n *tenant) {
 	}
 }
 
-// testNewClusterBehindGuard has the XRD come with the restore, while Argo CD waits for nothing
-// else.
+// testNewClusterBehindGuard restores an XRD while Argo CD waits for nothing else.
 func (s *suite) testNewClusterBehindGuard(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Destroy())
@@ -273,7 +272,7 @@ func (s *suite) testNewClusterBehindGuard(t *testing.T, n *tenant) {
 	}
 }
 
-// wantGuardProblem checks how grave it is that the guard is up.
+// wantGuardProblem checks the severity of the problem that the guard is up.
 func (s *suite) wantGuardProblem(t *testing.T, severity string) {
 	t.Helper()
 	v, r := s.judge(t)
@@ -286,11 +285,10 @@ func (s *suite) wantGuardProblem(t *testing.T, severity string) {
 			return
 		}
 	}
-	t.Errorf("validate does not say that the guard is up:\n%s%s", r.stdout, r.stderr)
+	t.Errorf("validate does not report that the guard is up:\n%s%s", r.stdout, r.stderr)
 }
 
-// tenantRights let a tenant do in their namespace what they like, and with it what no tenant
-// should.
+// tenantRights let a tenant do everything in their namespace, also what no tenant should.
 const tenantRights = `
 apiVersion: v1
 kind: ServiceAccount

@@ -17,21 +17,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Namespaces of what the tests of inspect back up: all is well in one, and in the other each
-// instance has a hazard of its own.
+// Namespaces that the tests of inspect back up: gallery is healthy, and in shop each instance has a
+// hazard of its own.
 const (
 	gallery = "gallery"
 	shop    = "shop"
 )
 
-// The instances of the shop, after what is special about each.
+// The instances of the shop, named after their hazards.
 const (
 	healthy  = "website"
 	unborn   = "search"  // Its database is being created.
 	nameless = "billing" // Its network has lost its external-name.
 	dangling = "mail"    // Its bucket is gone.
 	used     = "stock"   // A Usage was left behind.
-	forged   = "crm"     // It names what is another's.
+	forged   = "crm"     // It names an object of another instance.
 	pruned   = "archive" // The revision that it runs on is gone.
 )
 
@@ -50,7 +50,7 @@ func (s *suite) makeInspected(t *testing.T) *tenant {
 			return err
 		}
 		if u.GetAnnotations()[createPending] == "" {
-			return errors.New("nobody creates " + u.GetName())
+			return errors.New("no create is pending of " + u.GetName())
 		}
 		xr, err := h.composite(ctx, unborn)
 		if err == nil && !strings.HasSuffix(messageOf(xr, "Ready"), ": database") {
@@ -65,7 +65,7 @@ func (s *suite) makeInspected(t *testing.T) *tenant {
 	return well
 }
 
-// messageOf is that of a condition.
+// messageOf returns the message of a condition, or "".
 func messageOf(u *unstructured.Unstructured, condition string) string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, entry := range list {
@@ -77,14 +77,14 @@ func messageOf(u *unstructured.Unstructured, condition string) string {
 	return ""
 }
 
-// hazards are instances on which each has something that a restore could stumble over.
+// hazards creates instances with one hazard each.
 type hazards struct {
 	*suite
 
 	platform drill.Platform
 }
 
-// make makes all but what is being created when the backup is made.
+// make creates all instances but the one that is being created during the backup.
 func (h *hazards) make(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -115,7 +115,7 @@ func (h *hazards) make(t *testing.T) {
 	h.forge(t)
 }
 
-// begin has a person make an instance.
+// begin creates an instance as a user does.
 func (h *hazards) begin(t *testing.T, name string) {
 	t.Helper()
 	if name == unborn {
@@ -124,7 +124,7 @@ func (h *hazards) begin(t *testing.T, name string) {
 	must(t, h.source.ApplyObjects(t.Context(), h.instance(name)))
 }
 
-// scoped is the beginning of the names of what an instance composes.
+// scoped is the prefix of the names of an instance's composed resources.
 func (h *hazards) scoped(name string) string {
 	if h.version == stack.V1 {
 		return name
@@ -165,7 +165,7 @@ func (h *hazards) composite(ctx context.Context, name string) (*unstructured.Uns
 	return get(ctx, h.source, of.GroupVersionKind().GroupVersion().WithKind("XEnvironment"), "", xr)
 }
 
-// composed returns what an instance composes of a kind.
+// composed returns the composed resource of an instance that has the kind.
 func (h *hazards) composed(ctx context.Context, name, kind string) (*unstructured.Unstructured, error) {
 	xr, err := h.composite(ctx, name)
 	if err != nil {
@@ -182,7 +182,7 @@ func (h *hazards) composed(ctx context.Context, name, kind string) (*unstructure
 	return &all[0], nil
 }
 
-// pause keeps Crossplane from mending an instance.
+// pause keeps Crossplane from repairing an instance.
 func (h *hazards) pause(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
@@ -202,13 +202,13 @@ func (h *hazards) pause(t *testing.T, name string) *unstructured.Unstructured {
 	return xr
 }
 
-// prune takes the revision away that an instance runs on, when the others run on another.
+// prune deletes the revision that an instance uses, after the others have moved to a new one.
 func (h *hazards) prune(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	xr := h.pause(t, pruned)
 	changed := h.platform
-	changed.Orphan = true // It is another revision then, of which the cloud sees nothing.
+	changed.Orphan = true // This creates another revision, which changes nothing in the cloud.
 	must(t, changed.Compose(ctx, h.source))
 	old := runsOn(xr)
 	for _, name := range []string{healthy, nameless, dangling, used, forged} {
@@ -237,8 +237,8 @@ func runsOn(xr *unstructured.Unstructured) string {
 	return ""
 }
 
-// loseName has a person take the external-name of a network away, whose provider says nowhere else
-// what it is called.
+// loseName removes the external-name of a Network, as a user can. Its status does not have the id
+// either.
 func (h *hazards) loseName(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -254,7 +254,7 @@ func (h *hazards) loseName(t *testing.T) {
 	must(t, err)
 }
 
-// loseBucket has a person delete a bucket, and Crossplane not notice.
+// loseBucket deletes a Bucket as a user can, and Crossplane does not notice.
 func (h *hazards) loseBucket(t *testing.T) {
 	t.Helper()
 	h.pause(t, dangling)
@@ -274,7 +274,7 @@ func (h *hazards) leaveUsage(t *testing.T) {
 	must(t, h.source.ApplyObjects(ctx, u))
 }
 
-// forge has a tenant name what is another's as their own.
+// forge makes a tenant's object name an object of another instance as its own.
 func (h *hazards) forge(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

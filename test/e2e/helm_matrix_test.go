@@ -33,12 +33,11 @@ func TestMatrixHelmV1(t *testing.T) { testHelm(t, stack.V1, "v1.20", "helm.cross
 
 func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "v2", "helm.m.crossplane.io") }
 
-// TestMatrixHelmClaimsV2 is TestMatrixHelmV2 with Releases that are cluster-scoped, which claims
-// compose.
+// TestMatrixHelmClaimsV2 is TestMatrixHelmV2 with cluster-scoped Releases, which claims compose.
 func TestMatrixHelmClaimsV2(t *testing.T) { testHelm(t, stack.V2, "v1.20", "helm.crossplane.io") }
 
-// testHelm loses a cluster in which provider-helm has installed charts, which make a password each.
-// It knows by a Secret of Helm's in the namespace that it has.
+// testHelm loses a cluster in which provider-helm has installed charts that generate a password
+// each. The provider recognizes an installed chart by Helm's Secret in the namespace.
 func testHelm(t *testing.T, version stack.Version, dir, group string) {
 	t.Helper()
 	t.Parallel()
@@ -82,7 +81,7 @@ func testHelm(t *testing.T, version stack.Version, dir, group string) {
 	t.Run("LeftOut", func(t *testing.T) { s.testLeftOut(t, leftOut) })
 }
 
-// storeRelease waits until the chart is installed, remembers what that has made, and backs it up.
+// storeRelease waits until the chart is installed, records what it has created, and backs it up.
 func (s *suite) storeRelease(t *testing.T, n *helmScene) {
 	t.Helper()
 	ctx := t.Context()
@@ -92,8 +91,8 @@ func (s *suite) storeRelease(t *testing.T, n *helmScene) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testInstalledAgain is the control: Velero alone restores a Release without Secrets, as somebody
-// can have it do, and the chart makes another password. The other one comes back too late.
+// testInstalledAgain is the control: Velero alone restores a Release without Secrets, which a user
+// can ask for, and the chart generates another password. The old one comes back too late.
 func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	ctx := t.Context()
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets"))
@@ -106,16 +105,16 @@ func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	}
 }
 
-// A helmScene is a namespace with an XR that composes a release of Helm.
+// A helmScene is a namespace with an XR that composes a Release.
 type helmScene struct {
 	shape
 
-	// kind is that of its Release.
+	// kind is the kind of its Release.
 	kind   schema.GroupVersionKind
 	before installed
 }
 
-// madeAnew wants each password to be another than it was.
+// madeAnew returns an error unless each password differs from the old one.
 func (n *helmScene) madeAnew(ctx context.Context, c *stack.Cluster) error {
 	now, err := n.installedIn(ctx, c)
 	if err != nil {
@@ -130,7 +129,7 @@ func (n *helmScene) madeAnew(ctx context.Context, c *stack.Cluster) error {
 	return nil
 }
 
-// newHelmScene returns a scene of manifests that name the chart by its address.
+// newHelmScene returns a scene whose manifests have the chart's URL.
 func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
 	t.Helper()
 	n := &helmScene{shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
@@ -143,8 +142,8 @@ func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
 	return n
 }
 
-// serveChart serves a chart that makes a password when it is installed, and returns its address.
-// provider-helm keeps what it has fetched by its name.
+// serveChart serves a chart that generates a password at its installation, and returns its URL.
+// provider-helm caches charts by name.
 func serveChart(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -166,13 +165,13 @@ func serveChart(t *testing.T) string {
 	return fmt.Sprintf("%s/shop-%x.tgz", web.URL, sha256.Sum256(b.Bytes()))
 }
 
-// installed is what Helm and a chart have in a namespace: what each revision of the release is, and
-// the passwords that the chart has made, by their Secrets.
+// installed is what Helm and a chart have in a namespace: the state of each revision of the
+// release, and the passwords of the chart by their Secrets.
 type installed struct {
 	Revisions, Passwords map[string]string
 }
 
-// installedIn fails if nothing is.
+// installedIn returns it, and an error if there is none.
 func (n *helmScene) installedIn(ctx context.Context, c *stack.Cluster) (installed, error) {
 	in := installed{Revisions: map[string]string{}, Passwords: map[string]string{}}
 	all, err := list(ctx, c, kindSecret, n.Name, "")
@@ -206,7 +205,7 @@ func (n *helmScene) release(ctx context.Context, c *stack.Cluster) (*unstructure
 	return &all[0], nil
 }
 
-// ready wants the provider to have found the release.
+// ready returns an error unless the provider has observed the release.
 func (n *helmScene) ready(ctx context.Context, c *stack.Cluster) error {
 	u, err := n.release(ctx, c)
 	if err != nil {
@@ -219,15 +218,15 @@ func (n *helmScene) ready(ctx context.Context, c *stack.Cluster) error {
 	return errors.Join(stack.HasCondition(u, "Ready", "True"), stack.HasCondition(u, "Synced", "True"))
 }
 
-// remember takes note of what Helm and the chart have.
+// remember records what Helm and the chart have.
 func (n *helmScene) remember(ctx context.Context, c *stack.Cluster) (err error) {
 	n.before, err = n.installedIn(ctx, c)
 
 	return err
 }
 
-// wantInstalledOnce wants the release to be the one that was backed up, and the password too, when
-// the provider has looked.
+// wantInstalledOnce checks, after the provider has observed the release, that release and password
+// are the ones of the backup.
 func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
 	t.Helper()
 	ctx := t.Context()
@@ -240,7 +239,7 @@ func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
 	}
 }
 
-// testLeftOut restores a release without Secrets, and does what its hold says.
+// testLeftOut restores a Release without Secrets, and follows the instructions of its hold.
 func (s *suite) testLeftOut(t *testing.T, n *helmScene) {
 	ctx := t.Context()
 	n.RestoreArgs = append(n.RestoreArgs, "--exclude-resources", "secrets")

@@ -12,14 +12,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// honest is a tenant who restores after the hostile ones, beside what they have left.
+// honest is a tenant who is restored after the hostile ones, beside what they have left.
 const honest = "honest"
 
-// hoard is how many objects an XR lists that don't exist: more than half of what etcd takes.
+// hoard is the number of missing objects that an XR lists: over half of etcd's limit of an object.
 const hoard = 10_000
 
-// forgePaths names what is in the victim's namespace by paths that lead there from the forger's:
-// Velero looks for what is asked for by its file.
+// forgePaths names the victim's objects by paths that lead from the forger's namespace to the
+// victim's: Velero looks up requested items by their file.
 func forgePaths(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	target := func(u *unstructured.Unstructured) map[string]any {
@@ -34,8 +34,8 @@ func forgePaths(t *testing.T, s *suite, n *tenant, l *loot) {
 	must(t, s.source.ApplyObjects(t.Context(), usages...))
 }
 
-// forgeHoard has an XR, which its owner keeps Crossplane from correcting, list more than anybody
-// composes, some of it of kinds that nobody can read and with names that nothing can have.
+// forgeHoard makes a paused XR list more than any XR composes: some of it has kinds that can't be
+// read, and names that no object can have.
 func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	refs := []any{
@@ -54,8 +54,8 @@ func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 	})
 }
 
-// testHostile looks, when an honest tenant was restored beside all that the others have left,
-// whether each of them is told of.
+// testHostile checks, after an honest tenant was restored beside all that the others have left,
+// that the log of each hostile restore names the fault.
 func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	t.Helper()
 	for name, told := range map[string][]string{
@@ -77,7 +77,8 @@ func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	if state := holdStateOf(hoarder); state != held || len(refs) < hoard {
 		t.Errorf("an XR that lists %d objects came back %s, with %d", hoard, state, len(refs))
 	}
-	// Whoever writes to a namespace in the name of the plugin writes what is theirs.
+	// A write of the plugin to the victim's namespace would be a tenant's, with the plugin's
+	// rights.
 	requests, err := s.target.Requests(t.Context())
 	must(t, err)
 	for _, r := range requests {
@@ -87,7 +88,7 @@ func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	}
 }
 
-// withHonest backs a tenant up who forges nothing.
+// withHonest backs up a tenant who forges nothing.
 func (s *suite) withHonest(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	n := s.few(t, s.source, drill.Platform{Namespace: namespace}, 2)
@@ -96,12 +97,10 @@ func (s *suite) withHonest(t *testing.T, namespace string) *tenant {
 	return n
 }
 
-// inventions is how many kinds an XR lists that nobody has made: about what etcd takes in one
-// object.
+// inventions is the number of made-up kinds that an XR lists: about the limit of an object in etcd.
 const inventions = 15000
 
-// forgeKinds has an XR, which its owner keeps Crossplane from correcting, list objects of kinds
-// that nobody has made, each of a group of its own.
+// forgeKinds makes a paused XR list objects of made-up kinds, each with a group of its own.
 func forgeKinds(t *testing.T, s *suite, n *tenant, _ *loot) {
 	t.Helper()
 	var refs []any
@@ -114,10 +113,10 @@ func forgeKinds(t *testing.T, s *suite, n *tenant, _ *loot) {
 	})
 }
 
-// invented is the end of the groups of kinds that nobody has made.
+// invented is the suffix of the made-up groups.
 const invented = "invented.example"
 
-// checkKinds wants the backup to have the XR and to have asked for next to none of its kinds.
+// checkKinds checks that the backup has the XR, and the plugin has requested few of its kinds.
 func checkKinds(t *testing.T, _ *suite, f *forgery) {
 	t.Helper()
 	const few = 100
@@ -127,9 +126,9 @@ func checkKinds(t *testing.T, _ *suite, f *forgery) {
 			unserved++
 		}
 	}
-	t.Logf("in the backup with %d made-up kinds the plugin has made %d requests, %d of them for what nobody serves", inventions, len(f.asked), unserved)
+	t.Logf("in the backup with %d made-up kinds the plugin has made %d requests, %d of them for kinds that are not served", inventions, len(f.asked), unserved)
 	if len(f.asked) == 0 || len(f.asked) >= few {
-		t.Errorf("%s The plugin has made %d requests in the backup, %d of them for what nobody serves", f.reason, len(f.asked), unserved)
+		t.Errorf("%s The plugin has made %d requests in the backup, %d of them for kinds that are not served", f.reason, len(f.asked), unserved)
 	}
 	for path, content := range f.contents {
 		if strings.HasSuffix(path, "/"+f.tenant.Name(0)+".json") && strings.Count(content, invented) >= inventions {
@@ -139,11 +138,10 @@ func checkKinds(t *testing.T, _ *suite, f *forgery) {
 	t.Errorf("%s The backup does not have it", f.reason)
 }
 
-// limits are the kinds by which tenants are kept within limits, which nobody composes.
+// limits are kinds that limit tenants, and that no XR composes.
 var limits = []string{"resourcequotas", "networkpolicies", "rolebindings"}
 
-// forgeLimits has an XR, which its owner has paused, list objects of its namespace that it does not
-// compose.
+// forgeLimits makes a paused XR list objects of its namespace that it does not compose.
 func forgeLimits(t *testing.T, s *suite, n *tenant, _ *loot) {
 	t.Helper()
 	var refs []any
@@ -174,8 +172,8 @@ func limitsIn(namespace string, labels map[string]any) []*unstructured.Unstructu
 	}
 }
 
-// checkLimits wants the restores to have looked for them in their namespace and nowhere else, and
-// none of them to have got an owner.
+// checkLimits checks that the restores have listed these kinds in their own namespace only, and
+// that no such object has an owner.
 func checkLimits(t *testing.T, s *suite, f *forgery) {
 	t.Helper()
 	here := 0

@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testAloneLost is the control: the provider of another cluster knows nothing of what it made here.
+// testAloneLost is the control: the provider in another cluster does not know what it created here.
 func (s *identity) testAloneLost(t *testing.T) {
 	s.eventually(t, "a second database made after a restore by Velero alone, without which the other tests prove nothing", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, s.called("Database", "lost-00"))); n != 1 {
@@ -29,8 +29,8 @@ func (s *identity) testAloneLost(t *testing.T) {
 	})
 }
 
-// testAloneInFlight is the control: the provider never goes on with what it may have created, and
-// what it created nobody knows.
+// testAloneInFlight is the control: the provider never goes on with a pending create, and no MR
+// knows what it created.
 func (s *identity) testAloneInFlight(t *testing.T) {
 	s.eventually(t, "the provider to refuse what was being created, without which the other tests prove nothing", func(ctx context.Context) error {
 		mrs := s.managed(ctx, t, s.target, "pending")
@@ -42,7 +42,7 @@ func (s *identity) testAloneInFlight(t *testing.T) {
 	})
 }
 
-// leftOut is how many MRs of a scene a function leaves out when Velero alone restores it.
+// leftOut returns, by scene, how many MRs a function leaves out when Velero alone restores it.
 func (s *identity) leftOut() map[string]int {
 	left := map[string]int{"dropped": 2, "uninformed": 1}
 	maps.DeleteFunc(left, func(scene string, _ int) bool { return s.scenes[scene] == nil })
@@ -50,8 +50,8 @@ func (s *identity) leftOut() map[string]int {
 	return left
 }
 
-// givenUp returns the MRs that an XR has given up: they are being deleted, or have nobody from v2.4
-// on, which deletes nothing that it does not control.
+// givenUp returns the MRs that an XR has removed: they are being deleted. Since v2.4 they are only
+// unlisted: Crossplane deletes nothing that the XR does not control.
 func (s *identity) givenUp(ctx context.Context, t *testing.T, scene string) []unstructured.Unstructured {
 	t.Helper()
 	listed := map[string]bool{}
@@ -72,8 +72,8 @@ func (s *identity) givenUp(ctx context.Context, t *testing.T, scene string) []un
 }
 
 // testAloneGated is the control: what the function left out is deleted in the cloud as soon as its
-// provider is there. From v2.4 on nobody has it, and it is made anew when the gate opens, which
-// that of an EnvironmentConfig does not.
+// provider runs. Since v2.4 it is orphaned instead, and created again when the gate opens. The gate
+// of an EnvironmentConfig does not open.
 func (s *identity) testAloneGated(t *testing.T) {
 	anew := map[string]int{"dropped": 2}
 	s.eventually(t, "what the function left out to be lost in the cloud, without which the other tests prove nothing", func(ctx context.Context) error {
@@ -83,7 +83,7 @@ func (s *identity) testAloneGated(t *testing.T) {
 			if s.version == stack.V24 {
 				made, left := s.creates(ctx, t, s.lost, ", "+scene+"/"), s.givenUp(ctx, t, scene)
 				if len(made) != anew[scene] || len(left) != want || len(deleted) > 0 {
-					return fmt.Errorf("of %d of %s were made anew %v, and deleted %v; nobody has %v", want, scene, made, deleted, names(left))
+					return fmt.Errorf("of %d of %s were created again %v, and deleted %v; orphaned are %v", want, scene, made, deleted, names(left))
 				}
 
 				continue
@@ -97,7 +97,7 @@ func (s *identity) testAloneGated(t *testing.T) {
 	})
 }
 
-// called is what is in the name of a caller that is an MR of a scene.
+// called returns the part of a caller's name that identifies an MR of a scene.
 func (s *identity) called(kind, name string) string {
 	if s.version == stack.V1 {
 		return ", " + kind + ", " + name
@@ -107,8 +107,7 @@ func (s *identity) called(kind, name string) string {
 	return ", " + kind + ", " + scene + "/" + name
 }
 
-// testGatedBefore wants XRs to be held with their status while the provider of what they compose is
-// not there yet.
+// testGatedBefore checks that XRs are held with their status while their provider is down.
 func (s *identity) testGatedBefore(t *testing.T) {
 	for _, u := range s.composites(t, "gated") {
 		if endpoint, _, _ := unstructured.NestedString(u.Object, "status", "endpoint"); endpoint == "" || !paused(&u) || !drill.Held(&u) {
@@ -125,8 +124,8 @@ func (s *identity) testGatedBefore(t *testing.T) {
 	}
 }
 
-// testGated wants the MRs that the gate could have closed on to be what was restored, and not to
-// have been made anew.
+// testGated checks that the MRs that the gate could have closed on are the restored ones, and were
+// not created again.
 func (s *identity) testGated(t *testing.T, since int64) {
 	s.testSame(t, s.scenes["gated"], since)
 	uids := map[string]types.UID{}
@@ -155,8 +154,7 @@ func (s *identity) composites(t *testing.T, scene string) []unstructured.Unstruc
 	return all
 }
 
-// testObservedFirstBefore wants MRs to do nothing but observe while their provider is not there
-// yet.
+// testObservedFirstBefore checks that MRs only observe while their provider is down.
 func (s *identity) testObservedFirstBefore(t *testing.T) {
 	mrs := s.managed(t.Context(), t, s.target, "first")
 	if len(mrs) != 3 {
@@ -175,7 +173,7 @@ func policies(u *unstructured.Unstructured) []any {
 	return p
 }
 
-// restoreOf is the restore that brings a scene back.
+// restoreOf returns the name of the restore that has a scene.
 func (s *identity) restoreOf(scene string) string {
 	switch {
 	case s.program != stack.CloudProvider:
@@ -188,9 +186,9 @@ func (s *identity) restoreOf(scene string) string {
 	return scene
 }
 
-// testSame wants a scene to be what it was, with the external-names that it should have had, and
-// nothing to have been written to the cloud for it, once every MR was reconciled since the given
-// entry of the cloud's journal.
+// testSame waits until every MR was reconciled since an entry of the cloud's journal. It checks
+// that a scene is what it was, with the right external-names, and that nothing was written to the
+// cloud.
 func (s *identity) testSame(t *testing.T, n *shape, since int64) {
 	ctx := t.Context()
 	s.awaitCompleted(t, s.restoreOf(n.Name))
@@ -217,12 +215,12 @@ func (s *identity) wantUnwritten(t *testing.T, n *shape) {
 	t.Helper()
 	for _, e := range s.entries(t.Context(), t, s.lost, "", api.Create, api.Update, api.Delete) {
 		if strings.Contains(e.ManagedBy, n.Name+"-00") || n.ledger.External[string(e.Kind)+" "+e.ID] {
-			t.Errorf("%s The cloud was told to %s %s %s by %s of %s", n.reason, e.Op, e.Kind, e.ID, e.ManagedBy, e.Cluster)
+			t.Errorf("%s The cloud has logged a call to %s %s %s by %s of %s", n.reason, e.Op, e.Kind, e.ID, e.ManagedBy, e.Cluster)
 		}
 	}
 }
 
-// completed returns a picture in which each MR has the external-name that the cloud knows.
+// completed returns a picture in which each MR has the external-name that the cloud has.
 func (s *identity) completed(t *testing.T, p drill.Picture) drill.Picture {
 	t.Helper()
 	resources, err := s.cloud.List(t.Context())
@@ -244,7 +242,7 @@ func (s *identity) completed(t *testing.T, p drill.Picture) drill.Picture {
 	return p
 }
 
-// testKept wants an MR to have the external-name and the policies that it had.
+// testKept checks that an MR has the external-name and the policies that it had.
 func (s *identity) testKept(t *testing.T, since int64, resource, external string, want []any) {
 	n := s.scenes["kept"]
 	s.testSame(t, n, since)
@@ -261,12 +259,12 @@ func (s *identity) testKept(t *testing.T, since int64, resource, external string
 	t.Errorf("there is no %s", resource)
 }
 
-// wantHeld waits until an MR of a scene is held for a reason that has all of the words, and the
-// restore tells a person of it in the same.
+// wantHeld waits until an MR of a scene is held for a reason with all of these words, and the
+// details of the restore have them too.
 func (s *identity) wantHeld(t *testing.T, restore, scene, kind string, words ...string) *unstructured.Unstructured {
 	t.Helper()
 	var held *unstructured.Unstructured
-	s.eventually(t, "the restore to tell of the hold", func(ctx context.Context) error {
+	s.eventually(t, "the restore to report the hold", func(ctx context.Context) error {
 		held = nil
 		for _, u := range s.managed(ctx, t, s.target, scene) {
 			if u.GetKind() == kind && hasAll(u.GetAnnotations()[annotationHold], words) {
@@ -274,7 +272,7 @@ func (s *identity) wantHeld(t *testing.T, restore, scene, kind string, words ...
 			}
 		}
 		if held == nil {
-			return fmt.Errorf("none is held that says %q", words)
+			return fmt.Errorf("none is held for %q", words)
 		}
 		details := s.details(t, restore)
 		if linesWith(details, append(words, held.GetName())...) == 0 {
@@ -291,8 +289,8 @@ func (s *identity) wantHeld(t *testing.T, restore, scene, kind string, words ...
 	return held
 }
 
-// testInFlight wants what was being created to be held until a person says what it is. Of what an
-// asynchronous kind creates it is not even said that it is being created.
+// testInFlight checks that an MR with a pending create is held until a user sets its external-name.
+// An MR of an asynchronous kind does not even have the annotation of a pending create.
 func (s *identity) testInFlight(t *testing.T) {
 	n := s.scenes["flight"]
 	pending := s.wantHeld(t, "flight", "flight", s.announced, "being created", externalName, createPending)
@@ -320,8 +318,8 @@ func (s *identity) testInFlight(t *testing.T) {
 	s.testSame(t, n, s.seq(t))
 }
 
-// testNotTheName wants a name that would be wrong not to be guessed: the id, which has the text in
-// it.
+// testNotTheName checks that an id does not become the external-name where that would be wrong. The
+// reason of the hold has the id.
 func (s *identity) testNotTheName(t *testing.T, kind, id string) {
 	held := s.wantHeld(t, s.restoreOf("arn"), "arn", kind, "no external-name", id, externalName)
 	if name, ok := held.GetAnnotations()[externalName]; ok {
@@ -330,7 +328,8 @@ func (s *identity) testNotTheName(t *testing.T, kind, id string) {
 	s.wantGivenUp(t, "arn", kind)
 }
 
-// testObservedGone wants what is not in the cloud any more to be told of, rather than made anew.
+// testObservedGone checks that an external resource that no longer exists is reported, and not
+// created again.
 func (s *identity) testObservedGone(t *testing.T, kind string) {
 	held := s.wantHeld(t, "gone", "gone", kind, "only observes")
 	if diff := cmp.Diff([]any{"Observe"}, policies(held)); diff != "" {
@@ -339,8 +338,7 @@ func (s *identity) testObservedGone(t *testing.T, kind string) {
 	wantTold(t, "the details of the restore", s.details(t, "gone"), held.GetName(), "does not exist", "managementPolicies")
 }
 
-// wantGivenUp waits until the restore has ended for want of an answer, and checks that the hold is
-// still on.
+// wantGivenUp waits until the restore has timed out, and checks that the hold is still on.
 func (s *identity) wantGivenUp(t *testing.T, scene, kind string) {
 	t.Helper()
 	s.wantPhase(t, s.restoreOf(scene), "PartiallyFailed")
@@ -355,8 +353,8 @@ func (s *identity) wantGivenUp(t *testing.T, scene, kind string) {
 	s.wantUnwritten(t, s.scenes[scene])
 }
 
-// testProviderKilled wants what the provider was creating when it was killed to be held, whatever
-// it did since.
+// testProviderKilled checks that an MR is held if the provider was killed during its create,
+// whatever the provider has done since.
 func (s *identity) testProviderKilled(t *testing.T) {
 	s.wantHeld(t, s.restoreOf("killed"), "killed", s.announced, "being created", externalName, createPending)
 	s.wantGivenUp(t, "killed", s.announced)

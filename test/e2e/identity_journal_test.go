@@ -15,16 +15,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A maker is the provider whose MRs the scenes of an identity are made of.
+// A maker is the provider of the MRs in the scenes of identity.
 type maker struct {
 	program string
 	kinds   []schema.GroupVersionKind
-	// announced is a kind that is said to be being created, and silent one that is created
-	// asynchronously, of which nothing is said that lasts.
+	// announced is a kind whose MRs have the annotation of a pending create. silent is one that is
+	// created asynchronously, whose MRs do not keep that annotation.
 	announced, silent string
 }
 
-// ownMaker is the provider that is made for these tests.
+// ownMaker returns the provider of these tests.
 func ownMaker(version stack.Version) maker {
 	m := maker{program: stack.CloudProvider, announced: "Network", silent: "Database"}
 	groups := []string{"cloud.example.org", "cloud.m.example.org"}
@@ -45,7 +45,7 @@ func (m maker) manages(group string) bool {
 	return slices.ContainsFunc(m.kinds, func(gvk schema.GroupVersionKind) bool { return gvk.Group == group })
 }
 
-// managed lists the MRs of a scene.
+// managed returns the MRs of a scene.
 func (s *identity) managed(ctx context.Context, t *testing.T, c *stack.Cluster, scene string) []unstructured.Unstructured {
 	t.Helper()
 	var mrs []unstructured.Unstructured
@@ -62,8 +62,8 @@ func (s *identity) managed(ctx context.Context, t *testing.T, c *stack.Cluster, 
 	return mrs
 }
 
-// awaitReads waits until each MR of a scene was reconciled since the entry of the cloud's journal.
-// Those of upjet's say with their UIDs who they are.
+// awaitReads waits until each MR of a scene was reconciled since an entry of the cloud's journal.
+// upjet's provider identifies its MRs in the journal by UID.
 func (s *identity) awaitReads(t *testing.T, n *shape, since int64) {
 	t.Helper()
 	must(t, n.AwaitReads(t.Context(), s.target, s.cloud, since))
@@ -72,7 +72,7 @@ func (s *identity) awaitReads(t *testing.T, n *shape, since int64) {
 	}
 }
 
-// isUnfound reports whether upjet says nothing of what it has found for an MR.
+// isUnfound reports whether an MR of upjet has an empty status.atProvider.
 func isUnfound(mr *unstructured.Unstructured) bool {
 	_, upjets, _ := unstructured.NestedMap(mr.Object, "spec", "initProvider")
 	found, _, _ := unstructured.NestedMap(mr.Object, "status", "atProvider")
@@ -80,7 +80,7 @@ func isUnfound(mr *unstructured.Unstructured) bool {
 	return upjets && len(found) == 0
 }
 
-// stalled are the creates that the cloud does not answer.
+// stalled returns the callers whose creates the cloud does not answer.
 func (s *identity) stalled() []string {
 	if s.program == stack.UpjetProvider {
 		return []string{
@@ -95,7 +95,7 @@ func (s *identity) stalled() []string {
 	return []string{", Network, flight/", ", Database, flight/", ", Network, pending/", ", Network, killed/", ", Database, killed/"}
 }
 
-// awaitStalled waits until what the cloud does not answer for a scene is done there.
+// awaitStalled waits until the cloud has done the creates of a scene that it does not answer.
 func (s *identity) awaitStalled(t *testing.T, scene string) {
 	t.Helper()
 	must(t, s.source.Wait(t.Context(), patience, "the creates of "+scene, func(ctx context.Context) error {
@@ -109,8 +109,8 @@ func (s *identity) awaitStalled(t *testing.T, scene string) {
 	}))
 }
 
-// creates returns the creates in the cloud's journal, after an entry, by a caller whose name has
-// the text in it.
+// creates returns the creates in the cloud's journal after an entry, by callers with the text in
+// their names.
 func (s *identity) creates(ctx context.Context, t *testing.T, since int64, by string) []api.Entry {
 	t.Helper()
 
@@ -127,7 +127,7 @@ func (s *identity) entries(ctx context.Context, t *testing.T, since int64, by st
 	})
 }
 
-// seq is the last entry of the cloud's journal.
+// seq returns the number of the last entry of the cloud's journal.
 func (s *suite) seq(t *testing.T) int64 {
 	t.Helper()
 	entries, err := s.cloud.Journal(t.Context(), 0)
