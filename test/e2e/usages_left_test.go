@@ -237,7 +237,7 @@ func (s *suite) command(xr *unstructured.Unstructured, suffix string) []string {
 // about the XR.
 func (s *suite) wantToldOf(t *testing.T, n *shape, details string, xr *unstructured.Unstructured, suffix string) {
 	t.Helper()
-	words := append(s.command(xr, suffix), xr.GetName()+"-"+suffix+" is left behind")
+	words := append(s.command(xr, suffix), xr.GetName()+"-"+suffix+": ", "[UsageLeftBehind]")
 	wantTold(t, "the details of the restore", details, words...)
 	namespace := xr.GetNamespace()
 	if namespace == "" {
