@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixIdentityV1 has the scenes that TestIdentityV1 has not, for which the provider must be
-// asynchronous for other kinds.
+// TestMatrixIdentityV1 has the scenes that TestIdentityV1 lacks. In these, other kinds of the
+// provider are asynchronous.
 func TestMatrixIdentityV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
