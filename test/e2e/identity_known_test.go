@@ -81,8 +81,7 @@ func (s *identity) applyYAML(t *testing.T, c *stack.Cluster, manifest string) {
 	must(t, c.ApplyObjects(t.Context(), u))
 }
 
-// fillKnown creates MRs in the source that their provider has observed and that have no
-// external-name.
+// fillKnown creates MRs in the source that are observed and have no external-name.
 func (s *identity) fillKnown(t *testing.T) {
 	t.Helper()
 	known, other := s.knownKinds()

@@ -10,8 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixIdentityV1 has the scenes that TestIdentityV1 lacks. In these, other kinds of the
-// provider are asynchronous.
+// TestMatrixIdentityV1 has the scenes that need other asynchronous kinds than TestIdentityV1.
 func TestMatrixIdentityV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

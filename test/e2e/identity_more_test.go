@@ -93,8 +93,7 @@ func (s *identity) testHeedless(t *testing.T) {
 	}
 }
 
-// withoutPolicies removes managementPolicies from a CRD, as older providers lack it. The API server
-// then drops the field.
+// withoutPolicies removes managementPolicies from a CRD: the API server then drops the field.
 func withoutPolicies(t *testing.T, c *stack.Cluster, crd string) {
 	t.Helper()
 	u, err := get(t.Context(), c, crdKind, "", crd)
@@ -129,8 +128,7 @@ func (s *identity) loseExternal(t *testing.T) {
 }
 
 // testNotObservable expects an MR that can't be observed first to stay held, and the restore to
-// name it. The control: without that setting, or after a release, the provider creates again what
-// is gone.
+// name it. The control: without the setting, or after a release, it is created again.
 func (s *identity) testNotObservable(t *testing.T) {
 	s.eventually(t, "a bucket without that setting to be created again (the control)", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, ", Bucket, trusted-00")); n != 1 {

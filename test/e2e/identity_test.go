@@ -45,7 +45,7 @@ type identity struct {
 	others bool
 	// lost is the number of the last journal entry of the cloud that the source caused.
 	lost int64
-	// uids are those of the MRs of the scene gated before the provider ran.
+	// uids are the UIDs that the MRs of the scene gated had before the provider ran.
 	uids map[string]types.UID
 }
 
@@ -249,8 +249,8 @@ func (s *identity) awaitSibling(t *testing.T) {
 }
 
 // testMadeTwice is a control: Crossplane itself does damage when its provider is killed while it
-// creates something. Of an asynchronous kind two external resources exist then. The provider
-// refuses to reconcile the other MR.
+// creates something. An asynchronous kind then has two external resources. The provider refuses to
+// reconcile the MR of the other kind.
 func (s *identity) testMadeTwice(t *testing.T) {
 	must(t, s.source.Wait(t.Context(), patience, "the killed provider's second external resource", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, 0, s.called(s.silent, "killed-00"))); n != 2 {
@@ -274,8 +274,7 @@ func (s *identity) testMadeTwice(t *testing.T) {
 	}))
 }
 
-// wantStuck returns an error unless the provider refuses to reconcile an MR whose creation may have
-// succeeded.
+// wantStuck returns an error unless the provider refuses an MR whose creation may have succeeded.
 func wantStuck(u *unstructured.Unstructured) error {
 	err := stack.HasCondition(u, "Synced", "True")
 	if err == nil || !strings.Contains(err.Error(), "cannot determine creation result") {
@@ -338,9 +337,8 @@ func (s *identity) restoreAlone(t *testing.T) {
 	s.awaitLeftOut(t)
 }
 
-// awaitLeftOut waits until Crossplane deletes the resources that a function leaves out of what
-// Velero alone has restored. The provider is down, so no object has a status at the first
-// reconcile.
+// awaitLeftOut waits until Crossplane deletes the resources that a function leaves out after a
+// restore by Velero alone. The provider is down, so no object has a status at the first reconcile.
 func (s *identity) awaitLeftOut(t *testing.T) {
 	t.Helper()
 	s.eventually(t, "Crossplane to delete the resources that the function leaves out", func(ctx context.Context) error {

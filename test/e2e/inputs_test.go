@@ -27,8 +27,7 @@ func shapesOfInputs() map[string]*shape {
 	}
 }
 
-// rotations returns the names of a scene's external resources that were updated in the cloud since
-// the backup.
+// rotations returns a scene's external resources that were updated since the backup.
 func (s *suite) rotations(t *testing.T, n *shape) map[string]bool {
 	t.Helper()
 	entries, err := s.cloud.Journal(t.Context(), n.ledger.Seq, api.Update)

@@ -29,8 +29,7 @@ func TestInstallV2(t *testing.T) {
 	t.Run("Image", func(t *testing.T) { s.testImage(t, n) })
 }
 
-// testPluginAdd runs "velero plugin add" on the Deployment that velero created. No container starts
-// here; testImage covers that.
+// testPluginAdd runs "velero plugin add" on velero's own Deployment, without its containers.
 func (s *suite) testPluginAdd(t *testing.T) {
 	const namespace, name = "added", "ghcr.io/crossplane-contrib/velero-plugin-for-crossplane:v0.1.0"
 	ctx := t.Context()
@@ -81,8 +80,7 @@ func (s *suite) testPluginAdd(t *testing.T) {
 	}
 }
 
-// testImage builds the image, unpacks it, runs it as that init container, and gives Velero the
-// content of the volume.
+// testImage builds the image, runs it as that init container, and gives Velero the volume.
 func (s *suite) testImage(t *testing.T, n *tenant) {
 	const version, commit = "v1.2.3-image", "0123456789"
 	ctx := t.Context()

@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testJailed backs up and restores with a plugin that has no rights on the machine and can write no
-// file. Any write fails.
+// testJailed backs up and restores with a plugin that has no rights and can write no file.
 func (s *suite) testJailed(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	jail, err := s.target.JailPlugin(ctx)

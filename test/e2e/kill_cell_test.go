@@ -19,8 +19,7 @@ import (
 type kill struct {
 	victim casualty
 	point  killPoint
-	// byRelease is true if a user runs release after Velero has given up, and does not restore
-	// again.
+	// byRelease is true if a user runs release, not a second restore, after Velero has given up.
 	byRelease bool
 }
 

@@ -124,8 +124,7 @@ func (k *killTable) String() string {
 	return b.String()
 }
 
-// makeKilled fills a namespace in the source, with a user's own settings, backs it up, and loses
-// the source.
+// makeKilled fills a namespace with a user's own settings, backs it up, and loses the source.
 func (s *suite) makeKilled(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	n := s.tenant(t, s.source, drill.Platform{Namespace: namespace, Without: []string{"database"}})

@@ -24,12 +24,10 @@ func casualties() []casualty {
 	return []casualty{pluginProcess, stack.Velero, stack.Crossplane, stack.CloudProvider, stack.APIServer, stack.Etcd}
 }
 
-// A killPoint is the moment of a kill: the API server has admitted a change to a restored object
-// and has not stored it yet.
+// A killPoint is a moment between the admission and the storage of a change to a restored object.
 type killPoint struct {
 	name, reason string
-	// is reports whether this is the point, from the changes so far and the change that is about to
-	// be stored.
+	// is reports whether this is the point, from the earlier changes and the current one.
 	is func(w *killWatch, a stack.Admission) bool
 	// busy is true if the plugin's process is killed in the middle of a call, not between two.
 	busy bool
@@ -58,8 +56,7 @@ func killPoints() []killPoint {
 	}
 }
 
-// isJustCreated reports whether Velero writes the managedFields of the first instance back, on v1
-// of a claim.
+// isJustCreated reports whether Velero writes the first managedFields back, on v1 of a claim.
 func isJustCreated(_ *killWatch, a stack.Admission) bool {
 	return a.New.GetNamespace() != "" && !isManaged(a.New) && a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
 }
@@ -84,8 +81,7 @@ func isRestored(w *killWatch, a stack.Admission) bool {
 	return len(w.created) == w.total && (w.last == keyOf(a.New) || isUnpaused(a, w.composite) || isHoldTakenOff(a))
 }
 
-// isUnverified reports whether Crossplane has reconciled an XR, and the plugin has given no XR its
-// settings back.
+// isUnverified reports whether Crossplane has reconciled an XR, and the plugin has released none.
 func isUnverified(w *killWatch, a stack.Admission) bool {
 	return isReconciled(a, w.composite) && w.unpaused[keyOf(a.New)] && w.verified == 0
 }
@@ -104,15 +100,13 @@ func isHalfReleased(w *killWatch, a stack.Admission) bool {
 type killWatch struct {
 	point     killPoint
 	composite string
-	// size is the number of instances. total is the number of objects whose creation the watch
-	// sees.
+	// size is the number of instances. total is the number of objects to be created.
 	size, total int
 	// prefix is the common prefix of the names of the tenant's objects.
 	prefix string
 	// kill kills, or begins to and returns a function that finishes after the change has passed.
 	kill func() (rest func() error, err error)
-	// unsent makes the change wait after the kill until the API server gives it up, as it does when
-	// its client is gone.
+	// unsent makes the change wait after the kill, as if its client were gone.
 	unsent bool
 
 	// killed is closed when the victim is dead. Then err and seen are set.

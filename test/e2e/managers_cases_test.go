@@ -11,8 +11,7 @@ import (
 // An applyWay is a way in which an applier applies manifests.
 type applyWay struct {
 	name, reason string
-	// base are the arguments of the "kubectl apply" with which another applier applies the objects
-	// first; nil if there is none.
+	// base are the "kubectl apply" arguments of an applier that comes first; nil for none.
 	base []string
 	// args are the applier's own arguments.
 	args []string
@@ -53,8 +52,7 @@ func phasesOf(k sort) []phase {
 type sort struct {
 	name, kind, apiVersion string
 	namespaced             bool
-	// spec is common to all phases. first and second are the additional fields of the first and the
-	// last phase.
+	// spec is common to all phases. first and second are fields of the first and the last.
 	spec, first, second map[string]any
 }
 

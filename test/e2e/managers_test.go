@@ -23,8 +23,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// managing is the namespace of the objects that are applied again after a restore, and part of
-// their names.
+// managing is the namespace of the objects that are applied again, and part of their names.
 const managing = "managers"
 
 // Of each object one is restored, and a control is not. Their names are equally long.
@@ -66,8 +65,7 @@ func (s *suite) backUpManagers(t *testing.T, m *managers) {
 	backupWith(t, s.source, managing, args...)
 }
 
-// testManagers applies the restored objects and the controls in the same ways, and expects the same
-// results.
+// testManagers applies restored objects and controls in the same ways, and expects equal results.
 func (s *suite) testManagers(t *testing.T, m *managers) {
 	ctx := t.Context()
 	must(t, m.Make(ctx, s.target, 0))
@@ -247,8 +245,7 @@ func (m *managers) await(t *testing.T, c *stack.Cluster, prefix string) {
 	}))
 }
 
-// testAlike expects the restored objects to equal the controls, and some objects to differ from the
-// last time.
+// testAlike expects restored objects to equal their controls, and some objects to have changed.
 func (m *managers) testAlike(t *testing.T, changes func(name string) bool) {
 	t.Helper()
 	var wrong error

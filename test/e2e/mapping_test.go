@@ -105,8 +105,7 @@ func (s *suite) testUntouched(t *testing.T, c *clone) {
 	}
 }
 
-// wantHeldCopies checks that no controller reconciles the copies, and that nothing prevents their
-// deletion.
+// wantHeldCopies checks that no controller reconciles the copies, and that they can be deleted.
 func (s *suite) wantHeldCopies(t *testing.T, n *tenant) {
 	t.Helper()
 	copies, err := n.Instances(t.Context(), s.target)

@@ -15,8 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// mirrors is a scene of Objects that watch what they manage, in another namespace, and what they
-// refer to.
+// mirrors is a scene of Objects that watch resources in another namespace and refer to others.
 const mirrors = "mirrors"
 
 // referredBy is the prefix of a finalizer that provider-kubernetes v1.3.1 puts on what an Object
@@ -40,8 +39,7 @@ func shapeMirrors(version stack.Version) *shape {
 	return n
 }
 
-// writeRemotes writes to what Objects manage, as a user would. The change is lost if that is
-// created again.
+// writeRemotes changes what Objects manage. The change is lost if that is created again.
 func writeRemotes(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	objects, err := c.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, mirrors+"-elsewhere")
 	if err != nil {

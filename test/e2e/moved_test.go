@@ -15,8 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The twice tenant has one network, which Velero alone restores to another namespace and then to
-// its own.
+// The twice tenant has one network. Velero alone restores it to another namespace, then to its own.
 const (
 	twice   = "twice"
 	twiceTo = "twice-elsewhere"
@@ -88,9 +87,8 @@ func (s *suite) testTwiceAlone(t *testing.T, external string) {
 	})
 }
 
-// testMovedBack restores a namespace beside itself that was moved by a restore. It expects the MRs
-// whose external resources the moved ones manage to be held, and their deletion to leave these
-// external resources alone.
+// testMovedBack moves a restored namespace back beside itself. It expects the second MRs of
+// external resources to be held, and their deletion to leave these external resources alone.
 func (s *suite) testMovedBack(t *testing.T, w *way) {
 	ctx := t.Context()
 	live, back := w.restored(), *w.tenant

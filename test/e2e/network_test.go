@@ -78,9 +78,8 @@ func (s *suite) divert(t *testing.T) *stack.Proxy {
 	return p
 }
 
-// testNetwork restores a tenant while calls fail, and expects no trace of that in the end. If
-// Velero does not complete the restore, a release or a second restore does, when calls succeed
-// again.
+// testNetwork restores a tenant while calls fail, and expects no trace of that in the end. A
+// release or a second restore completes it when calls succeed again.
 func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 	t.Helper()
 	ctx := t.Context()
@@ -189,8 +188,7 @@ func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *se
 	s.restore(t, n, n.Namespace+"-again")
 }
 
-// wantInjected checks that faults happened to calls of the plugin. An ordeal with one kind of fault
-// checks that kind.
+// wantInjected checks that the plugin's calls had faults, of the ordeal's kind if it has only one.
 func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
 	t.Helper()
 	all, ofPlugin := 0, 0

@@ -29,8 +29,7 @@ type order struct {
 
 const xr = "XR"
 
-// orders returns the orders that Velero alone can produce: it restores kinds in the order of their
-// names.
+// orders returns the orders of Velero alone, which restores kinds in the order of their names.
 func orders() []order {
 	return []order{
 		{
@@ -194,8 +193,7 @@ func filters(kinds []string, disorders []*disorder) []string {
 	return append(all, "--include-namespaces", strings.Join(namespaces, ","))
 }
 
-// testAlone is the control: Velero alone must do the damage that is known of this version of
-// Crossplane.
+// testAlone is the control: Velero alone must do this Crossplane version's known damage.
 func (s *suite) testAlone(t *testing.T, d *disorder) {
 	t.Helper()
 	d.mu.Lock()

@@ -24,8 +24,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// ordinary is the namespace, and the value of the label judge on all objects that are not
-// Crossplane's.
+// ordinary is the namespace, and the value of the label judge on all its objects.
 const (
 	ordinary         = "ordinary"
 	selectorOrdinary = "judge=" + ordinary
@@ -254,8 +253,7 @@ func (r *returning) read(t *testing.T, s *suite, kinds []schema.GroupVersionKind
 	if r.said["phase"] != "Completed" {
 		t.Errorf("%s is %v: %s", name, r.said["phase"], drill.Problems(t.Context(), s.target, name))
 	}
-	// These are the results of each object and the warnings, without the names of the Restore and
-	// the Backup.
+	// These are the results and warnings, without the names of the Restore and the Backup.
 	details, err := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
 	must(t, err)
 	_, results, _ := strings.Cut(details, "\nWarnings:")

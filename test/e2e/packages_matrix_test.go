@@ -166,8 +166,7 @@ func providerCRDs(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// upgrade publishes a newer version of the provider, and the source installs it, which leaves an
-// inactive revision.
+// upgrade installs a newer version of the provider in the source, for an inactive revision.
 func (s *suite) upgrade(t *testing.T, r *packageRegistry) {
 	t.Helper()
 	ctx := t.Context()
@@ -303,8 +302,7 @@ func stateOf(u *unstructured.Unstructured) any {
 	}
 }
 
-// testPackaged expects all to be unchanged, but for the inactive revisions: they are history, and
-// are not restored.
+// testPackaged expects all to be unchanged, except inactive revisions, which are not restored.
 func (s *suite) testPackaged(t *testing.T, n *shape, before map[string]owned) {
 	s.testPackagedTree(t, n)
 	if diff := cmp.Diff(withoutInactive(before), s.ownership(t, s.target)); diff != "" {

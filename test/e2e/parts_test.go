@@ -17,8 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A part is a namespace that exists in part when it is restored. External resources survive their
-// MRs.
+// A part is a namespace that is partly lost before it is restored. External resources survive.
 type part struct {
 	name    string
 	reason  string
@@ -106,8 +105,7 @@ func (s *suite) testComposedLost(t *testing.T, p *part) {
 	s.wantNothingLeft(t, p.tenant)
 }
 
-// dropDatabases changes the Composition, so that Crossplane deletes the databases. Their external
-// resources survive.
+// dropDatabases drops the databases from the Composition. Their external resources survive.
 func (s *suite) dropDatabases(t *testing.T, p *part) {
 	t.Helper()
 	without := p.tenant.Platform
@@ -217,8 +215,7 @@ func (s *suite) testCompositeLost(t *testing.T, p *part) {
 	s.wantNothingLeft(t, p.tenant)
 }
 
-// changeManaged adds tags to each bucket that its XR does not set, and gives each network another
-// external-name.
+// changeManaged adds tags to the buckets, and gives each network another external-name.
 func (s *suite) changeManaged(t *testing.T, p *part) {
 	t.Helper()
 	ctx := t.Context()

@@ -47,8 +47,7 @@ type pruning struct {
 const (
 	tellsXR    = "is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its annotation"
 	tellsClaim = "is being deleted, and its hold stops Crossplane from deleting"
-	// tellsGone begins the message about objects that the garbage collector is deleting or has
-	// deleted.
+	// tellsGone begins the message about what the garbage collector deletes.
 	tellsGone = "; these are "
 )
 
@@ -132,8 +131,7 @@ func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 	})
 }
 
-// testPruned restores tenants and prunes them when all is restored. The provider is down until
-// then, so that all is held.
+// testPruned prunes restored tenants while the provider is down, so that all is held.
 func (s *suite) testPruned(t *testing.T, g *git, all []*prunedTenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -246,8 +244,7 @@ func (s *suite) testKept(t *testing.T, d *prunedTenant) {
 	s.wantSound(t, d.tenant)
 }
 
-// lost returns an error unless nothing was created and exactly the wanted number of external
-// resources was deleted.
+// lost returns an error unless nothing was created and want external resources were deleted.
 func (s *suite) lost(ctx context.Context, d *prunedTenant, want int) error {
 	got, err := d.Compare(ctx, s.target, s.cloud, d.before)
 	if err == nil && (got.Creates != 0 || got.Deletes != want) {
@@ -257,8 +254,7 @@ func (s *suite) lost(ctx context.Context, d *prunedTenant, want int) error {
 	return err
 }
 
-// gone returns an error while a held object that is being deleted exists, or a composed resource
-// that goes with it.
+// gone returns an error while a held object, or a composed resource that goes with it, exists.
 func (d *prunedTenant) gone(ctx context.Context, c *stack.Cluster) error {
 	left, err := d.held(ctx, c)
 	if err != nil {

@@ -43,9 +43,8 @@ func shapesOfSecrets() map[string]*shape {
 	}
 }
 
-// awaitSecretsMissing waits until each database and each XR of a scene is held because of the
-// Secret that it publishes in or that its provider reads. It returns the commands that restore the
-// Secrets.
+// awaitSecretsMissing waits until each database and XR of a scene is held because of its connection
+// Secret or the one that its provider reads. It returns the commands that restore the Secrets.
 func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 	t.Helper()
 	commands := map[string]bool{}

@@ -19,8 +19,7 @@ import (
 
 const holdAll = "velero.crossplane.io/hold=all"
 
-// bucketsAlone are MRs that no XR composes. The one named new is backed up before its provider has
-// observed it.
+// bucketsAlone are MRs without an XR. The one named new is backed up before it is observed.
 const bucketsAlone = `
 apiVersion: cloud.m.example.org/v1alpha1
 kind: Bucket
@@ -135,8 +134,7 @@ func (s *suite) change(t *testing.T, n *tenant) {
 	}
 }
 
-// testSplitBrain is the control: without a quarantine the target undoes a change that the source
-// makes.
+// testSplitBrain is the control: without a quarantine the target undoes a change of the source.
 func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace)
 	since := s.last(t)

@@ -38,8 +38,7 @@ func newEmptySuite(t *testing.T, options stack.Options) *suite {
 
 func TestMatrixRealtimeV1(t *testing.T) { testRealtime(t, stack.V1, build.CrossplaneV1, nil) }
 
-// A hundred XRs of thirty resources each are restored at once, with Crossplane's default circuit
-// breaker.
+// A hundred XRs of thirty resources each are restored with Crossplane's default circuit breaker.
 func TestMatrixCircuitBreaker(t *testing.T) {
 	ctx := t.Context()
 	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V2, Plugin: true, ProviderArgs: seldom})

@@ -112,8 +112,7 @@ func (s *suite) makeScenes(t *testing.T, shapes ...*shape) {
 	}
 }
 
-// deployment creates the Deployment of Crossplane's chart with a status. Crossplane is only a
-// process here.
+// deployment creates the chart's Deployment with a status: Crossplane is only a process here.
 func (s *suite) deployment(t *testing.T, version string, ready int) {
 	t.Helper()
 	const manifest = `
@@ -283,8 +282,7 @@ func (s *suite) fleetsOf(ctx context.Context, n *shape) ([]unstructured.Unstruct
 	return list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, namespace, "")
 }
 
-// restoreDefinitions restores only the XRDs and Compositions of scenes, and waits until the XRDs
-// are Established.
+// restoreDefinitions restores scenes' XRDs and Compositions, and waits for the XRDs.
 func (s *suite) restoreDefinitions(t *testing.T, shapes ...*shape) {
 	t.Helper()
 	ctx := t.Context()

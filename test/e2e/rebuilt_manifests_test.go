@@ -115,8 +115,7 @@ spec:
   - port: 9443
 `
 
-// tuned is a ServiceAccount that a DeploymentRuntimeConfig has named, and to which a user has given
-// a role in a cloud.
+// tuned is a ServiceAccount of a DeploymentRuntimeConfig. A user has given it a role in a cloud.
 const tuned = `
 apiVersion: v1
 kind: ServiceAccount
@@ -189,8 +188,7 @@ spec:
       name: acme
 `
 
-// recurring are operations that would run again when they are restored. One of each kind is paused
-// by its owner.
+// recurring are operations that a restore would run again. One of each kind is paused by a user.
 const recurring = `
 apiVersion: ops.crossplane.io/v1alpha1
 kind: CronOperation

@@ -101,8 +101,7 @@ func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
 	}
 }
 
-// testRebuilt checks that a restore of everything leaves these objects to the control plane, and
-// logs that.
+// testRebuilt checks that a restore leaves these objects to the control plane, and logs that.
 func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 	ctx := t.Context()
 	logs, err := s.target.Velero(ctx, "restore", "logs", restore)

@@ -67,8 +67,7 @@ func testReferred(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// testReferredAlone is the control: Crossplane refuses the Composition of each XR and gives the
-// cause, but no cure.
+// testReferredAlone is the control: Crossplane refuses the Compositions and names no cure.
 func (s *suite) testReferredAlone(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)

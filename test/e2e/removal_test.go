@@ -15,8 +15,7 @@ import (
 // ours is in the keys of all that the plugin writes.
 const ours = "velero.crossplane.io"
 
-// testUninstalled removes the plugin after a restore: a user's changes take effect, and Velero
-// alone backs up and restores.
+// testUninstalled removes the plugin: a user's changes take effect, and Velero alone works.
 func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))
@@ -92,8 +91,7 @@ func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	s.wantNothingOfOurs(t, n)
 }
 
-// wantNothingOfOurs checks that no object has data of the plugin, and that Crossplane and providers
-// reconcile it.
+// wantNothingOfOurs checks that all objects are reconciled and have no data of the plugin.
 func (s *suite) wantNothingOfOurs(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)

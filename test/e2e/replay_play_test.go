@@ -22,8 +22,7 @@ const (
 	pauseAnnotation = "crossplane.io/paused"
 )
 
-// resourceOf returns the name of a composed resource of a replay in the Composition, which has no
-// others.
+// resourceOf returns the name of a replay's composed resource in the Composition.
 func resourceOf(part string) string {
 	if part[0] == 'x' {
 		return "network"
@@ -32,8 +31,7 @@ func resourceOf(part string) string {
 	return "database"
 }
 
-// A play is a replay on the real stack. It has one tenant to lose and one to restore with the
-// plugin.
+// A play is a replay on the real stack, with one tenant to lose and one to restore.
 type play struct {
 	*suite
 
@@ -79,8 +77,7 @@ func (p *play) stop(t *testing.T, names ...string) {
 	}
 }
 
-// lose stops all actors and removes the tenants' objects as if the cluster were lost: no actor
-// observes the deletion.
+// lose stops all actors and removes the tenants' objects, as if the cluster were lost.
 func (p *play) lose(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -105,8 +102,8 @@ func (p *play) lose(t *testing.T) {
 		p.remove(t, n)
 	}
 	if p.found.hasChange() {
-		// The revision that a user's change creates exists already, and is not the newest.
-		// Otherwise Crossplane would not just create it at the step.
+		// The revision of the user's change is created now, and is not the newest. At the step,
+		// Crossplane would do more than create it.
 		changed := p.tenant.Platform
 		changed.Without = append(slices.Clone(changed.Without), "database")
 		p.start(t, stack.Crossplane)
@@ -175,8 +172,7 @@ func (p *play) act(t *testing.T, actor string, frames []frame) {
 		defer p.stop(t, component)
 	}
 	if slices.ContainsFunc(frames, func(f frame) bool { return strings.HasPrefix(f.Verb, "deletes the external") }) {
-		// Crossplane v2 deletes in the foreground, and a provider waits until Kubernetes has
-		// removed its own finalizer.
+		// Crossplane v2 deletes in the foreground. A provider waits for that finalizer to go.
 		p.start(t, stack.ControllerManager)
 		defer p.stop(t, stack.ControllerManager)
 	}
@@ -279,8 +275,7 @@ func numberOf(revision *unstructured.Unstructured) int64 {
 	return n
 }
 
-// part returns the current object of a part of the tree. One that was created again is found by its
-// role.
+// part returns the current object of a part, or the one that was created again in its role.
 func (p *play) part(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	if was := p.parts[name]; was != nil {
 		return get(ctx, p.target, was.GroupVersionKind(), was.GetNamespace(), was.GetName())

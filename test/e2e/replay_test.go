@@ -19,8 +19,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A counterexample is a path to a damage that the explorer (docs/explorer.md) found when something
-// was removed from the plugin.
+// A counterexample is a path to damage that the explorer (docs/explorer.md) found after a rule was
+// removed from the plugin.
 type counterexample struct {
 	Crossplane string  `json:"crossplane"`
 	Mutation   string  `json:"mutation"`
@@ -36,8 +36,7 @@ type frame struct {
 	Object string `json:"object"`
 	// Changed are the objects that the step changed.
 	Changed []string `json:"changed"`
-	// Owner is the owner of the object after the step: live, old or none. Held and Paused are its
-	// state then.
+	// Owner after the step is live, old or none. Held and Paused are the state then.
 	Owner  string `json:"owner"`
 	Held   bool   `json:"held"`
 	Paused bool   `json:"paused"`

@@ -15,12 +15,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// retired is a scene whose Composition has a bucket in a version that the source serves, and the
-// target does not.
+// retired is a scene whose Composition has a bucket in a version that the target does not serve.
 const retired = "retired"
 
-// zeroth comes after first in the order of preferred versions, but backups have the buckets in
-// zeroth.
+// zeroth is less preferred than first, but backups have the buckets in it.
 const zeroth = "v1alpha0"
 
 func (s *suite) sceneRetired(claims int) *shape {
@@ -131,8 +129,7 @@ func (s *suite) revisionWith(t *testing.T, n *shape, version string) string {
 	return ""
 }
 
-// wantRetired expects the buckets to be unchanged. The API server drops the managedFields of a
-// version that is not served.
+// wantRetired expects unchanged buckets, without managedFields of the version that is not served.
 func wantRetired(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

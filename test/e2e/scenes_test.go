@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// selected returns arguments that back up one scene's cluster-scoped objects, whose kinds other
-// scenes have too.
+// selected returns arguments that back up only one scene's cluster-scoped objects.
 func selected(scene string) []string {
 	return []string{"--include-namespaces", scene, "--include-cluster-resources=true", "--selector", "scene=" + scene}
 }
@@ -198,8 +197,7 @@ func wantCopied(t *testing.T, _ *suite, n *shape, after drill.Picture, changes [
 	wantSame(t, n, n.picture, after)
 }
 
-// ownTwice returns a function that gives each composed object of a kind a second owner, which is
-// not its controller.
+// ownTwice returns a function that gives each composed object of a kind a second, plain owner.
 func ownTwice(kind schema.GroupVersionKind) func(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	return func(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 		objects, err := c.Resource(ctx, kind, s.Name)

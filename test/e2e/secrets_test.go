@@ -142,8 +142,7 @@ func leaks(values []string, places map[string][]byte) []string {
 	return found
 }
 
-// everywhere returns all that Velero and the plugin have written, and the output of the commands
-// for a tenant.
+// everywhere returns all files and objects of Velero and the plugin, and the commands' output.
 func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
 	t.Helper()
 	places := s.files(t)

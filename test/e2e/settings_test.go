@@ -68,8 +68,7 @@ func (s *suite) tree(ctx context.Context, t *testing.T, n *tenant, name string) 
 	})...)
 }
 
-// awaitManual waits until the second instance's XR follows no new revisions. On v1 the claim passes
-// that setting on.
+// awaitManual waits until the second instance's XR is Manual. On v1 it gets that from the claim.
 func (s *suite) awaitManual(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, s.source.Wait(t.Context(), time.Minute, "the XR to be on Manual", func(ctx context.Context) error {
@@ -102,8 +101,7 @@ func (s *suite) awaitPaused(t *testing.T, n *tenant) {
 	}))
 }
 
-// testOwnSettings expects a user's own settings to be unchanged: wantSound compares them with those
-// before the backup.
+// testOwnSettings expects unchanged settings. wantSound compares them with the backup.
 func (s *suite) testOwnSettings(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace, "--include-namespaces", n.Namespace)
 	s.settle(t, n)

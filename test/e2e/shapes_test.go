@@ -190,8 +190,7 @@ func (s *suite) store(t *testing.T, n *shape) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testRestored expects a restore to be Completed, used objects to be protected at once, and all to
-// be Ready again.
+// testRestored expects a Completed restore, protected used objects, and all to be Ready again.
 func (s *suite) testRestored(t *testing.T, n *shape) {
 	ctx := t.Context()
 	s.awaitCompleted(t, n.Name)

@@ -43,9 +43,8 @@ func (s *suite) makeSquatted(t *testing.T, l *loot) *unstructured.Unstructured {
 	return live
 }
 
-// testSquatting restores the MR to another namespace, with the setting that copies create their own
-// external resources, while another tenant's MR has its external-name. The original is gone, so the
-// restored MR is not a copy.
+// testSquatting restores the MR to another namespace with the setting for copies, while another
+// tenant's MR has its external-name. The original is gone, so the restored MR is not a copy.
 func (s *suite) testSquatting(t *testing.T, original *unstructured.Unstructured) {
 	ctx := t.Context()
 	must(t, drill.Platform{Crossplane: s.version, Namespace: squatter}.Make(ctx, s.target, 0))

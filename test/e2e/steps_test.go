@@ -102,8 +102,7 @@ func isReleased(a stack.Admission, composite string) bool {
 	return a.New.GetKind() == composite && isHoldTakenOff(a)
 }
 
-// isHoldTakenOff reports whether an object gets its own settings back. Its mark goes with that, or
-// right after it.
+// isHoldTakenOff reports whether an object gets its settings back. Its mark goes then or later.
 func isHoldTakenOff(a stack.Admission) bool {
 	return a.Old != nil && isHeldBack(a.Old) && !isHeldBack(a.New)
 }
@@ -116,8 +115,7 @@ func isManaged(u *unstructured.Unstructured) bool {
 	return strings.HasPrefix(u.GroupVersionKind().Group, "cloud.")
 }
 
-// checked returns the API groups of a tenant's objects, without the Compositions, which are changed
-// at the steps.
+// checked returns the API groups of a tenant's objects, without the Compositions.
 func checked() []string {
 	return []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 }

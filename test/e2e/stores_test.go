@@ -53,8 +53,7 @@ func storeScenes() map[string]*shape {
 	}
 }
 
-// TestSecretStoresV1 restores objects that publish with External Secret Stores, an alpha feature of
-// Crossplane v1.
+// TestSecretStoresV1 covers External Secret Stores, an alpha feature of Crossplane v1.
 func TestSecretStoresV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -184,8 +183,7 @@ func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 	}
 }
 
-// awaitAll waits until the status of all objects of a kind that Velero alone has restored names the
-// cause.
+// awaitAll waits until the status of each object of a kind names the cause.
 func (s *suite) awaitAll(t *testing.T, n *shape, kind, why string) {
 	t.Helper()
 	s.eventually(t, "each "+kind+" that Velero alone has restored to have the status "+why, func(ctx context.Context) error {

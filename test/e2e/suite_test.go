@@ -23,8 +23,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// count is the number of instances of each test. With few instances, the control could survive by
-// luck of milliseconds.
+// count is the number of instances of each test. A few could be undamaged by luck.
 const count = 10
 
 // A suite is the clusters that the tests of one version of Crossplane share.
@@ -40,8 +39,7 @@ type suite struct {
 	veleroArgs []string
 }
 
-// oftener makes Velero poll its operations every two seconds, not every ten, so that tests wait
-// less.
+// oftener makes Velero poll its operations every two seconds, not every ten.
 var oftener = []string{"--item-operation-sync-frequency=2s"}
 
 // debug makes Velero and the plugin log on the debug level.
@@ -142,8 +140,7 @@ func (s *suite) remember(t *testing.T, c *stack.Cluster, n *tenant) {
 	must(t, err)
 }
 
-// loseSource destroys the source cluster, including etcd, and starts the target with the tenants'
-// Compositions.
+// loseSource destroys the source, including etcd, and starts the target with the Compositions.
 func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
 	t.Helper()
 	must(t, s.source.Destroy())
@@ -175,8 +172,7 @@ func (s *suite) awaitCompleted(t *testing.T, name string) {
 	}
 }
 
-// settle waits until every instance is Ready and every MR was reconciled once more, so that damage
-// would show.
+// settle waits until every instance is Ready and every MR reconciled again: damage then shows.
 func (s *suite) settle(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, n.AwaitReady(t.Context(), s.target, n.size))

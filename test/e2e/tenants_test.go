@@ -18,8 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// crown is a binding that no tenant may write, and victim a tenant. The names of all objects of the
-// victim contain the word.
+// crown is a binding that no tenant may write. All the victim's objects have victim in their name.
 const (
 	crown  = "crown"
 	victim = "victim"
@@ -99,8 +98,7 @@ func testTenants(t *testing.T, version stack.Version) {
 	}
 }
 
-// startForged restores the forger's namespace from a backup, and does not wait for objects that
-// can't be adopted.
+// startForged restores the forger's namespace, and does not wait for adoption.
 func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
 	t.Helper()
 	restore := f.namespace + "-from-" + backup
@@ -206,8 +204,7 @@ func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]strin
 	}
 }
 
-// written returns the objects that restores created, by the name of the restore, as kind and
-// namespace/name.
+// written returns the objects that each restore created, as kind and namespace/name.
 func (s *suite) written(t *testing.T) map[string][]string {
 	t.Helper()
 	disco, err := discovery.NewDiscoveryClientForConfig(s.target.REST())

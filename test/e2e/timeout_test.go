@@ -39,8 +39,7 @@ func (s *suite) testTimedOut(t *testing.T, n *tenant) {
 	s.wantSound(t, n)
 }
 
-// explained returns an error unless every XR of the namespace has an Event with the cause of its
-// hold.
+// explained returns an error unless every XR of the namespace has an Event about its hold.
 func (s *suite) explained(ctx context.Context, n *tenant) error {
 	namespace := n.Namespace
 	if s.version == stack.V1 {

@@ -88,8 +88,7 @@ func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touc
 	return all
 }
 
-// write touches the held instance. If it is not held any more, write waits a while for Crossplane
-// to reconcile it.
+// write touches the instance. Without a hold, it waits a while for Crossplane to reconcile it.
 func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	if d.do != nil {
 		if d.err = d.do(ctx, &editor{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {

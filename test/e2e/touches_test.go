@@ -297,8 +297,7 @@ func (w *editor) disown(ctx context.Context) error {
 	return patched(types.JSONPatchType, string(b))(ctx, w)
 }
 
-// exported returns the instance as "kubectl get -o yaml" shows it, without the fields that the API
-// server would refuse.
+// exported returns the instance as "kubectl get -o yaml" does, without what can't be applied.
 func (w *editor) exported(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := w.tenant.live(ctx, w.cluster)
 	if err != nil {

@@ -21,8 +21,7 @@ func TestMatrixTrackedV24(t *testing.T) { testTracked(t, stack.V24) }
 
 func TestMatrixTrackedV2(t *testing.T) { testTracked(t, stack.V2) }
 
-// testTracked changes composed resources of XRs, while they are held and after that. Crossplane
-// does not poll.
+// testTracked changes composed resources during a hold and after it, without Crossplane's poll.
 func testTracked(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -43,7 +42,7 @@ func testTracked(t *testing.T, version stack.Version) {
 
 	// Each MR is reconciled with its change, and its XR is not.
 	for _, u := range mrs {
-		s.eventually(t, u.GetName()+" to be reconciled as it was changed", func(ctx context.Context) error {
+		s.eventually(t, u.GetName()+" to be reconciled with its change", func(ctx context.Context) error {
 			live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 			if err != nil {
 				return err

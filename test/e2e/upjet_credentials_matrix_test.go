@@ -97,8 +97,7 @@ func testUpjetCredentials(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// keepKeys makes the default ProviderConfig read the credentials from a Secret, which need not
-// exist.
+// keepKeys makes the default ProviderConfig name a Secret for credentials, which may not exist.
 func (s *suite) keepKeys(t *testing.T, c *stack.Cluster, secret string) {
 	t.Helper()
 	group, kind := "upjet.m.example.org/v1beta1", "ClusterProviderConfig"
@@ -136,8 +135,7 @@ func (s *suite) testAllKeyless(t *testing.T, scenes []*shape, why string) {
 	}
 }
 
-// saidKeyless returns an error until each MR of a scene reports why its provider can't call the
-// cloud.
+// saidKeyless returns an error until each MR of a scene has the message why its calls fail.
 func (s *suite) saidKeyless(ctx context.Context, n *shape, why string) error {
 	mrs, err := s.upjets(ctx, s.target, n)
 	if err != nil {

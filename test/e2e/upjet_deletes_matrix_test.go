@@ -19,17 +19,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// leaving are the MRs of a scene that a user deletes: an asynchronous one, a synchronous one, and
-// one on the plugin framework.
+// leaving are MRs that a user deletes: asynchronous, synchronous, and on the plugin framework.
 var leaving = []string{"gateway", "network", "record"}
 
 func TestMatrixUpjetDeletesV1(t *testing.T) { testUpjetDeletes(t, stack.V1, "v1.20") }
 
 func TestMatrixUpjetDeletesV2(t *testing.T) { testUpjetDeletes(t, stack.V2, "v2") }
 
-// testUpjetDeletes backs a cluster up, and loses it, while the cloud deletes the external resources
-// of some MRs. The cloud has finished when the MRs are restored. Another external resource in the
-// backup is deleted too.
+// testUpjetDeletes loses a cluster while the cloud deletes the external resources of some MRs, and
+// deletes another one of the backup too. All are gone when the MRs are restored.
 func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -82,8 +80,7 @@ func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Run("Restored", func(t *testing.T) { s.testLeft(t, with) })
 }
 
-// leave deletes MRs of a scene, and waits until the cloud has accepted it. The cloud deletes
-// nothing before its release.
+// leave deletes MRs of a scene until the cloud has accepted the calls, which it does not execute.
 func (s *suite) leave(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -117,8 +114,7 @@ func (s *suite) leave(t *testing.T, n *shape) {
 	}))
 }
 
-// lose deletes an external resource of a scene, and records the cloud's remaining resources of the
-// scene.
+// lose deletes an external resource of a scene, and records the remaining ones.
 func (s *suite) lose(t *testing.T, n *shape, external string) {
 	t.Helper()
 	kind, id, _ := strings.Cut(external, " ")

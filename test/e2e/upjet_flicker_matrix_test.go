@@ -35,8 +35,7 @@ func TestMatrixUpjetFlickerV1(t *testing.T) { testFlicker(t, stack.V1, "v1.20") 
 
 func TestMatrixUpjetFlickerV2(t *testing.T) { testFlicker(t, stack.V2, "v2") }
 
-// testFlicker loses a cluster. The cloud shows each restored MR its external resource once, and
-// then returns not found.
+// testFlicker loses a cluster. The cloud shows each external resource once, then returns 404.
 func testFlicker(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()

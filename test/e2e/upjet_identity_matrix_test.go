@@ -25,8 +25,7 @@ func TestMatrixUpjetIdentityV2(t *testing.T) { testUpjetIdentity(t, stack.V2, "v
 
 func TestMatrixUpjetIdentityV1(t *testing.T) { testUpjetIdentity(t, stack.V1, "v1.20") }
 
-// testUpjetIdentity is testIdentity with MRs that upjet reconciles, without a setting to observe
-// them first.
+// testUpjetIdentity is testIdentity with upjet's MRs, without a setting to observe them first.
 func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -52,8 +51,7 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 
 	since := s.seq(t)
 	must(t, s.target.Start(ctx, stack.UpjetProvider))
-	// Before the restore gives up, the provider must find all MRs of these but those that are held
-	// for their name, or gone.
+	// All MRs of these, except held or gone ones, must be found before the restore gives up.
 	for _, name := range []string{"arn", "gone", "killed"} {
 		s.startRestore(t, name, "all", "--include-namespaces", name, "--item-operation-timeout", "60s")
 	}
@@ -181,8 +179,7 @@ func (s *identity) fillUpjets(t *testing.T) {
 	s.backUpUpjets(t)
 }
 
-// loseName removes the external-name of an MR. Upjet does not write it again without
-// LateInitialize.
+// loseName removes an MR's external-name. Without LateInitialize upjet does not write it again.
 func (s *identity) loseName(t *testing.T) {
 	t.Helper()
 	for _, u := range s.managed(t.Context(), t, s.source, "arn") {
@@ -197,7 +194,7 @@ func (s *identity) loseName(t *testing.T) {
 func (s *identity) awaitSilent(t *testing.T) {
 	t.Helper()
 	s.awaitSibling(t)
-	must(t, s.source.Wait(t.Context(), patience, "upjet to say that it created", func(ctx context.Context) error {
+	must(t, s.source.Wait(t.Context(), patience, "upjet to report that it created", func(ctx context.Context) error {
 		var missing []error
 		for _, u := range s.managed(ctx, t, s.source, "flight") {
 			if u.GetKind() == "Topic" {
@@ -246,8 +243,7 @@ func (s *identity) restoreAloneArgs() []string {
 	return []string{clusterResources + "=true", "--include-namespaces", "pending,dropped"}
 }
 
-// restoreUpjets restores the scenes that don't need a running upjet, and waits until all items
-// exist.
+// restoreUpjets restores the scenes that need no running upjet, and waits until all items exist.
 func (s *identity) restoreUpjets(t *testing.T) {
 	t.Helper()
 	restores := map[string][]string{
@@ -275,8 +271,7 @@ func (s *identity) restoreUpjets(t *testing.T) {
 	}
 }
 
-// testInspected expects inspect to name the MRs with a name that upjet has not observed yet, and no
-// others.
+// testInspected expects inspect to name exactly the named MRs that upjet has not observed yet.
 func (s *identity) testInspected(t *testing.T) {
 	r := command(t, s.target, "inspect", s.download(t, "all"))
 	topic := s.scenes["flight"].mended[0]

@@ -19,8 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixUpjetV1 is TestUpjetV2 with cluster-scoped MRs. A claim composes them, or a backup has
-// to select them.
+// TestMatrixUpjetV1 is TestUpjetV2 with cluster-scoped MRs, of a claim or selected in the backup.
 func TestMatrixUpjetV1(t *testing.T) {
 	t.Parallel()
 	alone, with := upjetScenes("v1.20")
@@ -98,8 +97,7 @@ func testUpjetLag(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// refuse makes the cloud answer all calls for a scene with status; if that is not found, only
-// reads.
+// refuse makes the cloud answer all calls for a scene with status; with 404 only reads.
 func (s *suite) refuse(t *testing.T, n *shape, status int) {
 	t.Helper()
 	f := api.Fault{By: n.Name + "-", Status: status, Times: always}
@@ -143,8 +141,7 @@ func (s *suite) wantUntried(t *testing.T, n *shape, save ...string) {
 	}
 }
 
-// testRefused waits until the provider was refused twice for each MR of a scene, and expects only
-// reads and held MRs.
+// testRefused expects two refused calls for each MR of a scene, only reads, and held MRs.
 func (s *suite) testRefused(t *testing.T, n *shape, status int) {
 	s.eventually(t, "the cloud to refuse each MR twice", func(ctx context.Context) error { return s.refused(ctx, n, status) })
 	s.wantUntried(t, n)
@@ -157,8 +154,7 @@ func (s *suite) testRefused(t *testing.T, n *shape, status int) {
 	}
 }
 
-// refused returns an error until the provider was refused twice for each MR of a scene, except for
-// some.
+// refused returns an error until two calls for each MR of a scene, except save, were refused.
 func (s *suite) refused(ctx context.Context, n *shape, status int, save ...string) error {
 	entries, err := s.cloud.Journal(ctx, n.ledger.Seq, api.Read)
 	if err != nil {
@@ -283,8 +279,7 @@ func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
 	return unnamed
 }
 
-// testFlight expects the known MRs to be adopted, each other MR to be held and named, and nothing
-// to be created or deleted.
+// testFlight expects adopted known MRs, held and named other MRs, and no creates or deletes.
 func (s *suite) testFlight(t *testing.T, n *flight) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)

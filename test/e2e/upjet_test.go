@@ -20,8 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// TestUpjetV2 loses a cluster with MRs that upjet reconciles. The provider's memory of them, beside
-// the objects, is lost too.
+// TestUpjetV2 loses a cluster with MRs that upjet reconciles, and the provider's memory of them.
 func TestUpjetV2(t *testing.T) {
 	t.Parallel()
 	alone, with := upjetScenes("v2")
@@ -64,8 +63,7 @@ func testUpjet(t *testing.T, s *suite, alone, with []*shape) {
 	t.Run(with[2].Name, func(t *testing.T) { s.testUpjetHeld(t, with[2]) })
 }
 
-// upjetScenes returns the scenes that only Velero restores, and those that the plugin backs up and
-// restores.
+// upjetScenes returns the scenes for Velero alone, and those for the plugin.
 func upjetScenes(version string) (alone, with []*shape) {
 	dir := filepath.Join("testdata", version, "upjet")
 	single, fleet, misread := filepath.Join(dir, "single"), filepath.Join(dir, "fleet"), filepath.Join(dir, "misread")
@@ -172,8 +170,7 @@ func makers(changes []api.Entry) []string {
 	return slices.Compact(names)
 }
 
-// testUpjetRestored expects a scene to be unchanged, and nothing in the cloud to be created or
-// deleted for it.
+// testUpjetRestored expects a scene to be unchanged, without creates or deletes in the cloud.
 func (s *suite) testUpjetRestored(t *testing.T, n *shape) {
 	ctx := t.Context()
 	s.awaitCompleted(t, n.Name)

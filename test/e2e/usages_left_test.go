@@ -81,8 +81,7 @@ func (s *suite) orderKind(scene string) schema.GroupVersionKind {
 	return s.keeper(scene).GroupVersionKind()
 }
 
-// leaveBehind creates two leftovers of each XR: one with the XR as controller, and one that has
-// lost it.
+// leaveBehind creates two leftovers of each XR, one with the XR as controller and one without.
 func (s *suite) leaveBehind(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	xrs, err := s.of(ctx, c, scene.Name, s.orderKind(scene.Name))
 	if err != nil {
@@ -99,8 +98,7 @@ func (s *suite) leaveBehind(ctx context.Context, c *stack.Cluster, scene drill.S
 	return s.awaitUsages(ctx, c, scene.Name, len(xrs)*2)
 }
 
-// awaitUsages waits until a scene has the wanted number of Usages, and Crossplane has reconciled
-// each.
+// awaitUsages waits until a scene has the wanted number of Usages, and each is Ready.
 func (s *suite) awaitUsages(ctx context.Context, c *stack.Cluster, scene string, want int) error {
 	return c.Wait(ctx, patience, fmt.Sprintf("%d Usages of %s", want, scene), func(ctx context.Context) error {
 		usages, err := s.of(ctx, c, scene, s.usageKind())
@@ -284,8 +282,7 @@ func (s *suite) testLeftoverInTarget(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testTerminatingInSource expects the backup to name Usages that were being deleted, and the
-// restore to leave them out.
+// testTerminatingInSource expects the backup to name terminating Usages, which must not come back.
 func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))
@@ -304,8 +301,7 @@ func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testTerminatingInTarget deletes the Usages of XRs, which wait for their users, and restores
-// again.
+// testTerminatingInTarget deletes the XRs' Usages, which wait for their users, and restores again.
 func (s *suite) testTerminatingInTarget(t *testing.T, n *shape) {
 	ctx := t.Context()
 	usages, err := s.of(ctx, s.target, n.Name, s.usageKind())

@@ -90,8 +90,7 @@ func (s *suite) deleteUsers(t *testing.T, n *shape) {
 	}
 }
 
-// testReplayAlone is the control: an object that a user tried to delete in the source is deleted in
-// the target.
+// testReplayAlone is the control: the target executes a deletion that was tried in the source.
 func (s *suite) testReplayAlone(t *testing.T, n *shape) {
 	s.awaitCompleted(t, n.Name)
 	s.deleteUsers(t, n)

@@ -67,8 +67,7 @@ func TestUsagesV2(t *testing.T) { testUsages(t, stack.V2, "v2") }
 
 func TestUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
 
-// testUsages loses a cluster with Usages of all kinds, and restores in one that has only the
-// platform.
+// testUsages restores Usages of all kinds into a cluster that has only the platform.
 func testUsages(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()

@@ -21,8 +21,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// backupWith makes a backup with arguments to the velero command, waits until it is Completed and
-// returns it.
+// backupWith makes a backup with arguments, waits until it is Completed and returns it.
 func backupWith(t *testing.T, c *stack.Cluster, name string, args ...string) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
@@ -67,8 +66,7 @@ func problems(logs string) string {
 	return strings.Join(lines, "")
 }
 
-// start starts to restore a tenant's backup. The restore gives up in time to report what it waits
-// for.
+// start starts a restore of a tenant's backup, which gives up in time to name what is missing.
 func (s *suite) start(t *testing.T, n *tenant, restore string, args ...string) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target, restore, n.backup(), append([]string{"--item-operation-timeout", "2m"}, args...)...))
@@ -93,7 +91,7 @@ func (s *suite) wantPhase(t *testing.T, restore, phase string) {
 	}
 }
 
-// details returns the description and the log problems of a restore, for a user.
+// details returns the output of "velero restore describe --details".
 func (s *suite) details(t *testing.T, restore string) string {
 	t.Helper()
 	out, err := s.target.Velero(t.Context(), "restore", "describe", restore, "--details")

@@ -45,9 +45,8 @@ func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *drift, wa
 	})
 }
 
-// restoreDrifts restores all of them at once from one backup, with one Restore for each change, and
-// meanwhile restores disorders. It makes each change at its step, and waits until nothing changes
-// any more.
+// restoreDrifts restores all from one backup, with one Restore for each change, and meanwhile
+// disorders. It makes each change at its step, and waits until nothing changes any more.
 func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, disorders []*disorder) {
 	t.Helper()
 	ctx := t.Context()

@@ -21,7 +21,7 @@ func TestMatrixRealtimeV24(t *testing.T) {
 	testRealtime(t, stack.V24, build.CrossplaneV24, hives(6, build.CrossplaneV24, false))
 }
 
-// TestMatrixCircuitBreakerV24 has fewer events open the circuit breaker.
+// TestMatrixCircuitBreakerV24 has a circuit breaker that opens after fewer events.
 func TestMatrixCircuitBreakerV24(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

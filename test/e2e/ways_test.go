@@ -33,8 +33,7 @@ type way struct {
 	size      int
 	// first is true to back up before any other namespace has instances.
 	first bool
-	// last is true to create the instances after the backup of everything, which would restore them
-	// to their old place too.
+	// last is true to create the instances after the backup of everything, so that it lacks them.
 	last bool
 	// alone is true to back up without the plugin.
 	alone bool
@@ -46,8 +45,7 @@ type way struct {
 	restore []string
 	// to is the namespace that is restored into; "" for the same one.
 	to string
-	// held are arguments of a restore that brings the XRs. Until then the claims can't have their
-	// XRs, and are held.
+	// held is true if the claims are held until a restore with the arguments again brings the XRs.
 	held  bool
 	again []string
 
@@ -366,8 +364,7 @@ func (s *suite) testWholeCluster(t *testing.T, n *tenant, rebuilt *rebuilt) {
 	t.Run("Rebuilt", func(t *testing.T) { s.testRebuilt(t, rebuilt, n.Namespace) })
 }
 
-// wantNothingLeft checks that restored objects have no annotation from the plugin, or from Velero
-// on its behalf.
+// wantNothingLeft checks that restored objects have no annotation of the plugin, or of Velero.
 func (s *suite) wantNothingLeft(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)
