@@ -73,7 +73,7 @@ func (k *kubelet) start(t *testing.T, namespace, name string) {
 	must(t, err)
 }
 
-// ServeHTTP answers the API server's POST /exec/<namespace>/<pod>/<container>?command=…
+// ServeHTTP answers POST /exec/<namespace>/<pod>/<container>?command=… from the API server.
 func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if len(path) != 4 || path[0] != "exec" {

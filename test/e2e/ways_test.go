@@ -364,7 +364,7 @@ func (s *suite) testWholeCluster(t *testing.T, n *tenant, rebuilt *rebuilt) {
 	t.Run("Rebuilt", func(t *testing.T) { s.testRebuilt(t, rebuilt, n.Namespace) })
 }
 
-// wantNothingLeft checks that restored objects have no annotation of the plugin, or of Velero.
+// wantNothingLeft checks that restored objects have no annotation that the plugin causes.
 func (s *suite) wantNothingLeft(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)
