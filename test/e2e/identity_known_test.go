@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// upjetKind is a kind of a provider that does not run here: an MR of it stays what it was restored
-// as.
+// upjetKind is a kind of a provider that does not run here. Nothing changes a restored MR of it.
 const upjetKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -39,8 +38,8 @@ metadata: {%[4]s, labels: {scene: %[3]s}, finalizers: [finalizer.managedresource
 spec: {forProvider: {region: here}, providerConfigRef: {kind: ClusterProviderConfig, name: aws}}
 `
 
-// knownKinds are kinds of provider-upjet-aws: of the first it is known how the external-name
-// follows from the id, of the other it is not.
+// knownKinds returns two kinds of provider-upjet-aws. The plugin knows how the external-name of the
+// first follows from its id, and does not know it of the other.
 func (s *identity) knownKinds() (known, other schema.GroupVersionKind) {
 	provider := "aws.m.upbound.io"
 	if s.version.IsV1() {
@@ -50,8 +49,8 @@ func (s *identity) knownKinds() (known, other schema.GroupVersionKind) {
 	return schema.GroupVersionKind{Group: "ec2." + provider, Version: "v1beta1", Kind: "VPC"}, schema.GroupVersionKind{Group: "iam." + provider, Version: "v1beta1", Kind: "Policy"}
 }
 
-// Namespaces, or names of what is cluster-scoped, with one MR of each of these kinds, whose
-// external-names were lost. Velero alone backs up all but the first, and restores the last.
+// These are namespaces, or names of cluster-scoped objects. Each has one MR of each of these kinds,
+// whose external-names were lost. Velero alone backs up all but the first, and restores the last.
 const (
 	nameBackedUp = "known"
 	nameRestored = "known-later"
@@ -59,7 +58,7 @@ const (
 	nameAlone    = "known-alone"
 )
 
-// defineKnown brings the kinds to a cluster.
+// defineKnown creates the CRDs of the kinds in a cluster.
 func (s *identity) defineKnown(t *testing.T, c *stack.Cluster) {
 	t.Helper()
 	scope := "Namespaced"
@@ -82,7 +81,7 @@ func (s *identity) applyYAML(t *testing.T, c *stack.Cluster, manifest string) {
 	must(t, c.ApplyObjects(t.Context(), u))
 }
 
-// fillKnown has MRs in the source that their provider has observed, and that have no external-name.
+// fillKnown creates MRs in the source that are observed and have no external-name.
 func (s *identity) fillKnown(t *testing.T) {
 	t.Helper()
 	known, other := s.knownKinds()
@@ -104,7 +103,7 @@ func (s *identity) fillKnown(t *testing.T) {
 	}
 }
 
-// placeOf is the namespace and the name of an MR that lost its external-name.
+// placeOf returns the namespace and the name of an MR that lost its external-name.
 func (s *identity) placeOf(scene string) (namespace, name string) {
 	if s.version.IsV1() {
 		return "", scene
@@ -113,22 +112,21 @@ func (s *identity) placeOf(scene string) (namespace, name string) {
 	return scene, "lost"
 }
 
-// testKnown wants an MR to be named by what is known of its kind, from a backup with the plugin and
-// from one without, and one of another kind to be held.
+// testKnown expects an MR of the known kind to get its external-name, from a backup with the plugin
+// and from one without. It expects an MR of the other kind to be held.
 func (s *identity) testKnown(t *testing.T) {
 	known, other := s.knownKinds()
 	for _, namespace := range []string{nameBackedUp, nameRestored} {
 		if u := s.lostIn(t, known, namespace); u.GetAnnotations()[externalName] != "id-of-"+namespace || isOnHold(u) {
-			t.Errorf("The VPC in %s must have its name and be let go: %v", namespace, u.GetAnnotations())
+			t.Errorf("The VPC in %s must have its name and be released: %v", namespace, u.GetAnnotations())
 		}
 		if u := s.lostIn(t, other, namespace); u.GetAnnotations()[externalName] != "" || !isOnHold(u) || !strings.Contains(markOf(u), "id-of-"+namespace) {
-			t.Errorf("The Policy in %s must be held and say what its provider called it: %v", namespace, u.GetAnnotations())
+			t.Errorf("The Policy in %s must be held and name the id that its provider stored: %v", namespace, u.GetAnnotations())
 		}
 	}
 }
 
-// testKnownUnwanted wants an MR to be held if nobody wants it to be named by what is known of its
-// kind.
+// testKnownUnwanted expects an MR of the known kind to be held if no setting allows it to be named.
 func (s *identity) testKnownUnwanted(t *testing.T) {
 	known, _ := s.knownKinds()
 	if u := s.lostIn(t, known, nameUnwanted); u.GetAnnotations()[externalName] != "" || !isOnHold(u) {
@@ -136,8 +134,8 @@ func (s *identity) testKnownUnwanted(t *testing.T) {
 	}
 }
 
-// testAloneKnown is the control: Velero alone brings it back without a name, for its provider to
-// make another.
+// testAloneKnown is the control: Velero alone restores the MR without a name, and its provider
+// would create another external resource.
 func (s *identity) testAloneKnown(t *testing.T) {
 	known, _ := s.knownKinds()
 	if u := s.lostIn(t, known, nameAlone); u.GetAnnotations()[externalName] != "" || isOnHold(u) {

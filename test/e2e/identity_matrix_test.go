@@ -10,8 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixIdentityV1 has the scenes that TestIdentityV1 has not, for which the provider must be
-// asynchronous for other kinds.
+// TestMatrixIdentityV1 has the scenes that need other asynchronous kinds than TestIdentityV1.
 func TestMatrixIdentityV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

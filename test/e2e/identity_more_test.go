@@ -16,14 +16,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// rarerScenes are those that TestIdentityV1 leaves to the matrix.
+// rarerScenes returns the scenes that TestIdentityV1 leaves to the matrix.
 func rarerScenes() map[string]*shape {
 	return map[string]*shape{
-		"arn":     {reason: "The ID in the status of a kind whose external-names are not that must not become one."},
-		"gone":    {reason: "Observing first tells what is not in the cloud any more, rather than have it made anew."},
-		"unruled": {reason: "What can't be observed first, since its kind has no managementPolicies, must not be made anew unasked."},
-		"trusted": {reason: "Without that setting, it is made anew.", Scene: drill.Scene{Dir: "unruled"}},
-		"killed":  {reason: "What a provider was creating when it was killed may be there."},
+		"arn":     {reason: "The ID in the status must not become the external-name of a kind whose external-names differ from it."},
+		"gone":    {reason: "Observing first reports an external resource that is gone, and does not create it again."},
+		"unruled": {reason: "An MR whose kind has no managementPolicies can't be observed first, so it must stay held."},
+		"trusted": {reason: "Without that setting, the provider creates it again.", Scene: drill.Scene{Dir: "unruled"}},
+		"killed":  {reason: "An external resource that a provider was creating when it was killed may exist."},
 	}
 }
 
@@ -38,12 +38,12 @@ func (s *identity) restoreRarer(t *testing.T) []string {
 	return []string{"held", "gone", "unruled", "trusted"}
 }
 
-// testInformed wants an XR to wait for the EnvironmentConfig that its pipeline names, when nothing
-// else is missing, until another restore brings that along.
+// testInformed expects an XR that lacks nothing but the EnvironmentConfig of its pipeline to wait
+// for it, until another restore brings it.
 func (s *identity) testInformed(t *testing.T, since int64) {
 	ctx := t.Context()
 	awaited, carried := s.scenes["awaited"], s.scenes["carried"]
-	s.eventually(t, "an XR to wait for an EnvironmentConfig", func(ctx context.Context) error {
+	s.eventually(t, "the MRs of an XR that waits for an EnvironmentConfig to be reconciled", func(ctx context.Context) error {
 		mrs := s.managed(ctx, t, s.target, "awaited")
 		if len(mrs) != 2 {
 			return fmt.Errorf("there are %v", names(mrs))
@@ -56,7 +56,7 @@ func (s *identity) testInformed(t *testing.T, since int64) {
 
 		return nil
 	})
-	s.eventually(t, "an XR to say that", func(context.Context) error {
+	s.eventually(t, "an XR to name the missing EnvironmentConfig", func(context.Context) error {
 		xr := s.composites(t, "awaited")[0]
 		if mark := markOf(&xr); !paused(&xr) || !strings.Contains(mark, "waiting for EnvironmentConfig identity-shared: ") {
 			return fmt.Errorf("%s does not wait for the EnvironmentConfig: %v", xr.GetName(), xr.GetAnnotations())
@@ -74,12 +74,12 @@ func (s *identity) testInformed(t *testing.T, since int64) {
 	must(t, err)
 }
 
-// testHeedless wants a restore to fail, and to say why, when a provider has not heeded that an MR
-// is paused. No hold keeps it from the second external resource: that there is one is the control.
+// testHeedless expects a restore to fail, and to give the reason, when a provider ignores the pause
+// of an MR. No hold prevents the second external resource then; that it exists is the control.
 func (s *identity) testHeedless(t *testing.T) {
-	s.eventually(t, "a second network of a provider that does not heed the pause", func(ctx context.Context) error {
+	s.eventually(t, "a second network of a provider that ignores the pause", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, ", Network, heedless-00")); n != 1 {
-			return fmt.Errorf("%d were made", n)
+			return fmt.Errorf("%d were created", n)
 		}
 
 		return nil
@@ -89,12 +89,11 @@ func (s *identity) testHeedless(t *testing.T) {
 	alone, err := drill.AwaitRestore(t.Context(), s.target, "alone")
 	must(t, err)
 	if drill.Phase(alone) != "Completed" {
-		t.Errorf("Velero alone would not have passed over it in silence: its restore is %s", drill.Phase(alone))
+		t.Errorf("Velero alone must not notice the second network: its restore must be Completed, not %s", drill.Phase(alone))
 	}
 }
 
-// withoutPolicies takes managementPolicies out of a CRD, as those of older providers have none: the
-// API server drops the field.
+// withoutPolicies removes managementPolicies from a CRD: the API server then drops the field.
 func withoutPolicies(t *testing.T, c *stack.Cluster, crd string) {
 	t.Helper()
 	u, err := get(t.Context(), c, crdKind, "", crd)
@@ -111,7 +110,7 @@ func withoutPolicies(t *testing.T, c *stack.Cluster, crd string) {
 	must(t, c.ApplyObjects(t.Context(), u))
 }
 
-// loseExternal deletes what some scenes have in the cloud.
+// loseExternal deletes external resources of some scenes in the cloud.
 func (s *identity) loseExternal(t *testing.T) {
 	t.Helper()
 	for _, scene := range []string{"gone", "unruled", "trusted"} {
@@ -128,13 +127,12 @@ func (s *identity) loseExternal(t *testing.T) {
 	}
 }
 
-// testNotObservable wants what can't be observed first to stay held, and the restore to name it.
-// Where nobody has asked for that, and as soon as somebody lets it go, its provider makes anew what
-// is gone: that is the control.
+// testNotObservable expects an MR that can't be observed first to stay held, and the restore to
+// name it. The control: without the setting, or after a release, it is created again.
 func (s *identity) testNotObservable(t *testing.T) {
-	s.eventually(t, "a bucket to be made anew that was not to be observed first, without which this proves nothing", func(ctx context.Context) error {
+	s.eventually(t, "a bucket without that setting to be created again (the control)", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, ", Bucket, trusted-00")); n != 1 {
-			return fmt.Errorf("%d were made", n)
+			return fmt.Errorf("%d were created", n)
 		}
 
 		return nil
@@ -154,11 +152,11 @@ func (s *identity) testNotObservable(t *testing.T) {
 
 	r := command(t, s.target, "release", "--restore", "unruled", "--force", "--yes")
 	if said := r.stdout + r.stderr; !strings.Contains(said, "no managementPolicies") {
-		t.Errorf("release --force does not say what comes of it: %+v", r)
+		t.Errorf("release --force does not give the consequence: %+v", r)
 	}
-	s.eventually(t, "the bucket to be made anew when it is let go", func(ctx context.Context) error {
+	s.eventually(t, "the bucket to be created again when it is released", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, ", Bucket, unruled-00")); n != 1 {
-			return fmt.Errorf("%d were made", n)
+			return fmt.Errorf("%d were created", n)
 		}
 
 		return nil

@@ -40,18 +40,18 @@ type identity struct {
 	scenes map[string]*shape
 	// provider is the command line of the cloud's provider.
 	provider []string
-	// others says that there are kinds as those of other providers: without managementPolicies, and
-	// whose names are known.
+	// others is true if the clusters have kinds like those of other providers: one without
+	// managementPolicies, and those whose external-name rules are known.
 	others bool
-	// lost is the last entry of the cloud's journal that the source brought about.
+	// lost is the number of the last journal entry of the cloud that the source caused.
 	lost int64
-	// uids are those of the MRs of the scene gated, when the provider was not there yet.
+	// uids are the UIDs that the MRs of the scene gated had before the provider ran.
 	uids map[string]types.UID
 }
 
-// testIdentity loses a cluster in which the identity of MRs is known, nowhere but in the provider's
-// memory, or nowhere at all. In the target it restores everything while the provider is down, as it
-// is when a cluster is built anew, first with Velero alone and then with the plugin.
+// testIdentity loses a cluster. The identity of some of its MRs is known, of some only to the
+// provider's memory, and of some to nothing. It restores everything into the target while the
+// provider is down, as in a new cluster: first with Velero alone, then with the plugin.
 func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -112,32 +112,32 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 
 func identityScenes(version stack.Version) map[string]*shape {
 	scenes := map[string]*shape{
-		"lost":       {reason: "Velero alone has the provider make a second external resource."},
-		"pending":    {reason: "Velero alone brings back what its provider will never go on with."},
-		"dropped":    {reason: "Velero alone has Crossplane delete what a function finds no status for.", Scene: drill.Scene{Dir: "gated"}},
-		"proven":     {reason: "An external-name that is missing is the ID in the status, if that is so for others of the kind."},
-		"chosen":     {reason: "A person can say that it is so for a kind."},
-		"flight":     {reason: "Whether there is an external resource that was being created only a person can find out."},
-		"gated":      {reason: "A function that reads status must find it at the first reconcile, or Crossplane deletes what it leaves out."},
-		"kept":       {reason: "External-names and policies are what they were."},
-		"uninformed": {reason: "Velero alone has Crossplane delete what a function leaves out that misses an EnvironmentConfig."},
+		"lost":       {reason: "After a restore by Velero alone, the provider creates a second external resource."},
+		"pending":    {reason: "Velero alone restores an MR that its provider refuses to reconcile."},
+		"dropped":    {reason: "After a restore by Velero alone, Crossplane deletes the resources for which a function finds no status.", Scene: drill.Scene{Dir: "gated"}},
+		"proven":     {reason: "A missing external-name is the ID in the status, if the two are equal in other MRs of the kind."},
+		"chosen":     {reason: "A user can set that rule for a kind."},
+		"flight":     {reason: "Only a user can find out whether an external resource that was being created exists."},
+		"gated":      {reason: "A function that reads status must find it at the first reconcile, or Crossplane deletes the resources that it leaves out."},
+		"kept":       {reason: "External-names and policies are unchanged."},
+		"uninformed": {reason: "After a restore by Velero alone, Crossplane deletes the resources that a function leaves out when it lacks an EnvironmentConfig."},
 		"awaited":    {reason: "An XR waits for the EnvironmentConfig that its pipeline names.", Scene: drill.Scene{Dir: "informed"}},
 		"carried":    {reason: "An EnvironmentConfig comes with the namespace of an XR whose pipeline names it.", Scene: drill.Scene{Dir: "informed"}},
-		"old":        {reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: "gated"}},
-		"first":      {reason: "Nothing but observing happens until a provider has found the external resource."},
+		"old":        {reason: "Status comes back from a backup without the plugin too.", Scene: drill.Scene{Dir: "gated"}},
+		"first":      {reason: "The provider only observes until it has found the external resource."},
 	}
 	if version == stack.V1 {
 		scenes["dropped"].Dir, scenes["old"].Dir = "", "dropped"
 	} else {
 		scenes["uninformed"].Dir = "informed"
-		scenes["heedless"] = &shape{reason: "What a provider creates for a held MR, since it does not heed the pause, must not go unnoticed."}
+		scenes["heedless"] = &shape{reason: "A provider that ignores the pause creates a second external resource, which must be reported."}
 		maps.Copy(scenes, rarerScenes())
 	}
 
 	return scenes
 }
 
-// alone are the scenes that Velero alone backs up. It restores all of them but old.
+// alone returns the scenes that Velero alone backs up. It restores all of them but old.
 func alone() []string { return []string{"lost", "pending", "dropped", "uninformed", "old"} }
 
 // newIdentity starts a source.
@@ -156,7 +156,7 @@ func newIdentity(t *testing.T, s *identity) *identity {
 	return s
 }
 
-// placeScenes has each scene know its name and where its manifests are.
+// placeScenes sets the name of each scene and the directory of its manifests.
 func (s *identity) placeScenes() {
 	for name, n := range s.scenes {
 		n.Name = name
@@ -167,13 +167,13 @@ func (s *identity) placeScenes() {
 	}
 }
 
-// cluster starts a cluster, with Velero alone, that has the platform.
+// cluster starts a cluster that has Velero alone and the platform.
 func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
 		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener,
-		// A create that hangs is given up after a minute otherwise, and one that nobody remembers
-		// tried again after half of one.
+		// Otherwise a create that hangs is given up after a minute, and a create whose result is
+		// unknown is tried again after half a minute.
 		ProviderArgs: slices.Concat(s.provider, []string{"--timeout", "10m", "--creation-grace-period", "1s"}),
 	})
 	must(t, err)
@@ -186,7 +186,7 @@ func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// fill has people make everything in the source, and backs it up.
+// fill creates everything in the source and backs it up.
 func (s *identity) fill(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -233,7 +233,7 @@ func (s *identity) fill(t *testing.T) {
 // awaitSibling waits until all but the create that hangs is done.
 func (s *identity) awaitSibling(t *testing.T) {
 	t.Helper()
-	must(t, s.source.Wait(t.Context(), patience, "the sibling of what is being created to be Ready", func(ctx context.Context) error {
+	must(t, s.source.Wait(t.Context(), patience, "the siblings of the pending create to be Ready", func(ctx context.Context) error {
 		ready := 0
 		for _, u := range s.managed(ctx, t, s.source, "flight") {
 			if stack.HasCondition(&u, "Ready", "True") == nil {
@@ -248,13 +248,13 @@ func (s *identity) awaitSibling(t *testing.T) {
 	}))
 }
 
-// testMadeTwice is a control: Crossplane as it is does damage when its provider is killed while it
-// creates something, whatever is restored later. Of an asynchronous kind there are two, and with
-// the other the provider will never go on.
+// testMadeTwice is a control: Crossplane itself does damage when its provider is killed while it
+// creates something. An asynchronous kind then has two external resources. The provider refuses to
+// reconcile the MR of the other kind.
 func (s *identity) testMadeTwice(t *testing.T) {
 	must(t, s.source.Wait(t.Context(), patience, "the killed provider's second external resource", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, 0, s.called(s.silent, "killed-00"))); n != 2 {
-			return fmt.Errorf("%d were made", n)
+			return fmt.Errorf("%d were created", n)
 		}
 		mrs := s.managed(ctx, t, s.source, "killed")
 		if len(mrs) != 2 {
@@ -274,17 +274,17 @@ func (s *identity) testMadeTwice(t *testing.T) {
 	}))
 }
 
-// wantStuck returns an error if the provider doesn't refuse to go on with what it may have created.
+// wantStuck returns an error unless the provider refuses an MR whose creation may have succeeded.
 func wantStuck(u *unstructured.Unstructured) error {
 	err := stack.HasCondition(u, "Synced", "True")
 	if err == nil || !strings.Contains(err.Error(), "cannot determine creation result") {
-		return fmt.Errorf("%s %s does not say that it is stuck: %w", u.GetKind(), u.GetName(), err)
+		return fmt.Errorf("%s %s does not report that it is stuck: %w", u.GetKind(), u.GetName(), err)
 	}
 
 	return nil
 }
 
-// backUpAll makes one backup with Velero alone, and one with the plugin.
+// backUpAll creates one backup with Velero alone, and one with the plugin.
 func (s *identity) backUpAll(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -305,7 +305,7 @@ func (s *identity) backUpAll(t *testing.T) {
 	t.Run("BackupWarns", func(t *testing.T) { s.testBackupWarns(t, problems(logs)) })
 }
 
-// testBackupWarns wants a warning for each MR whose identity is not in the backup.
+// testBackupWarns expects a warning for each MR whose identity is not in the backup.
 func (s *identity) testBackupWarns(t *testing.T, logs string) {
 	for name, n := range s.scenes {
 		if slices.Contains(alone(), name) {
@@ -337,14 +337,14 @@ func (s *identity) restoreAlone(t *testing.T) {
 	s.awaitLeftOut(t)
 }
 
-// awaitLeftOut waits until Crossplane gives up what a function leaves out of what Velero alone has
-// restored: the provider is down, so nothing has a status when Crossplane looks at it.
+// awaitLeftOut waits until Crossplane deletes the resources that a function leaves out after a
+// restore by Velero alone. The provider is down, so no object has a status at the first reconcile.
 func (s *identity) awaitLeftOut(t *testing.T) {
 	t.Helper()
-	s.eventually(t, "Crossplane to give up what the function leaves out", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to delete the resources that the function leaves out", func(ctx context.Context) error {
 		for scene, want := range s.leftOut() {
 			if given := s.givenUp(ctx, t, scene); len(given) != want {
-				return fmt.Errorf("%d of %d of %s are given up: %v", len(given), want, scene, names(given))
+				return fmt.Errorf("%d of %d of %s are being deleted: %v", len(given), want, scene, names(given))
 			}
 		}
 
@@ -352,8 +352,7 @@ func (s *identity) awaitLeftOut(t *testing.T) {
 	})
 }
 
-// restoreAll restores the scenes, with what is safe in one restore, and waits until all items are
-// there.
+// restoreAll restores the scenes, the safe ones in one restore, and waits until all items exist.
 func (s *identity) restoreAll(t *testing.T) {
 	t.Helper()
 	s.startRestore(t, "sound", "all", "--include-namespaces", "proven,gated,kept")
@@ -382,7 +381,7 @@ func (s *identity) restoreAll(t *testing.T) {
 	}
 }
 
-// startRestore waits until the backup is known to the target and starts to restore it.
+// startRestore waits until the target knows the backup, and starts to restore it.
 func (s *identity) startRestore(t *testing.T, restore, backup string, args ...string) {
 	t.Helper()
 	must(t, drill.Platform{}.StartRestore(t.Context(), s.target, restore, backup, append([]string{"--item-operation-timeout", "5m"}, args...)...))

@@ -7,9 +7,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// shapesOfInputs are restores of one namespace whose databases have their passwords in Secrets in
-// another, where the provider has made them. It makes another one where there is none, and the
-// database that exists gets that.
+// shapesOfInputs returns restores of one namespace whose databases have their passwords in Secrets
+// of another namespace, which the provider created. If the Secret is missing, the provider
+// generates another password and sets it on the existing database.
 func shapesOfInputs() map[string]*shape {
 	of := func(name string) drill.Scene {
 		return drill.Scene{Dir: "passwords", Count: 2, Size: 6, Store: name + "-store", RestoreArgs: []string{"--include-namespaces", name}}
@@ -17,17 +17,17 @@ func shapesOfInputs() map[string]*shape {
 
 	return map[string]*shape{
 		"passwords": {
-			reason: "A managed resource waits for the Secret that its provider reads, and nobody makes another password.", Scene: of("passwords"), target: "target.yaml",
+			reason: "A managed resource waits for the Secret that its provider reads, and the provider generates no other password.", Scene: of("passwords"), target: "target.yaml",
 			restoring: bringSecrets, check: wantPasswords,
 		},
 		"rotated": {
-			reason: "Let go without it, a provider changes the password of a database.", Scene: of("rotated"), target: "target.yaml",
+			reason: "Released without it, a provider changes the password of a database.", Scene: of("rotated"), target: "target.yaml",
 			restoring: forceWithout("generates another password than the one in use"), check: wantRotated,
 		},
 	}
 }
 
-// rotations returns what of a scene was updated in the cloud since it was backed up.
+// rotations returns a scene's external resources that were updated since the backup.
 func (s *suite) rotations(t *testing.T, n *shape) map[string]bool {
 	t.Helper()
 	entries, err := s.cloud.Journal(t.Context(), n.ledger.Seq, api.Update)
@@ -42,7 +42,7 @@ func (s *suite) rotations(t *testing.T, n *shape) map[string]bool {
 	return rotated
 }
 
-// wantPasswords wants a scene to be what it was, also in the cloud.
+// wantPasswords expects a scene to be unchanged, also in the cloud.
 func wantPasswords(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if rotated := s.rotations(t, n); len(rotated) > 0 || len(changes) > 0 {
@@ -55,6 +55,6 @@ func wantPasswords(t *testing.T, s *suite, n *shape, after drill.Picture, change
 func wantRotated(t *testing.T, s *suite, n *shape, _ drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if rotated := s.rotations(t, n); len(rotated) != n.Count || len(changes) > 0 {
-		t.Errorf("%s\nThat was so of %v of %d, and made or deleted were %v", n.reason, rotated, n.Count, changes)
+		t.Errorf("%s\nPasswords changed: %v of %d; created or deleted: %v", n.reason, rotated, n.Count, changes)
 	}
 }

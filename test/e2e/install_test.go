@@ -29,8 +29,7 @@ func TestInstallV2(t *testing.T) {
 	t.Run("Image", func(t *testing.T) { s.testImage(t, n) })
 }
 
-// testPluginAdd has the velero command change the Deployment that it has made itself. Nothing
-// starts it here; what the container does is for testImage.
+// testPluginAdd runs "velero plugin add" on velero's own Deployment, without its containers.
 func (s *suite) testPluginAdd(t *testing.T) {
 	const namespace, name = "added", "ghcr.io/crossplane-contrib/velero-plugin-for-crossplane:v0.1.0"
 	ctx := t.Context()
@@ -64,7 +63,7 @@ func (s *suite) testPluginAdd(t *testing.T) {
 		t.Fatalf("Velero's server looks for plugins elsewhere: %v", before.Template.Spec.Containers[0].VolumeMounts)
 	}
 
-	velero("plugin", "add", name, "--confirm") // It asks first, because the server starts anew.
+	velero("plugin", "add", name, "--confirm") // It asks first, because the server restarts.
 	want := before.DeepCopy()
 	want.Template.Spec.InitContainers = append(want.Template.Spec.InitContainers, corev1.Container{
 		Name: "crossplane-contrib-velero-plugin-for-crossplane", Image: name, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -81,8 +80,7 @@ func (s *suite) testPluginAdd(t *testing.T) {
 	}
 }
 
-// testImage builds the image, unpacks it and starts it as that init container, and gives Velero
-// what it has put into the volume.
+// testImage builds the image, runs it as that init container, and gives Velero the volume.
 func (s *suite) testImage(t *testing.T, n *tenant) {
 	const version, commit = "v1.2.3-image", "0123456789"
 	ctx := t.Context()
@@ -114,12 +112,12 @@ func (s *suite) testImage(t *testing.T, n *tenant) {
 		log, err := s.target.Velero(ctx, of, "logs", n.Namespace)
 		must(t, err)
 		if strings.Count(log, "velero-plugin-for-crossplane "+version+" (commit "+commit+", go") != 1 {
-			t.Errorf("the log of the %s must say once which version it was: %s", of, log)
+			t.Errorf("the log of the %s must name the version once: %s", of, log)
 		}
 	}
 }
 
-// actions returns the names and kinds of our actions that Velero has found.
+// actions returns the names and kinds of the plugin's actions that Velero has found.
 func (s *suite) actions(t *testing.T) []string {
 	t.Helper()
 	out, err := s.target.Velero(t.Context(), "plugin", "get")

@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testJailed backs up and restores with a plugin that has no rights on the machine and can write to
-// no file: whatever it would write fails.
+// testJailed backs up and restores with a plugin that has no rights and can write no file.
 func (s *suite) testJailed(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	jail, err := s.target.JailPlugin(ctx)
@@ -71,8 +70,8 @@ func (s *suite) testJailed(t *testing.T, n *tenant) {
 	}
 }
 
-// testApart restores a namespace with a plugin that has no rights, and looks for its secrets in
-// whatever was written by then.
+// testApart restores a namespace with a plugin that has no rights, and searches for its secrets in
+// everything that was written by then.
 func (s *suite) testApart(t *testing.T) {
 	t.Helper()
 	n := s.few(t, s.target, drill.Platform{Namespace: "jailed", Orphan: true}, 2)
@@ -81,7 +80,7 @@ func (s *suite) testApart(t *testing.T) {
 	t.Run("Secrets", func(t *testing.T) { s.testSecrets(t, n) })
 }
 
-// wantJailed shows that what is in the jail has no rights, and can write to no directory but one.
+// wantJailed checks that the jail has no rights, and can write to only one directory.
 func wantJailed(t *testing.T, jail *stack.Jail) {
 	t.Helper()
 	who, _, err := jail.Run(t.Context(), "id", "-u")

@@ -15,16 +15,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A kill is one of a victim at a point of a restore into a new cluster.
+// A kill is the kill of a victim at a point of a restore into a new cluster.
 type kill struct {
 	victim casualty
 	point  killPoint
-	// byRelease says that a person runs release where Velero has given up, rather than to restore
-	// again.
+	// byRelease is true if a user runs release, not a second restore, after Velero has given up.
 	byRelease bool
 }
 
-// What became of a kill.
+// These are the outcomes of a kill.
 const (
 	lost       = "LOST"
 	byItself   = "Velero"
@@ -35,8 +34,8 @@ const (
 
 func (k kill) name() string { return string(k.victim) + "/" + k.point.name }
 
-// testKill kills, starts again what was killed, has a person do what there is to do if Velero gives
-// up, and wants all to be as it was. It returns what the restore survived by.
+// testKill kills a victim, restarts it, recovers as a user would if Velero gives up, and expects
+// all to be unchanged. It returns the outcome.
 func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	t.Helper()
 	ctx := t.Context()
@@ -58,7 +57,7 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	if phase != "Completed" {
 		how = s.finish(t, n, k)
 	}
-	t.Logf("%s was killed: %s. The restore is %s, survived by %s", k.victim, w.seen, phase, how)
+	t.Logf("%s was killed: %s. The restore is %s; outcome: %s", k.victim, w.seen, phase, how)
 	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
 	s.settle(t, n)
@@ -68,8 +67,7 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	return how
 }
 
-// kill restores, kills at the point and starts again what was killed. The function that it returns
-// ends the watch.
+// kill restores, kills at the point, and restarts the victim. The returned function ends the watch.
 func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -94,7 +92,7 @@ func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func
 	return w, func() { must(t, p.Remove(ctx)) }
 }
 
-// strike kills the victim at once, or returns what kills it when it is busy.
+// strike kills the victim at once, or returns the function that kills it while it is busy.
 func (k kill) strike(ctx context.Context, c *stack.Cluster) (rest func() error, err error) {
 	switch {
 	case k.victim != pluginProcess:
@@ -121,7 +119,7 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 		}
 		if phase := drill.Phase(r); phase == "Completed" || phase == "PartiallyFailed" || phase == "Failed" {
 			if w.hasFired() {
-				return errors.New("what is done there is not done yet")
+				return errors.New("the kill is not done yet")
 			}
 
 			return stack.Never(errors.New("the restore is " + phase))
@@ -131,8 +129,8 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 	}))
 }
 
-// awaitVerdict waits until a restore is Completed, or has an error: a person who sees one need not
-// wait until Velero has given up waiting for what is missing, which by default takes it four hours.
+// awaitVerdict waits until a restore is Completed or has an error. A user who sees an error need
+// not wait until Velero stops waiting for what is missing, by default four hours.
 func (s *suite) awaitVerdict(ctx context.Context, n *tenant) (phase string, err error) {
 	err = s.target.Wait(ctx, patience, "the end of the restore or an error of it", func(ctx context.Context) error {
 		r, err := get(ctx, s.target, restoreKind(), "velero", n.Namespace)
@@ -153,7 +151,7 @@ func restoreKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
 }
 
-// survived waits for something while what dies of the kill is started again, as a kubelet would.
+// survived runs wait, and restarts each component that dies of the kill, as a kubelet would.
 func (s *suite) survived(t *testing.T, wait func(ctx context.Context) error) {
 	t.Helper()
 	for {
@@ -165,12 +163,12 @@ func (s *suite) survived(t *testing.T, wait func(ctx context.Context) error) {
 
 			return
 		}
-		t.Logf("with it died %v", dead)
+		t.Logf("it also killed %v", dead)
 	}
 }
 
-// finish does what a person would when Velero has given up. Release can only adopt what was
-// restored, so it must tell if that is not all.
+// finish does what a user does when Velero has given up. Release can adopt only what was restored,
+// so it must report what is missing.
 func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 	t.Helper()
 	if !k.byRelease {
@@ -180,38 +178,38 @@ func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 	}
 	stray := s.unreturned(t, n)
 	if stray != nil {
-		t.Logf("Velero has not written back who manages what of %s %s", stray.GetKind(), stray.GetName())
+		t.Logf("Velero has not written the managedFields of %s %s back", stray.GetKind(), stray.GetName())
 	}
 	if stray != nil && !drill.Held(stray) { // Else its mark has it.
 		n.forgotten = stray.GetKind() + "/" + stray.GetName()
 	}
 	r := command(t, s.target, "release", "--restore", n.Namespace)
 	missing := s.missing(t, n)
-	t.Logf("release says, with %d objects missing, %d:\n%s%s", missing, r.code, r.stdout, r.stderr)
+	t.Logf("release, with %d objects missing, exits with %d:\n%s%s", missing, r.code, r.stdout, r.stderr)
 	if missing == 0 && r.code == 0 {
 		if strings.Contains(r.stdout, "[ManagersNotRestored]") {
-			t.Errorf("release must find in the mark who managed what of %s", stray.GetName())
+			t.Errorf("release must restore the managedFields of %s from the mark", stray.GetName())
 		}
 
 		return byRelease
 	}
 	told := r.code == 3
-	if missing > 0 && r.code == 0 { // What lacks its XR is not held by it, and of what lacks all nothing is.
+	if missing > 0 && r.code == 0 { // A resource without its XR is not held, and of an instance without objects nothing is.
 		v := command(t, s.target, "validate", "--restore", n.Namespace)
-		t.Logf("validate says %d:\n%s%s", v.code, v.stdout, v.stderr)
+		t.Logf("validate exits with %d:\n%s%s", v.code, v.stdout, v.stderr)
 		told = v.code == 3 || strings.Contains(r.stdout, "restore again if anything is missing")
 	}
 	if missing == 0 || !told {
-		t.Errorf("with %d objects missing it must be said: %d\n%s%s", missing, r.code, r.stdout, r.stderr)
+		t.Errorf("%d objects are missing, and no output says so (exit code %d)\n%s%s", missing, r.code, r.stdout, r.stderr)
 	}
 	s.restore(t, n, n.Namespace+"-again")
 
 	return byThemBoth
 }
 
-// unreturned returns what a restore that Velero has given up has created without writing the
-// managedFields of the backup back, which can be one object; nil if there is none. Release does not
-// look up in the backup what it adopts, so nobody knows any more who managed that.
+// unreturned returns the object that a restore created without writing the managedFields of the
+// backup back, because Velero gave up. There can be one; nil if there is none. Release does not
+// read the backup, so the managers of its fields are lost.
 func (s *suite) unreturned(t *testing.T, n *tenant) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)
@@ -223,7 +221,7 @@ func (s *suite) unreturned(t *testing.T, n *tenant) *unstructured.Unstructured {
 			continue
 		}
 		if found != nil {
-			t.Errorf("Velero was killed once, and has not written back who manages what of %s and %s", found.GetName(), u.GetName())
+			t.Errorf("Velero was killed once, and has not written the managedFields of %s and %s back", found.GetName(), u.GetName())
 		}
 		found = &u
 	}
@@ -231,7 +229,7 @@ func (s *suite) unreturned(t *testing.T, n *tenant) *unstructured.Unstructured {
 	return found
 }
 
-// missing counts what was not restored.
+// missing returns how many objects were not restored.
 func (s *suite) missing(t *testing.T, n *tenant) int {
 	t.Helper()
 	wishes, err := n.Wishes(t.Context(), s.target)
@@ -242,7 +240,7 @@ func (s *suite) missing(t *testing.T, n *tenant) int {
 	return len(n.wishes) + len(n.before.Slots) - len(wishes) - len(mrs)
 }
 
-// tellKilled logs what there is to say of a kill that was not survived.
+// tellKilled logs the state after a kill that was not survived.
 func (s *suite) tellKilled(t *testing.T, n *tenant) {
 	t.Helper()
 	_, err := s.target.Revive(t.Context())

@@ -17,9 +17,9 @@ func TestMatrixKillsV2(t *testing.T) { testKills(t, stack.V2, 0) }
 
 func TestMatrixKillsV1(t *testing.T) { testKills(t, stack.V1, 1) }
 
-// testKills kills each victim at each point, each time in a new cluster: all that there is of the
-// old one is the backup and the cloud. Where Velero gives up, every other time release is run,
-// beginning with the first kill or the second.
+// testKills kills each victim at each point, each time in a new cluster: only the backup and the
+// cloud are left of the old one. Where Velero gives up, every second time release is run, beginning
+// with the first kill or the second.
 func testKills(t *testing.T, version stack.Version, first int) {
 	t.Helper()
 	t.Parallel()
@@ -30,7 +30,7 @@ func testKills(t *testing.T, version stack.Version, first int) {
 		for j, p := range killPoints() {
 			k := kill{victim: v, point: p, byRelease: (first+i+j)%2 == 1}
 			survived := t.Run(k.name(), func(t *testing.T) {
-				if n == nil { // What was lost is seen in all that comes after it.
+				if n == nil { // A loss shows in all later kills too.
 					n = s.makeKilledAnew(t, fmt.Sprintf("killed%d%d", i, j))
 				}
 				s.renewTarget(t, n)
@@ -54,7 +54,7 @@ func testKills(t *testing.T, version stack.Version, first int) {
 	t.Logf("\n%s", table)
 }
 
-// testKillWithoutPlugin is the control: a kill that nothing protects against must be judged lost.
+// testKillWithoutPlugin is the control: a kill without the plugin must be judged as a loss.
 func (s *suite) testKillWithoutPlugin(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -67,19 +67,19 @@ func (s *suite) testKillWithoutPlugin(t *testing.T, n *tenant) {
 	s.eventually(t, "the damage", func(ctx context.Context) error {
 		got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 		if err == nil && got.Creates == 0 {
-			err = fmt.Errorf("there is none: %+v", got)
+			err = fmt.Errorf("there is no damage: %+v", got)
 		}
 
 		return err
 	})
 	wrong := s.unsound(ctx, n)
 	if wrong == nil {
-		t.Error("what was lost is judged sound")
+		t.Error("the loss is judged sound")
 	}
 	t.Logf("%s was killed: %s. Without the plugin:\n%v", stack.Velero, w.seen, wrong)
 }
 
-// A killTable is what became of the kills, by victim and point.
+// A killTable is the outcomes of the kills, by victim and point.
 type killTable struct {
 	version stack.Version
 	outcome map[casualty]map[string]string
@@ -96,7 +96,7 @@ func newKillTable(version stack.Version) *killTable {
 
 func (k *killTable) set(of kill, outcome string) { k.outcome[of.victim][of.point.name] = outcome }
 
-// String is the table in Markdown.
+// String returns the table in Markdown.
 func (k *killTable) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s |", k.version)
@@ -124,8 +124,7 @@ func (k *killTable) String() string {
 	return b.String()
 }
 
-// makeKilled fills a namespace in the source, with settings of people's own, backs it up, and loses
-// the source.
+// makeKilled fills a namespace with a user's own settings, backs it up, and loses the source.
 func (s *suite) makeKilled(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	n := s.tenant(t, s.source, drill.Platform{Namespace: namespace, Without: []string{"database"}})
@@ -145,7 +144,7 @@ func (s *suite) makeKilledAnew(t *testing.T, namespace string) *tenant {
 }
 
 // renewTarget loses the target and starts another one with the tenant's Composition. Its Velero
-// polls often, and its provider looks often.
+// polls often, and its provider observes often.
 func (s *suite) renewTarget(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()

@@ -14,31 +14,28 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A casualty is what is killed.
+// A casualty is the component that is killed.
 type casualty string
 
-// pluginProcess is the plugin's process alone; each other is a component of the cluster.
+// pluginProcess is the plugin's process alone. Each other casualty is a component of the cluster.
 const pluginProcess casualty = "plugin"
 
 func casualties() []casualty {
 	return []casualty{pluginProcess, stack.Velero, stack.Crossplane, stack.CloudProvider, stack.APIServer, stack.Etcd}
 }
 
-// A killPoint is when something is killed: a change to what is restored has been accepted and is
-// not stored yet.
+// A killPoint is a moment between the admission and the storage of a change to a restored object.
 type killPoint struct {
 	name, reason string
-	// is reports whether this is the point, from what has passed until now and what is about to
-	// pass.
+	// is reports whether this is the point, from the earlier changes and the current one.
 	is func(w *killWatch, a stack.Admission) bool
-	// busy says that the plugin's process is killed in the middle of a call rather than between
-	// two.
+	// busy is true if the plugin's process is killed in the middle of a call, not between two.
 	busy bool
-	// polled says that nothing can be adopted before Velero has stored that it waits for the
+	// polled is true if nothing can be adopted before Velero has stored that it waits for the
 	// operations. A Velero that is killed earlier fails the restore.
 	polled bool
-	// unsent says that what Velero is about to change is not stored if Velero is killed: the change
-	// waits until the API server gives it up.
+	// unsent is true if Velero's change is not stored when Velero is killed: the change waits until
+	// the API server gives it up.
 	unsent bool
 }
 
@@ -48,19 +45,18 @@ func killPoints() []killPoint {
 			name: "just created", is: isJustCreated, unsent: true,
 			reason: "Velero has created an object that is held, and still manages all of it: it has not written the backup's managedFields back.",
 		},
-		{name: "10 % restored", reason: "Some trees are there and others are not.", is: restored(10)},
-		{name: "50 % restored", reason: "Half of the trees are there.", is: restored(50), busy: true},
+		{name: "10 % restored", reason: "Some trees exist and others do not.", is: restored(10)},
+		{name: "50 % restored", reason: "Half of the trees exist.", is: restored(50), busy: true},
 		{name: "90 % restored", reason: "A few objects are missing.", is: restored(90), busy: true},
-		{name: "before the first poll", reason: "All is there and all is held.", is: isRestored},
-		{name: "unpaused", reason: "Crossplane reconciles what is not verified yet.", is: isUnverified},
+		{name: "before the first poll", reason: "All objects exist and are held.", is: isRestored},
+		{name: "unpaused", reason: "Crossplane reconciles an XR that is not verified yet.", is: isUnverified},
 		{name: "verified", reason: "The hold is about to be taken off for the first time.", is: isVerified},
-		{name: "half released", reason: "Some XRs are on their own and others are held.", is: isHalfReleased},
-		{name: "unpaused in a later poll", reason: "Velero goes on polling what it has stored.", is: isUnverified, polled: true},
+		{name: "half released", reason: "Some XRs are released and others are held.", is: isHalfReleased},
+		{name: "unpaused in a later poll", reason: "Velero continues to poll the operations that it has stored.", is: isUnverified, polled: true},
 	}
 }
 
-// isJustCreated is when Velero writes the managedFields of the first instance back, on v1 of a
-// claim.
+// isJustCreated reports whether Velero writes the first managedFields back, on v1 of a claim.
 func isJustCreated(_ *killWatch, a stack.Admission) bool {
 	return a.New.GetNamespace() != "" && !isManaged(a.New) && a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
 }
@@ -72,27 +68,26 @@ func managedBy(u *unstructured.Unstructured, manager string) bool {
 	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
 
-// restored is when so many per cent of the objects are there.
+// restored returns a function that reports whether the given percentage of the objects exists.
 func restored(percent int) func(w *killWatch, a stack.Admission) bool {
 	return func(w *killWatch, a stack.Admission) bool {
 		return a.Old == nil && len(w.created) == (w.total*percent+99)/100
 	}
 }
 
-// isRestored is when all objects are there, and somebody is the first to write the last one:
-// Velero, which puts back its managedFields before it polls, or who comes before it.
+// isRestored reports whether all objects exist and the last one gets its first write: by Velero,
+// which puts its managedFields back before it polls, or by an earlier writer.
 func isRestored(w *killWatch, a stack.Admission) bool {
 	return len(w.created) == w.total && (w.last == keyOf(a.New) || isUnpaused(a, w.composite) || isHoldTakenOff(a))
 }
 
-// isUnverified is when Crossplane says of an XR that it has reconciled it, and the plugin has given
-// none its settings back.
+// isUnverified reports whether Crossplane has reconciled an XR, and the plugin has released none.
 func isUnverified(w *killWatch, a stack.Admission) bool {
 	return isReconciled(a, w.composite) && w.unpaused[keyOf(a.New)] && w.verified == 0
 }
 
-// isVerified is when the first XR, or on v1 claim, that was unpaused gets its own settings back.
-// What a person has paused is not verified.
+// isVerified reports whether the first unpaused XR, or claim on v1, gets its own settings back. One
+// that a user paused is not verified.
 func isVerified(_ *killWatch, a stack.Admission) bool {
 	return isHoldTakenOff(a) && !isManaged(a.New) && !paused(a.New)
 }
@@ -101,19 +96,17 @@ func isHalfReleased(w *killWatch, a stack.Admission) bool {
 	return isReleased(a, w.composite) && len(w.released) == w.size/2
 }
 
-// A killWatch sees each change to what is restored, and kills when it comes to the point.
+// A killWatch observes each change to restored objects, and kills at the point.
 type killWatch struct {
 	point     killPoint
 	composite string
-	// size is how many instances there are, and total of how many objects the watch sees the
-	// creation.
+	// size is the number of instances. total is the number of objects to be created.
 	size, total int
-	// prefix is what the names of the tenant's objects begin with.
+	// prefix is the common prefix of the names of the tenant's objects.
 	prefix string
-	// kill kills, or begins to and returns what does the rest after the change has passed.
+	// kill kills, or begins to and returns a function that finishes after the change has passed.
 	kill func() (rest func() error, err error)
-	// unsent has the change wait after the kill until the API server gives it up, as it does when
-	// its client is gone.
+	// unsent makes the change wait after the kill, as if its client were gone.
 	unsent bool
 
 	// killed is closed when the victim is dead. Then err and seen are set.
@@ -142,7 +135,7 @@ func newKillWatch(n *tenant, p killPoint, kill func() (func() error, error)) *ki
 	}
 }
 
-// visit lets a change pass after the kill, if it is the point.
+// visit lets a change pass. At the point, it kills first.
 func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	if !strings.HasPrefix(a.New.GetName(), w.prefix) {
 		return
@@ -151,7 +144,7 @@ func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	fire := !w.fired && w.point.is(w, a)
 	if fire {
 		w.fired = true
-		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs let go, %d XRs unpaused, %d released of %d",
+		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs released, %d XRs unpaused, %d released of %d",
 			len(w.created), w.total, w.managed, len(w.unpaused), len(w.released), w.size)
 	}
 	w.note(a)

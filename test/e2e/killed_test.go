@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// sampleKills are a few of the kills that TestMatrixKills tries: each point and each casualty is in
-// one for one of the versions.
+// sampleKills returns a few of the kills of TestMatrixKills. Each point and each casualty is in one
+// of them, for one of the versions.
 func sampleKills(version stack.Version) []kill {
 	if version == stack.V1 {
 		return []kill{

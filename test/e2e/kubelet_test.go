@@ -23,7 +23,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A kubelet is as much of one as an exec needs: the API server hands it the command for a
+// A kubelet is the part of one that an exec needs: the API server sends it the command for a
 // container, and it runs that as a process on this machine.
 type kubelet struct {
 	clients kubernetes.Interface
@@ -32,7 +32,7 @@ type kubelet struct {
 	exec func(ctx context.Context, pod string, command []string) run
 }
 
-// newKubelet starts one in a cluster, and makes its Node.
+// newKubelet starts a kubelet in a cluster, and creates its Node.
 func newKubelet(t *testing.T, c *stack.Cluster, name string, exec func(ctx context.Context, pod string, command []string) run) *kubelet {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(c.REST())
@@ -54,7 +54,7 @@ func newKubelet(t *testing.T, c *stack.Cluster, name string, exec func(ctx conte
 	return k
 }
 
-// start says that the containers of a pod run here.
+// start reports that the containers of a pod run here.
 func (k *kubelet) start(t *testing.T, namespace, name string) {
 	t.Helper()
 	pods := k.clients.CoreV1().Pods(namespace)
@@ -73,7 +73,7 @@ func (k *kubelet) start(t *testing.T, namespace, name string) {
 	must(t, err)
 }
 
-// ServeHTTP answers POST /exec/<namespace>/<pod>/<container>?command=… as the API server asks it.
+// ServeHTTP answers POST /exec/<namespace>/<pod>/<container>?command=… from the API server.
 func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if len(path) != 4 || path[0] != "exec" {
@@ -119,7 +119,7 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = byType[name].Write(content)
 		_ = byType[name].Close()
 	}
-	// What was written is read before the connection ends, which is the client's to end.
+	// The output is read before the connection ends. The client ends it.
 	select {
 	case <-conn.CloseChan():
 	case <-r.Context().Done():

@@ -8,13 +8,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// An applyWay is a way in which somebody applies manifests.
+// An applyWay is a way in which an applier applies manifests.
 type applyWay struct {
 	name, reason string
-	// base are the arguments of "kubectl apply" with which another applies the objects first;
-	// nobody does if it is nil.
+	// base are the "kubectl apply" arguments of an applier that comes first; nil for none.
 	base []string
-	// args are its own.
+	// args are the applier's own arguments.
 	args []string
 }
 
@@ -22,16 +21,16 @@ func applyWays() []applyWay {
 	serverSide := []string{"--server-side"}
 
 	return []applyWay{
-		{name: "server", reason: "What is applied server-side goes when it is not in the manifest any more.", args: serverSide},
-		{name: "client", reason: "So does what is applied client-side, by what was applied last.", args: []string{}},
+		{name: "server", reason: "A field that was applied server-side goes when it leaves the manifest.", args: serverSide},
+		{name: "client", reason: "So does a field that was applied client-side, by the last-applied annotation.", args: []string{}},
 		{
-			name: "second", reason: "So does what another applies by force, as Argo CD does.", base: serverSide,
+			name: "second", reason: "So does a field that a second applier forces, as Argo CD does.", base: serverSide,
 			args: []string{"--server-side", "--force-conflicts", "--field-manager=argocd-controller"},
 		},
 	}
 }
 
-// A phase is what somebody wants of an object at a time.
+// A phase is the wanted state of an object at one time.
 type phase struct {
 	name    string
 	extras  map[string]any
@@ -39,8 +38,8 @@ type phase struct {
 	remarks map[string]string
 }
 
-// phasesOf are what is applied in turn: all before the backup is in the first. What a hold changes
-// is among what is dropped, added and changed.
+// phasesOf returns the phases in the order in which they are applied. The first comes before the
+// backup. The dropped, added and changed fields include those that a hold changes.
 func phasesOf(k sort) []phase {
 	return []phase{
 		{name: "First", extras: k.first, labels: map[string]string{"colour": "red", "size": "small"}, remarks: map[string]string{"example.org/note": "one"}},
@@ -49,12 +48,11 @@ func phasesOf(k sort) []phase {
 	}
 }
 
-// A sort of objects is one that people make.
+// A sort is a kind of objects that users create.
 type sort struct {
 	name, kind, apiVersion string
 	namespaced             bool
-	// spec is what each has, and first and second what there is more of in the first and the last
-	// phase.
+	// spec is common to all phases. first and second are fields of the first and the last.
 	spec, first, second map[string]any
 }
 
@@ -82,7 +80,7 @@ func sortsOf(version stack.Version) []sort {
 	return []sort{environment, xr, bucket}
 }
 
-// choiceOf is what Crossplane owns of an XR's spec, or a claim's.
+// choiceOf returns the part of a spec that Crossplane owns, for an XR or a claim.
 func choiceOf(version stack.Version, choice map[string]any) map[string]any {
 	if version == stack.V1 {
 		return choice
@@ -91,7 +89,7 @@ func choiceOf(version stack.Version, choice map[string]any) map[string]any {
 	return map[string]any{"crossplane": choice}
 }
 
-// bucketSpecs are what Buckets have in each phase beside their region.
+// bucketSpecs returns what Buckets have in each phase beside their region.
 func bucketSpecs() []map[string]any {
 	return []map[string]any{
 		{
@@ -103,7 +101,7 @@ func bucketSpecs() []map[string]any {
 	}
 }
 
-// manifest is what is applied of a sort under a name in a phase.
+// manifest returns the manifest of an object of a sort in a phase.
 func (k sort) manifest(name string, p phase) *unstructured.Unstructured {
 	spec := map[string]any{}
 	merge(spec, k.spec)
@@ -121,7 +119,7 @@ func (k sort) manifest(name string, p phase) *unstructured.Unstructured {
 	return u
 }
 
-// merge adds to an object what another has, and to what is in it what is in that.
+// merge adds the fields of more to an object, map by map.
 func merge(object, more map[string]any) {
 	for key, value := range more {
 		inner, isMap := value.(map[string]any)

@@ -23,28 +23,27 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// managing is the namespace of what is applied again after a restore, and in the names of it.
+// managing is the namespace of the objects that are applied again, and part of their names.
 const managing = "managers"
 
-// Of each object there is one that is restored, and a control that is not. Their names are equally
-// long.
+// Of each object one is restored, and a control is not. Their names are equally long.
 const (
 	restoredOne = managing + "-old-"
 	controlOne  = managing + "-new-"
 )
 
-// managers are objects that people apply in several ways before and after a restore.
+// managers are objects that are applied in several ways before and after a restore.
 type managers struct {
 	*suite
 	drill.Platform
 
-	// composition is the Composition of each cluster as it is first.
+	// composition is the first Composition of each cluster.
 	composition map[*stack.Cluster]*unstructured.Unstructured
 	// last are the controls as they were last.
 	last map[string]any
 }
 
-// fillManagers has the objects made in the source, and the Composition have what it later drops.
+// fillManagers creates the objects in the source, and adds to the Composition what it later drops.
 func (s *suite) fillManagers(t *testing.T) *managers {
 	t.Helper()
 	m := &managers{suite: s, Platform: drill.Platform{Namespace: managing, Crossplane: s.version}, composition: map[*stack.Cluster]*unstructured.Unstructured{}}
@@ -55,7 +54,7 @@ func (s *suite) fillManagers(t *testing.T) *managers {
 	return m
 }
 
-// backUpManagers backs up what has the label, since some of it is in no namespace.
+// backUpManagers backs up by label, since some of the objects are cluster-scoped.
 func (s *suite) backUpManagers(t *testing.T, m *managers) {
 	t.Helper()
 	m.await(t, s.source, restoredOne)
@@ -66,8 +65,7 @@ func (s *suite) backUpManagers(t *testing.T, m *managers) {
 	backupWith(t, s.source, managing, args...)
 }
 
-// testManagers applies what was restored and what was not in the same ways, and wants the same to
-// come of it.
+// testManagers applies restored objects and controls in the same ways, and expects equal results.
 func (s *suite) testManagers(t *testing.T, m *managers) {
 	ctx := t.Context()
 	must(t, m.Make(ctx, s.target, 0))
@@ -97,18 +95,18 @@ func (s *suite) testManagers(t *testing.T, m *managers) {
 	t.Run("UnforcedAgain", m.testUnforced)
 }
 
-// isComposed reports whether an object is a Bucket that follows the Composition. What is applied
-// without force stays on a revision.
+// isComposed reports whether an object is a Bucket that follows the Composition. An XR that is
+// applied without force stays on a revision.
 func (m *managers) isComposed(name string) bool {
 	return strings.HasPrefix(name, "Bucket ") && !strings.HasPrefix(name, "Bucket mr-") && !strings.Contains(name, "-plain")
 }
 
-// isApplied reports whether an object is one that somebody applies.
+// isApplied reports whether an object is one that an applier applies.
 func (m *managers) isApplied(name string) bool {
 	return !strings.HasPrefix(name, "Bucket ") && !strings.Contains(name, "-plain") || strings.HasPrefix(name, "Bucket mr-")
 }
 
-// make makes an object of each sort for each way, and one of which nobody wants more than must be.
+// make creates an object of each sort for each way, and one with only the required fields.
 func (m *managers) make(t *testing.T, c *stack.Cluster, prefix string) {
 	t.Helper()
 	for _, a := range applyWays() {
@@ -124,7 +122,7 @@ func (m *managers) make(t *testing.T, c *stack.Cluster, prefix string) {
 	must(t, m.kubectl(t, c, []string{"--server-side"}, m.plain(prefix, "")...))
 }
 
-// apply applies what is wanted in a phase.
+// apply applies the manifests of a phase.
 func (m *managers) apply(t *testing.T, c *stack.Cluster, a applyWay, prefix string, number int) {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -134,7 +132,7 @@ func (m *managers) apply(t *testing.T, c *stack.Cluster, a applyWay, prefix stri
 	must(t, m.kubectl(t, c, a.args, objects...))
 }
 
-// plain are claims or XRs that ask for an update policy, or for none.
+// plain returns claims or XRs with an update policy, or with none.
 func (m *managers) plain(prefix, policy string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, k := range sortsOf(m.version) {
@@ -151,7 +149,7 @@ func (m *managers) plain(prefix, policy string) []*unstructured.Unstructured {
 	return objects
 }
 
-// kubectl has kubectl apply objects, and returns what it says if it fails.
+// kubectl runs kubectl apply for the objects, and returns its output as an error if it fails.
 func (m *managers) kubectl(t *testing.T, c *stack.Cluster, args []string, objects ...*unstructured.Unstructured) error {
 	t.Helper()
 	set, err := build.Ensure(t.Context(), os.Stderr, "kubectl")
@@ -171,8 +169,8 @@ func (m *managers) kubectl(t *testing.T, c *stack.Cluster, args []string, object
 	return nil
 }
 
-// compose has the Composition's bucket have more. A label makes a new revision of it, also where
-// the resources are what they were before: on v1 only that has XRs reconciled at once.
+// compose adds fields to the Composition's bucket. A label makes a new revision of it even if the
+// resources are unchanged: on v1 only that causes an immediate reconcile of the XRs.
 func (m *managers) compose(t *testing.T, c *stack.Cluster, number int) {
 	t.Helper()
 	ctx := t.Context()
@@ -199,8 +197,8 @@ func (m *managers) compose(t *testing.T, c *stack.Cluster, number int) {
 	must(t, c.ApplyObjects(ctx, u))
 }
 
-// objects returns the objects with a prefix by what tells them apart: those that people made, XRs
-// and composed Buckets.
+// objects returns the objects with a prefix by their distinguishing names: those that were applied,
+// XRs and composed Buckets.
 func (m *managers) objects(ctx context.Context, c *stack.Cluster, prefix string) (map[string]*unstructured.Unstructured, error) {
 	kinds := []schema.GroupVersionKind{}
 	for _, k := range sortsOf(m.version) {
@@ -247,12 +245,11 @@ func (m *managers) await(t *testing.T, c *stack.Cluster, prefix string) {
 	}))
 }
 
-// testAlike wants what was restored to be as what was not, and some objects to be other than last
-// time.
+// testAlike expects restored objects to equal their controls, and some objects to have changed.
 func (m *managers) testAlike(t *testing.T, changes func(name string) bool) {
 	t.Helper()
 	var wrong error
-	err := stack.Wait(t.Context(), patience/4, "what was restored to be as what was not", func(ctx context.Context) error {
+	err := stack.Wait(t.Context(), patience/4, "the restored objects to equal the controls", func(ctx context.Context) error {
 		control, err := m.likenesses(ctx, controlOne)
 		if err != nil {
 			return err
@@ -282,7 +279,7 @@ func (m *managers) testAlike(t *testing.T, changes func(name string) bool) {
 	}
 }
 
-// testUnforced has two managers apply different update policies without force. Whether that is a
+// testUnforced has two managers apply different update policies without force. Whether they
 // conflict must not depend on a restore.
 func (m *managers) testUnforced(t *testing.T) {
 	for _, manager := range []struct{ name, policy string }{{"kubectl", "Manual"}, {"somebody", "Automatic"}} {
@@ -304,14 +301,14 @@ func (m *managers) testUnforced(t *testing.T) {
 	m.testAlike(t, func(string) bool { return false })
 }
 
-// What is in names and differs: what Crossplane makes up, and whether it is the control. The name
-// of the field manager is made from that of the XR.
+// These match the parts of names that differ: those that Crossplane generates, and whether it is
+// the control. The name of the field manager is derived from that of the XR.
 var (
 	madeUp     = regexp.MustCompile(`((?:instance|xr|mr)-(?:server|client|second|plain))(?:-[0-9a-z]+)+`)
 	composedBy = regexp.MustCompile(`(apiextensions\.crossplane\.io/composed/)[0-9a-f]+`)
 )
 
-// likenesses returns what of the objects with a prefix must be the same.
+// likenesses returns the fields of the objects with a prefix that must be equal.
 func (m *managers) likenesses(ctx context.Context, prefix string) (map[string]any, error) {
 	objects, err := m.objects(ctx, m.target, prefix)
 	if err != nil {

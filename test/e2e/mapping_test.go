@@ -20,9 +20,9 @@ const annotationClone = "velero.crossplane.io/clone"
 type clone struct {
 	name   string
 	reason string
-	// choice is what the Restore says; nothing if empty.
+	// choice is the setting on the Restore; none if empty.
 	choice string
-	// want is which of the choices is carried out.
+	// want is the choice that takes effect.
 	want string
 
 	tenant *tenant
@@ -33,11 +33,11 @@ func clonesOf(version stack.Version) map[string]*clone {
 	clones := map[string]*clone{
 		"held": {
 			name: "CloneHeld", want: "hold",
-			reason: "Two MRs would manage one external resource, so copies are held unless somebody says what they are for.",
+			reason: "Two MRs would manage one external resource, so copies are held unless a setting chooses what they do.",
 		},
 		"observed": {
 			name: "CloneObserved", choice: "observe", want: "observe",
-			reason: "Copies that only look do no harm.",
+			reason: "Copies that only observe do no harm.",
 		},
 		"fresh": {
 			name: "CloneNew", choice: "new", want: "new",
@@ -93,20 +93,19 @@ func (s *suite) testClone(t *testing.T, c *clone) {
 	must(t, n.DeleteNamespace(t.Context(), s.target))
 }
 
-// testUntouched checks that the original is sound, and its external resources are what they were.
+// testUntouched checks that the original is sound, and that its external resources are unchanged.
 func (s *suite) testUntouched(t *testing.T, c *clone) {
 	s.wantSound(t, c.tenant)
 	changes, err := s.cloud.Journal(t.Context(), c.tenant.before.Seq, api.Create, api.Update, api.Delete)
 	must(t, err)
 	for _, e := range changes {
 		if c.tenant.before.External[e.ID] {
-			t.Errorf("%s The cloud was told to %s %s %s by %s", c.reason, e.Op, e.Kind, e.ID, e.ManagedBy)
+			t.Errorf("%s The cloud got the call %s %s %s by %s", c.reason, e.Op, e.Kind, e.ID, e.ManagedBy)
 		}
 	}
 }
 
-// wantHeldCopies checks that nothing reconciles the copies, and that nothing keeps them from being
-// deleted.
+// wantHeldCopies checks that no controller reconciles the copies, and that they can be deleted.
 func (s *suite) wantHeldCopies(t *testing.T, n *tenant) {
 	t.Helper()
 	copies, err := n.Instances(t.Context(), s.target)
@@ -131,7 +130,7 @@ func (s *suite) wantHeldCopies(t *testing.T, n *tenant) {
 
 func isCrossplanes(finalizer string) bool { return strings.Contains(finalizer, "crossplane.io") }
 
-// wantObserving checks that the copies of MRs look at the external resources of the originals.
+// wantObserving checks that the copies of MRs observe the external resources of the originals.
 func (s *suite) wantObserving(t *testing.T, n *tenant) {
 	t.Helper()
 	xrs, err := n.Composites(t.Context(), s.target)
@@ -149,18 +148,18 @@ func (s *suite) wantObserving(t *testing.T, n *tenant) {
 	for _, u := range mrs {
 		policies, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "managementPolicies")
 		if diff := cmp.Diff([]string{"Observe"}, policies); diff != "" {
-			t.Errorf("the copy of %s %s may do more than look: %s", u.GetKind(), u.GetName(), diff)
+			t.Errorf("the copy of %s %s may do more than observe: %s", u.GetKind(), u.GetName(), diff)
 		}
 		if err := stack.HasCondition(&u, "Synced", "True"); err != nil {
 			t.Error(err)
 		}
 		if id := u.GetAnnotations()["crossplane.io/external-name"]; !n.before.External[id] {
-			t.Errorf("the copy of %s %s looks at %q", u.GetKind(), u.GetName(), id)
+			t.Errorf("the copy of %s %s observes %q", u.GetKind(), u.GetName(), id)
 		}
 	}
 }
 
-// wantOwnTree checks that each copy made external resources of its own, once.
+// wantOwnTree checks that each copy created its own external resources, once.
 func (s *suite) wantOwnTree(t *testing.T, c *clone, n *tenant) {
 	t.Helper()
 	s.settle(t, n)
@@ -184,7 +183,7 @@ func (s *suite) wantOwnTree(t *testing.T, c *clone, n *tenant) {
 	s.wantNothingLeft(t, n)
 }
 
-// testCloneInvalid checks that a choice that there isn't is not guessed at: the copies do nothing.
+// testCloneInvalid checks that an unknown choice is not guessed at: the copies do nothing.
 func (s *suite) testCloneInvalid(t *testing.T, n *tenant) {
 	to := *n
 	to.Prefix, to.Namespace = n.Namespace, n.Namespace+"-invalid"
@@ -203,7 +202,7 @@ func (s *suite) testCloneInvalid(t *testing.T, n *tenant) {
 	}
 }
 
-// renamespaced returns wishes with each reference into a namespace led into another one.
+// renamespaced returns wishes in which each reference into one namespace points into another one.
 func renamespaced(wishes map[string]any, from, to string) map[string]any {
 	led := map[string]any{}
 	for key, value := range wishes {

@@ -15,17 +15,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// mirrors is a scene of Objects that watch what they manage, in another namespace, and what they
-// refer to.
+// mirrors is a scene of Objects that watch resources in another namespace and refer to others.
 const mirrors = "mirrors"
 
-// referredBy is what the name of a finalizer begins with that provider-kubernetes v1.3.1 puts on
-// what an Object refers to. The UID of the Object follows.
+// referredBy is the prefix of a finalizer that provider-kubernetes v1.3.1 puts on what an Object
+// refers to. The UID of the Object follows.
 const referredBy = "kubernetes.crossplane.io/referred-by-object-"
 
 func shapeMirrors(version stack.Version) *shape {
 	n := &shape{
-		reason: "What an Object manages in another namespace is neither made anew nor deleted, though it is watched.",
+		reason: "The watched resource that an Object manages in another namespace is neither created again nor deleted.",
 		Scene:  drill.Scene{Count: 4, Size: 20, Namespaces: []string{mirrors, mirrors + "-elsewhere"}},
 		last:   writeRemotes,
 		check:  wantMirrors,
@@ -40,7 +39,7 @@ func shapeMirrors(version stack.Version) *shape {
 	return n
 }
 
-// writeRemotes has people write to what Objects manage. It is lost if that is made anew.
+// writeRemotes changes what Objects manage. The change is lost if that is created again.
 func writeRemotes(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	objects, err := c.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, mirrors+"-elsewhere")
 	if err != nil {
@@ -56,9 +55,9 @@ func writeRemotes(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	return nil
 }
 
-// wantMirrors wants a scene to be what it was. That what Objects refer to can't be deleted any more
-// is the provider's doing, with Velero alone too: its finalizer names an Object by a UID, and is
-// put there once in the life of an Object.
+// wantMirrors expects a scene to be unchanged. The ConfigMaps to which Objects refer can't be
+// deleted any more. The provider causes that, with Velero alone too: its finalizer names an Object
+// by its UID, and the provider adds it only once in the life of an Object.
 func wantMirrors(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

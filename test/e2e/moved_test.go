@@ -15,8 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The twice tenant has one network, which Velero alone restores to another namespace and then to
-// its own.
+// The twice tenant has one network. Velero alone restores it to another namespace, then to its own.
 const (
 	twice   = "twice"
 	twiceTo = "twice-elsewhere"
@@ -24,7 +23,7 @@ const (
 
 var kindNetwork = schema.GroupVersionKind{Group: "cloud.m.example.org", Version: "v1alpha1", Kind: "Network"}
 
-// makeTwice makes a network that nothing composes, and returns its external-name.
+// makeTwice creates a network that no XR composes, and returns its external-name.
 func (s *suite) makeTwice(t *testing.T) string {
 	t.Helper()
 	must(t, drill.Platform{Crossplane: s.version, Namespace: twice}.Make(t.Context(), s.source, 0))
@@ -47,8 +46,8 @@ func (s *suite) makeTwice(t *testing.T) string {
 	return name
 }
 
-// testTwiceAlone is the control: Velero alone has two MRs manage one external resource, and the end
-// of one is the end of what the other has.
+// testTwiceAlone is the control: after a restore by Velero alone two MRs manage one external
+// resource, and the deletion of one MR deletes the external resource of both.
 func (s *suite) testTwiceAlone(t *testing.T, external string) {
 	ctx := t.Context()
 	n := drill.Platform{Crossplane: s.version, Namespace: twice}
@@ -56,7 +55,7 @@ func (s *suite) testTwiceAlone(t *testing.T, external string) {
 		must(t, n.StartRestore(ctx, s.target, name, twice, args...))
 		s.awaitCompleted(t, name)
 	}
-	s.eventually(t, "two MRs to manage one network, without which the other tests prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "two MRs to manage one network (the control)", func(ctx context.Context) error {
 		entries, err := s.cloud.Journal(ctx, 0, api.Read)
 		if err != nil {
 			return err
@@ -88,9 +87,8 @@ func (s *suite) testTwiceAlone(t *testing.T, external string) {
 	})
 }
 
-// testMovedBack restores a namespace beside itself that was moved by a restore, and wants what
-// would manage the external resources of what was moved to be held, and its end to be nothing to
-// these.
+// testMovedBack moves a restored namespace back beside itself. It expects the second MRs of
+// external resources to be held, and their deletion to leave these external resources alone.
 func (s *suite) testMovedBack(t *testing.T, w *way) {
 	ctx := t.Context()
 	live, back := w.restored(), *w.tenant
@@ -112,7 +110,7 @@ func (s *suite) testMovedBack(t *testing.T, w *way) {
 		}
 		s.delete(t, &u, metav1.DeletePropagationBackground)
 	}
-	s.eventually(t, "what came back to be gone", func(ctx context.Context) error {
+	s.eventually(t, "the restored MRs to be gone", func(ctx context.Context) error {
 		mrs, err := back.Managed(ctx, s.target)
 		if err == nil && len(mrs) > 0 {
 			err = fmt.Errorf("there are %v", names(mrs))
@@ -124,7 +122,7 @@ func (s *suite) testMovedBack(t *testing.T, w *way) {
 	must(t, err)
 	for _, e := range entries {
 		if strings.Contains(e.ManagedBy, ", "+w.namespace+"/") {
-			t.Errorf("the cloud was told to %s %s %s by what came back: %s", e.Op, e.Kind, e.ID, e.ManagedBy)
+			t.Errorf("the cloud got the call %s %s %s from a restored MR: %s", e.Op, e.Kind, e.ID, e.ManagedBy)
 		}
 	}
 	s.settle(t, live)

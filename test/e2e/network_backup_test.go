@@ -19,9 +19,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testNetworkBackup backs a tenant up again while calls of the plugin fail. Of what such a backup
-// lacks, compared with one while none did, it names the instance in its errors: what an XR composes
-// is missing with it.
+// testNetworkBackup backs a tenant up again while calls of the plugin fail, and compares the result
+// with an earlier backup. For each file that it lacks, its errors must name the instance, whose
+// composed resources are then missing too.
 func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 	t.Helper()
 	ctx := t.Context()
@@ -48,7 +48,7 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 		}))
 		injected := p.Stop()
 		if len(injected) == 0 {
-			t.Error("no call has failed, so this proves nothing")
+			t.Error("no call has failed, so the test proves nothing")
 		}
 		logs, err := s.source.Velero(ctx, "backup", "logs", name)
 		must(t, err)
@@ -62,7 +62,7 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 			}
 			for i := range n.size {
 				if !ok && strings.HasPrefix(path.Base(file), n.Name(i)) && !strings.Contains(told, n.Name(i)) {
-					t.Errorf("the backup %s is %s, lacks %s and does not say so:\n%s", name, phase, file, told)
+					t.Errorf("the backup %s is %s, lacks %s and does not name the instance:\n%s", name, phase, file, told)
 				}
 			}
 			if diff := cmp.Diff(notes(t, object), notes(t, have)); ok && phase == "Completed" && diff != "" {
@@ -76,7 +76,7 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 	}
 }
 
-// notes are those that the plugin writes onto a stored copy.
+// notes returns the annotations that the plugin writes onto a stored copy.
 func notes(t *testing.T, object string) map[string]any {
 	t.Helper()
 	var u struct {

@@ -24,8 +24,8 @@ func TestMatrixNetworkV1(t *testing.T) {
 	testNetworkMatrix(t, stack.V1)
 }
 
-// ordeals are one for each kind of fault, and some with all, of all programs and of the plugin
-// alone; or those that NETWORK_ONLY names.
+// ordeals returns one for each kind of fault and some with all kinds, for all programs and for the
+// plugin alone; or those that NETWORK_ONLY names.
 func ordeals(t *testing.T) []ordeal {
 	t.Helper()
 	const (
@@ -33,7 +33,7 @@ func ordeals(t *testing.T) []ordeal {
 		some  = 0.05
 		many  = 0.1
 		seeds = 2
-		// patience is what the plugin has, and a moment.
+		// patience is the plugin's patience and a margin.
 		patience = 32 * time.Second
 	)
 	first := seed(t)
@@ -85,8 +85,8 @@ func testNetworkMatrix(t *testing.T, version stack.Version) {
 	})
 }
 
-// hasSettings reports whether there are settings of a person's own, which take a while: where
-// writes are lost, and where anything can be.
+// hasSettings reports whether the tenant has a user's own settings. They take time, so only ordeals
+// that lose writes, or have all faults, have them.
 func hasSettings(o ordeal) bool {
 	return len(o.kinds) > 1 || o.kinds[0] == stack.Unanswered || o.kinds[0] == stack.Conflict
 }

@@ -20,18 +20,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// An ordeal is a restore through an API server that fails at random calls.
+// An ordeal is a restore through an API server whose calls fail at random.
 type ordeal struct {
 	name  string
 	kinds []stack.Fault
 	rate  float64
-	// spared is how many calls of a program in a row are spared at most; 0 is any number.
+	// spared is how many calls of a program in a row succeed at most; 0 is any number.
 	spared int
 	// programs are the only ones whose calls fail.
 	programs []string
 	hang     time.Duration
 	seed     uint64
-	// onwards says that calls go on failing when the restore has ended.
+	// onwards is true if calls also fail after the restore has ended.
 	onwards bool
 }
 
@@ -39,23 +39,23 @@ func (o ordeal) faults() *stack.Faults {
 	return &stack.Faults{Kinds: o.kinds, Rate: o.rate, Spared: o.spared, Seed: o.seed, Hang: o.hang, Programs: o.programs}
 }
 
-// Velero can make nothing of a restore any more if it could not write down how that went.
+// Velero can't finish a restore whose result it could not write.
 const (
 	whileFailing = 150 * time.Second
 	afterwards   = time.Minute
 )
 
-// A sequel is what has become of an ordeal.
+// A sequel is the outcome of an ordeal.
 type sequel struct {
 	phase    string
 	injected map[stack.Injection]int
-	// restarts is how often a component had ended, and was started again.
+	// restarts is how often a component ended and was started again.
 	restarts int
-	// after is what it took after the restore.
+	// after lists the recovery steps after the restore.
 	after []string
 }
 
-// seed is the one of the environment, for what has failed to be done again, or else any.
+// seed returns the seed of the environment, to repeat a failed run, or else a random one.
 func seed(t *testing.T) uint64 {
 	t.Helper()
 	if s := os.Getenv("NETWORK_SEED"); s != "" {
@@ -68,7 +68,7 @@ func seed(t *testing.T) uint64 {
 	return rand.Uint64N(1_000_000) //nolint:gosec // Nothing secret about it.
 }
 
-// divert has all that writes in a restore talk to the target's API server through a proxy.
+// divert makes all writers of a restore call the target's API server through a proxy.
 func (s *suite) divert(t *testing.T) *stack.Proxy {
 	t.Helper()
 	p, err := s.target.Proxy(t.Context())
@@ -78,9 +78,8 @@ func (s *suite) divert(t *testing.T) *stack.Proxy {
 	return p
 }
 
-// testNetwork restores a tenant while calls fail, and wants that in the end there is nothing to be
-// seen of it. What Velero did not complete a release or a second restore does, when calls do not
-// fail any more.
+// testNetwork restores a tenant while calls fail, and expects no trace of that in the end. A
+// release or a second restore completes it when calls succeed again.
 func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 	t.Helper()
 	ctx := t.Context()
@@ -105,9 +104,9 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 		cmp.Or(strings.Join(q.after, ", "), "nothing"))
 }
 
-// endure waits until a restore has ended, which begins while calls fail. What ends meanwhile is
-// started again, as a kubelet does. A server of Velero's that makes nothing of a restore any more
-// is started again when calls do not fail any more.
+// endure waits until a restore has ended, which begins while calls fail. It restarts components
+// that end, as a kubelet does. When calls succeed again, it restarts a Velero server that can't
+// finish the restore.
 func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 	t.Helper()
 	q := &sequel{}
@@ -149,8 +148,8 @@ func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 	}
 }
 
-// recover does what a person does after a restore that is not Completed: release, while calls fail
-// as before and when they do not any more, and if that is not enough, another restore.
+// recover does what a user does after a restore that is not Completed: release, while calls fail
+// and again when they succeed, and if that is not enough, another restore.
 func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *sequel) {
 	t.Helper()
 	if q.phase == "Completed" {
@@ -189,8 +188,7 @@ func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *se
 	s.restore(t, n, n.Namespace+"-again")
 }
 
-// wantInjected checks that faults have happened to calls of the plugin. An ordeal of one kind says
-// of that kind that it has.
+// wantInjected checks that the plugin's calls had faults, of the ordeal's kind if it has only one.
 func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
 	t.Helper()
 	all, ofPlugin := 0, 0
@@ -202,7 +200,7 @@ func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
 	}
 	// The plugin watches only during a poll, which can be over before a watch of its own is drawn.
 	if watched := len(o.kinds) == 1 && o.kinds[0] == stack.WatchClosed; all == 0 || ofPlugin == 0 && !watched {
-		t.Errorf("%d calls have failed, %d of the plugin, so this proves nothing", all, ofPlugin)
+		t.Errorf("%d calls have failed, %d of the plugin, so the test proves nothing", all, ofPlugin)
 	}
 	for _, i := range slices.SortedFunc(maps.Keys(q.injected), func(a, b stack.Injection) int {
 		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
@@ -211,7 +209,7 @@ func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
 	}
 }
 
-// wantExplained checks that what the plugin says of each item that it could not restore names the
+// wantExplained checks that each message about an item that the plugin could not restore names the
 // item, the reason and the next step.
 func (s *suite) wantExplained(t *testing.T, n *tenant, q *sequel) {
 	t.Helper()
@@ -220,12 +218,12 @@ func (s *suite) wantExplained(t *testing.T, n *tenant, q *sequel) {
 	}
 	for line := range strings.Lines(drill.Problems(t.Context(), s.target, n.Namespace)) {
 		if strings.Contains(line, "level=error") && strings.Contains(line, "rpc error") && strings.Contains(line, "error preparing") && !strings.Contains(line, "try again when") {
-			t.Errorf("this does not say what to do: %s", line)
+			t.Errorf("this line names no next step: %s", line)
 		}
 	}
 }
 
-// tally says in a few words how often which program's calls had a fault.
+// tally returns which programs' calls had a fault, and how often.
 func tally(injected map[stack.Injection]int) string {
 	of, kinds := map[string]int{}, map[string]int{}
 	for i, times := range injected {
@@ -244,12 +242,12 @@ func tally(injected map[stack.Injection]int) string {
 	return words(of) + " | " + words(kinds)
 }
 
-// ofAnswers are those of the quick faults that happen to who watches nothing.
+// ofAnswers returns the quick faults that happen to clients without watches.
 func ofAnswers() []stack.Fault {
 	return slices.DeleteFunc(quick(), func(f stack.Fault) bool { return f == stack.WatchClosed })
 }
 
-// quick are the faults that take no time.
+// quick returns the faults that take no time.
 func quick() []stack.Fault {
 	return slices.DeleteFunc(stack.AllFaults(), func(f stack.Fault) bool { return f == stack.Hang })
 }

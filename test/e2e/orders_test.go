@@ -15,36 +15,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// An order is one in which things come back: each phase is a Restore of some kinds.
+// An order is the order in which kinds come back: each phase is a Restore of some kinds.
 type order struct {
 	name, reason string
 	phases       [][]string
-	// changed is the step at which the Composition loses its database; "" if it doesn't.
+	// changed is the step at which the Composition loses its database; "" if it does not.
 	changed string
-	// want is what comes of it without the plugin where Crossplane deletes what nobody controls,
-	// and spared where it doesn't.
+	// want is the outcome without the plugin where Crossplane deletes resources without a
+	// controller, and spared the outcome where it does not.
 	want, spared drill.Outcome
 	sound        bool
 }
 
 const xr = "XR"
 
-// orders are the ones that Velero alone can come to: kinds are restored in the order of their
-// names.
+// orders returns the orders of Velero alone, which restores kinds in the order of their names.
 func orders() []order {
 	return []order{
 		{
-			name: "XRFirst", reason: "An XR that does not find what it references composes all of it anew, and forgets the old.",
+			name: "XRFirst", reason: "An XR that does not find what it references composes all of it again, and forgets the old resources.",
 			phases: [][]string{{xr}, {"Bucket", "Network", "Database"}},
 			want:   drill.Outcome{Creates: 3, Duplicates: 3, Orphans: 3, Total: 3}, spared: drill.Outcome{Creates: 3, Duplicates: 3, Orphans: 3, Total: 3},
 		},
 		{
-			name: "ComposedFirst", reason: "What a changed Composition has no longer is deleted though nobody controls it, or forgotten.",
+			name: "ComposedFirst", reason: "A resource that a changed Composition dropped is deleted without a controller, or forgotten.",
 			phases: [][]string{{"Bucket", "Network", "Database"}, {xr}}, changed: before,
 			want: drill.Outcome{Deletes: 1, Adopted: 2, Total: 3}, spared: drill.Outcome{Orphans: 1, Adopted: 2, Total: 3},
 		},
 		{
-			name: "Meanwhile", reason: "Half of the tree is back when the Composition changes.",
+			name: "Meanwhile", reason: "Half of the tree is restored when the Composition changes.",
 			phases: [][]string{{"Bucket", "Database"}, {xr}, {"Network"}}, changed: "XRCreated",
 			want:   drill.Outcome{Creates: 1, Deletes: 1, Duplicates: 1, Orphans: 1, Adopted: 1, Total: 3},
 			spared: drill.Outcome{Creates: 1, Duplicates: 1, Orphans: 2, Adopted: 1, Total: 3},
@@ -57,9 +56,9 @@ func orders() []order {
 	}
 }
 
-// unchanged is no change of a Composition.
+// unchanged returns the change that leaves the Composition as it is.
 func unchanged() change {
-	return change{name: "Unchanged", reason: "All comes back as it was.", want: drill.Outcome{Adopted: 3, Total: 3}}
+	return change{name: "Unchanged", reason: "All comes back unchanged.", want: drill.Outcome{Adopted: 3, Total: 3}}
 }
 
 // A disorder is a tenant that is restored in some order, with the plugin or by Velero alone.
@@ -88,7 +87,7 @@ func (s *suite) newDisorder(t *testing.T, o order, native, alone bool) *disorder
 	return &disorder{drift: d, order: o, alone: alone}
 }
 
-// wanted is what comes of the order by Velero alone.
+// wanted returns the outcome of an order by Velero alone.
 func (s *suite) wanted(o order) drill.Outcome {
 	if s.version == stack.V24 {
 		return o.spared
@@ -112,8 +111,8 @@ func (s *suite) restoreAlone(t *testing.T, backup string, disorders []*disorder)
 	s.settleDrifts(t, drifts, func(d *drift) drill.Outcome { return wants[d] })
 }
 
-// startOrders restores them phase by phase, and returns the names of the Restores, of which the
-// plugin's operations possibly go on.
+// startOrders restores them phase by phase, and returns the names of the Restores. The plugin's
+// operations may still be going on.
 func (s *suite) startOrders(t *testing.T, backup string, disorders []*disorder) []string {
 	t.Helper()
 	for _, d := range disorders {
@@ -129,9 +128,9 @@ func (s *suite) startOrders(t *testing.T, backup string, disorders []*disorder) 
 	return restores
 }
 
-// restorePhase restores the kinds of a phase, the same kinds of several tenants with one Restore,
-// and waits until they are there and, without the plugin, Crossplane has reconciled the XRs: their
-// status does not come back. It returns the names of the Restores.
+// restorePhase restores the kinds of a phase, with one Restore for all tenants that have the same
+// kinds. It waits until they exist and, without the plugin, until Crossplane has reconciled the
+// XRs: their status does not come back. It returns the names of the Restores.
 func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders []*disorder) []string {
 	t.Helper()
 	ctx := t.Context()
@@ -162,8 +161,8 @@ func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders [
 	return slices.Collect(maps.Keys(together))
 }
 
-// filters has a Restore take some kinds of some tenants only, and what the plugin asks for with
-// them. On v1 claims stay away: their XRs are what composes.
+// filters returns arguments that limit a Restore to some kinds of some tenants, and to the plugin's
+// additional items. On v1 claims are left out: their XRs compose.
 func filters(kinds []string, disorders []*disorder) []string {
 	var resources []string
 	if !disorders[0].alone {
@@ -194,8 +193,7 @@ func filters(kinds []string, disorders []*disorder) []string {
 	return append(all, "--include-namespaces", strings.Join(namespaces, ","))
 }
 
-// testAlone checks that there was the damage that there is on this version of Crossplane, without
-// which the other tests prove nothing.
+// testAlone is the control: Velero alone must do this Crossplane version's known damage.
 func (s *suite) testAlone(t *testing.T, d *disorder) {
 	t.Helper()
 	d.mu.Lock()
@@ -216,6 +214,6 @@ func (s *suite) testAlone(t *testing.T, d *disorder) {
 		t.Errorf("the Composition was changed: %v", d.changed)
 	}
 	if d.order.changed != "" && d.controlled["Database"] {
-		t.Error("the XR had control of the Database before it was lost, so this is what happens without a restore too")
+		t.Error("the XR had control of the Database before it was lost, so this happens without a restore too")
 	}
 }

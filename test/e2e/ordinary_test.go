@@ -24,16 +24,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// ordinary is the namespace, and with the label judge=ordinary it is on all that is none of
-// Crossplane's.
+// ordinary is the namespace, and the value of the label judge on all its objects.
 const (
 	ordinary         = "ordinary"
 	selectorOrdinary = "judge=" + ordinary
 	annotationOwner  = "test/owner"
 )
 
-// testOrdinary backs up and restores what is none of Crossplane's, with the plugin and without it.
-// Nothing may be another.
+// testOrdinary backs up and restores objects that are not Crossplane's, with the plugin and without
+// it. There may be no difference.
 func (s *suite) testOrdinary(t *testing.T) {
 	ctx := t.Context()
 	kinds := s.makeOrdinary(t)
@@ -49,7 +48,7 @@ func (s *suite) testOrdinary(t *testing.T) {
 		if len(files) < 2*len(s.listed(t, kinds)) {
 			t.Errorf("the backup has no more than %v", slices.Sorted(maps.Keys(files)))
 		}
-		wantAlike(t, "what a backup asks for", without.velero, with.velero)
+		wantAlike(t, "the requests of a backup", without.velero, with.velero)
 		wantNothingAsked(t, "a backup", with.plugin)
 	})
 
@@ -65,8 +64,8 @@ func (s *suite) testOrdinary(t *testing.T) {
 	t.Run("Restored", func(t *testing.T) {
 		wantAlike(t, "the objects", normalised(t, alone.objects), normalised(t, ours.objects))
 		wantDifferent(t, normalised(t, ours.objects))
-		wantAlike(t, "what Velero says of the restore", alone.said, ours.said)
-		wantAlike(t, "what a restore asks for", alone.velero, ours.velero)
+		wantAlike(t, "the status and results of the restore", alone.said, ours.said)
+		wantAlike(t, "the requests of a restore", alone.velero, ours.velero)
 		wantNothingAsked(t, "a restore", ours.plugin)
 	})
 	s.loseOrdinary(t, kinds)
@@ -80,7 +79,7 @@ func wantAlike(t *testing.T, what string, without, with any) {
 	}
 }
 
-// wantDifferent shows that one byte of one of the texts would be seen.
+// wantDifferent checks that the comparison sees a change of one byte.
 func wantDifferent(t *testing.T, texts map[string]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -94,7 +93,7 @@ func wantDifferent(t *testing.T, texts map[string]string) {
 	}
 }
 
-// makeOrdinary makes the objects, with their owners, and returns their kinds.
+// makeOrdinary creates the objects, with their owners, and returns their kinds.
 func (s *suite) makeOrdinary(t *testing.T) []schema.GroupVersionKind {
 	t.Helper()
 	ctx := t.Context()
@@ -120,7 +119,7 @@ func (s *suite) makeOrdinary(t *testing.T) []schema.GroupVersionKind {
 			must(t, s.target.ApplyStatus(ctx, u))
 		}
 	}
-	must(t, s.target.RestartVelero(ctx)) // It looks for new kinds every five minutes only.
+	must(t, s.target.RestartVelero(ctx)) // It discovers new kinds only every five minutes.
 
 	return kinds
 }
@@ -140,7 +139,7 @@ func (s *suite) listed(t *testing.T, kinds []schema.GroupVersionKind) map[string
 	return all
 }
 
-// loseOrdinary deletes all of it, and waits until it is gone.
+// loseOrdinary deletes all of them, and waits until they are gone.
 func (s *suite) loseOrdinary(t *testing.T, kinds []schema.GroupVersionKind) {
 	t.Helper()
 	must(t, s.target.Wait(t.Context(), patience, "the ordinary objects to be gone", func(ctx context.Context) error {
@@ -166,8 +165,8 @@ func (s *suite) loseOrdinary(t *testing.T, kinds []schema.GroupVersionKind) {
 	}))
 }
 
-// restoreOrdinary restores and waits until that is over, well or not: with the plugin it must be no
-// other than without.
+// restoreOrdinary restores and waits until the restore has ended, in any phase: the phase must be
+// the same with and without the plugin.
 func (s *suite) restoreOrdinary(t *testing.T, name, backup string) {
 	t.Helper()
 	n := drill.Platform{Namespace: ordinary}
@@ -176,8 +175,8 @@ func (s *suite) restoreOrdinary(t *testing.T, name, backup string) {
 	must(t, err)
 }
 
-// A watching is what was asked of the API server: by Velero about the ordinary objects, what it
-// writes in its order and then what it reads, and by the plugin.
+// A watching is the requests to the API server: Velero's about the ordinary objects, its writes in
+// order and then its reads, and the plugin's.
 type watching struct {
 	velero []string
 	plugin []stack.Request
@@ -199,7 +198,7 @@ func (s *suite) watched(t *testing.T, do func()) watching {
 		case strings.HasPrefix(r.UserAgent, "velero") && isOrdinary(r) && r.Verb != "watch":
 			request := fmt.Sprintf("%s %s/%s/%s %s/%s %d", r.Verb, r.Group, r.Resource, r.Subresource, r.Namespace, r.Name, r.Code)
 			if r.Verb == "get" || r.Verb == "list" {
-				reads[request] = true // Of a new namespace it asks until it is there.
+				reads[request] = true // It polls a new namespace until it exists.
 			} else {
 				w.velero = append(w.velero, request)
 			}
@@ -207,7 +206,7 @@ func (s *suite) watched(t *testing.T, do func()) watching {
 	}
 	w.velero = append(w.velero, slices.Sorted(maps.Keys(reads))...)
 	if len(w.velero) == 0 {
-		t.Error("Velero has asked for nothing")
+		t.Error("Velero has made no request")
 	}
 
 	return w
@@ -217,8 +216,8 @@ func isOrdinary(r stack.Request) bool {
 	return r.Group != "velero.io" && (r.Namespace == ordinary || strings.HasPrefix(r.Name, ordinary))
 }
 
-// wantNothingAsked wants the plugin to have asked for nothing that is one of the ordinary objects,
-// nor more than it asks for whatever there is.
+// wantNothingAsked expects the plugin to have made no request about the ordinary objects, and no
+// more requests than it always makes.
 func wantNothingAsked(t *testing.T, what string, requests []stack.Request) {
 	t.Helper()
 	const most = 10
@@ -227,13 +226,13 @@ func wantNothingAsked(t *testing.T, what string, requests []stack.Request) {
 	}
 	for _, r := range requests {
 		if isOrdinary(r) || r.Verb != "get" && r.Verb != "list" {
-			t.Errorf("the plugin has asked to %s %s for %s", r.Verb, r.URI, what)
+			t.Errorf("the plugin has made the request %s %s for %s", r.Verb, r.URI, what)
 		}
 		t.Logf("for %s: %s %s", what, r.Verb, r.URI)
 	}
 }
 
-// A returning is a restore, and what has come of it.
+// A returning is a restore and its results.
 type returning struct {
 	watching
 
@@ -254,8 +253,7 @@ func (r *returning) read(t *testing.T, s *suite, kinds []schema.GroupVersionKind
 	if r.said["phase"] != "Completed" {
 		t.Errorf("%s is %v: %s", name, r.said["phase"], drill.Problems(t.Context(), s.target, name))
 	}
-	// What it says of each object, and its warnings, but for the names of the Restore and the
-	// Backup.
+	// These are the results and warnings, without the names of the Restore and the Backup.
 	details, err := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
 	must(t, err)
 	_, results, _ := strings.Cut(details, "\nWarnings:")
@@ -267,7 +265,7 @@ func (r *returning) read(t *testing.T, s *suite, kinds []schema.GroupVersionKind
 	r.said["warnings of each"], r.said["resources"] = results, resources
 }
 
-// A variation is what another restore of the same backup would make another, and why.
+// A variation is a field that differs between two restores of the same backup, and the reason.
 type variation struct {
 	reason string
 	of     func(u *unstructured.Unstructured)
@@ -281,7 +279,7 @@ func without(path ...string) func(u *unstructured.Unstructured) {
 func edit(u *unstructured.Unstructured, change func(text []byte) []byte) {
 	b, err := u.MarshalJSON()
 	if err == nil {
-		_ = u.UnmarshalJSON(change(b)) // What comes out of it is compared.
+		_ = u.UnmarshalJSON(change(b)) // The result is compared.
 	}
 }
 
@@ -330,8 +328,8 @@ func variations() []variation {
 	}
 }
 
-// normalised returns the objects as texts, without what varies. It fails if something of that is in
-// none of them, since then nobody needs it.
+// normalised returns the objects as texts, without the variations. It fails if no object has one of
+// them: then that variation is not needed.
 func normalised(t *testing.T, objects map[string]*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	all := map[string]string{}

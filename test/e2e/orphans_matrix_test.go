@@ -13,7 +13,7 @@ func TestMatrixCompositionChangesV1(t *testing.T) {
 	testCompositionChanges(t, stack.V1, everyStep)
 }
 
-// V2 and v2.0 collect garbage in different ways.
+// Crossplane v2.0 and stack.V2 delete owned objects in different ways (background, foreground).
 func TestMatrixCompositionChangesV20(t *testing.T) {
 	t.Parallel()
 	testCompositionChanges(t, stack.V20, everyStep)

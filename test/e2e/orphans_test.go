@@ -20,7 +20,7 @@ func TestCompositionChangesV1(t *testing.T) {
 
 func everyStep(_, _, _ int) bool { return true }
 
-// oneModePerStep has every step, and every change in both modes.
+// oneModePerStep picks every step, and every change in both modes.
 func oneModePerStep(mode, step, change int) bool {
 	return step%2 == mode && (step/2+mode)%len(changes()) == change
 }
@@ -41,7 +41,7 @@ func testCompositionChanges(t *testing.T, version stack.Version, pick func(mode,
 	backupWith(t, s.source, "alone", "--include-namespaces", namespacesOf(driftsOf(d.alone)), clusterResources+"=true")
 	var tenants []*tenant
 	for _, n := range slices.Concat(driftsOf(d.alone), driftsOf(d.kept), d.steps) {
-		if n.step.name != before { // Then the target never has the Composition as it was.
+		if n.step.name != before { // At that step the target never has the old Composition.
 			tenants = append(tenants, n.tenant)
 		}
 	}
@@ -120,7 +120,7 @@ func namespacesOf(all []*drift) string {
 	return strings.Join(names, ",")
 }
 
-// modeOf is how a drift's Composition composes, in the name of a test.
+// modeOf returns how a drift's Composition composes, for the name of a test.
 func modeOf(d *drift) string {
 	if d.Native {
 		return "Native"

@@ -31,11 +31,11 @@ const (
 
 func TestMatrixPackagesV2(t *testing.T) { testPackages(t, stack.V2) }
 
-// Crossplane v1 has one runtime for all packages, so there is no Deployment of the provider.
+// Crossplane v1 has one runtime for all packages, so the provider has no Deployment.
 func TestMatrixPackagesV1(t *testing.T) { testPackages(t, stack.V1) }
 
-// testPackages loses a cluster whose platform Crossplane's package manager has installed, and has a
-// restore bring it back: nobody installs anything in the target but Crossplane.
+// testPackages loses a cluster whose platform the package manager has installed, and restores it
+// into a cluster that has only Crossplane.
 func testPackages(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -51,7 +51,7 @@ func testPackages(t *testing.T, version stack.Version) {
 		dir, size = "v1.20", 4 // With the claim.
 	}
 	n := &shape{
-		reason: "What the package manager has installed is installed again, and what people made with it is what it was.",
+		reason: "The package manager installs its packages again, and the objects that users created with them are unchanged.",
 		Scene: drill.Scene{
 			Name: "packaged", Dir: filepath.Join("testdata", dir, "packages"), Count: count, Size: size * count, Drift: true,
 			BackupArgs: []string{"--include-cluster-resources=true"}, RestoreArgs: []string{"--include-cluster-resources=true"},
@@ -92,8 +92,8 @@ func testPackages(t *testing.T, version stack.Version) {
 	})
 }
 
-// restorePackages restores a backup in a new cluster, with the plugin if it was made with that.
-// People have installed the packages before, or nobody has.
+// restorePackages restores a backup in a new cluster, with the plugin if the plugin made the
+// backup. installed is true if a user has installed the packages before.
 func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, backup string, installed bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -117,7 +117,7 @@ func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, back
 	s.awaitCompleted(t, name)
 }
 
-// install installs what people install in a cluster.
+// install installs what a user installs in a cluster.
 func (s *suite) install(t *testing.T, c *stack.Cluster, r *packageRegistry) {
 	t.Helper()
 	must(t, c.Apply(t.Context(), fmt.Appendf(nil, installation, r.host)))
@@ -127,7 +127,7 @@ func (s *suite) install(t *testing.T, c *stack.Cluster, r *packageRegistry) {
 	must(t, c.RunPackages(t.Context()))
 }
 
-// packaged starts a cluster, with Velero alone, in which nothing is installed but Crossplane.
+// packaged starts a cluster with Velero alone and only Crossplane installed.
 func (s *suite) packaged(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Packaged: true, RBACManager: true, VeleroArgs: oftener})
@@ -136,7 +136,7 @@ func (s *suite) packaged(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// publish has the registry serve each package once.
+// publish pushes each package to the registry once.
 func (s *suite) publish(t *testing.T, r *packageRegistry, n *shape) {
 	t.Helper()
 	metas, err := stack.Parse([]byte(packageMeta))
@@ -166,8 +166,7 @@ func providerCRDs(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// upgrade publishes a newer version of the provider, and has the source install it, so that there
-// is an inactive revision.
+// upgrade installs a newer version of the provider in the source, for an inactive revision.
 func (s *suite) upgrade(t *testing.T, r *packageRegistry) {
 	t.Helper()
 	ctx := t.Context()
@@ -185,13 +184,13 @@ spec:
 `)))
 }
 
-// An owned object is what matters of one that the package manager makes, or has something made of.
+// An owned object is the compared part of an object that the package manager creates or causes.
 type owned struct {
 	Owners []string
 	State  any
 }
 
-// ownership returns what packages are and have, with the owners of each.
+// ownership returns the state of packages and their objects, with the owners of each.
 func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 	t.Helper()
 	kind := func(group, version, kind string) schema.GroupVersionKind {
@@ -228,7 +227,7 @@ func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 		o := owned{State: stateOf(&u)}
 		for _, ref := range u.GetOwnerReferences() {
 			if s.version == stack.V20 && u.GetKind() == "CustomResourceDefinition" && ref.Kind == "ProviderRevision" {
-				continue // When a provider is upgraded, v2.0 leaves them to the revision that has made them.
+				continue // After an upgrade of a provider, v2.0 leaves them to the revision that created them.
 			}
 			text := ref.Kind + " " + ref.Name
 			if !alive[string(ref.UID)] {
@@ -249,8 +248,8 @@ func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 	return all
 }
 
-// withoutHashes names revisions of packages by what they are. From v2.4 on a revision is named
-// after the generation of its package too, which is another one in a new cluster.
+// withoutHashes gives revisions of packages names without hashes. From v2.4 on the name of a
+// revision depends on the generation of its package too, which differs in a new cluster.
 func withoutHashes(all map[string]owned, objects []unstructured.Unstructured) map[string]owned {
 	var names []string
 	for _, u := range objects {
@@ -274,7 +273,7 @@ func withoutHashes(all map[string]owned, objects []unstructured.Unstructured) ma
 	return renamed
 }
 
-// stateOf is what there is to know of an object beside its owners.
+// stateOf returns the compared state of an object without its owners.
 func stateOf(u *unstructured.Unstructured) any {
 	field := func(names ...string) any {
 		v, _, _ := unstructured.NestedFieldCopy(u.Object, names...)
@@ -303,8 +302,7 @@ func stateOf(u *unstructured.Unstructured) any {
 	}
 }
 
-// testPackaged wants all to be what it was, but for the revisions that were inactive: they are
-// history, and are not restored.
+// testPackaged expects all to be unchanged, except inactive revisions, which are not restored.
 func (s *suite) testPackaged(t *testing.T, n *shape, before map[string]owned) {
 	s.testPackagedTree(t, n)
 	if diff := cmp.Diff(withoutInactive(before), s.ownership(t, s.target)); diff != "" {
@@ -322,7 +320,7 @@ func (s *suite) testPackagedTree(t *testing.T, n *shape) {
 	s.testSettled(t, n, now[len(now)-1].Seq)
 }
 
-// withoutInactive takes away revisions that are not active, and what they own.
+// withoutInactive removes inactive revisions, and the objects that they own.
 func withoutInactive(all map[string]owned) map[string]owned {
 	kept := map[string]owned{}
 	isInactive := func(owner string) bool { return all[strings.TrimPrefix(owner, "controller ")].State == inactiveState }
@@ -337,9 +335,9 @@ func withoutInactive(all map[string]owned) map[string]owned {
 	return kept
 }
 
-// testRestoredAlone is a control: a revision that is not active has lost its package, which then
-// does not take it along when it is deleted. What becomes of XRs depends on whether a function
-// answers before all is back. From v2.4 on the active revision is another one, and the package
+// testRestoredAlone is a control: an inactive revision has lost its owner reference to the package,
+// so it stays when the package is deleted. The fate of XRs depends on whether a function answers
+// before all is restored. From v2.4 on the active revision has another name, and the package
 // manager deletes one of the others.
 func (s *suite) testRestoredAlone(t *testing.T, before map[string]owned) {
 	after := s.ownership(t, s.target)
@@ -348,14 +346,14 @@ func (s *suite) testRestoredAlone(t *testing.T, before map[string]owned) {
 	}
 	for name, o := range before {
 		if o.State == inactiveState && (after[name].State != inactiveState || len(after[name].Owners) > 0) {
-			t.Errorf("docs/hazards.md says that nobody owns %s, and it is %+v", name, after[name])
+			t.Errorf("docs/hazards.md says that %s has no owner, and it is %+v", name, after[name])
 		}
 	}
 }
 
 // testInstalledAlone is the control.
 func (s *suite) testInstalledAlone(t *testing.T, n *shape) {
-	must(t, s.target.Wait(t.Context(), patience, "Crossplane to make anew what Velero alone has restored", func(ctx context.Context) error {
+	must(t, s.target.Wait(t.Context(), patience, "Crossplane to compose again what Velero alone has restored", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 		if err == nil && len(changes) == 0 {
 			err = errors.New("nothing has changed in the cloud")

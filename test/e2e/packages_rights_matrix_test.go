@@ -16,8 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// extra is what a person gives the provider of the packages beside what Crossplane gives it, by the
-// name that its ServiceAccount has in this cluster.
+// extra is the rights that a user gives the provider beside those from Crossplane, by the name of
+// its ServiceAccount in this cluster.
 const extra = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -42,8 +42,7 @@ subjects:
   name: %s
 `
 
-// activeProvider returns the revision of the provider that runs, after which its ServiceAccount is
-// named.
+// activeProvider returns the active revision of the provider. Its ServiceAccount has the same name.
 func activeProvider(ctx context.Context, c *stack.Cluster) (string, error) {
 	revisions, err := list(ctx, c, schema.GroupVersionKind{Group: "pkg.crossplane.io", Version: "v1", Kind: "ProviderRevision"}, "", "")
 	if err != nil {
@@ -66,8 +65,8 @@ func (s *suite) giveExtra(t *testing.T) {
 	must(t, s.source.Apply(t.Context(), fmt.Appendf(nil, extra, name)))
 }
 
-// testExtra wants the provider to have its rights after a restore, or validate to say that it has
-// lost them, and how it gets them again.
+// testExtra expects the provider to have its rights after a restore, or validate to report that
+// they are lost and how to grant them again.
 func (s *suite) testExtra(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -96,23 +95,23 @@ func (s *suite) testExtra(t *testing.T) {
 	}
 
 	if mayList() != (s.version != stack.V24) {
-		t.Errorf("Only from v2.4 on has the revision another name, and its ServiceAccount %s none of the rights that a person has given it: %t", name, mayList())
+		t.Errorf("Only from v2.4 on the revision has another name, and its ServiceAccount %s lacks the rights that a user granted: %t", name, mayList())
 	}
 	said := misplaced()
 	if mayList() {
 		if len(said) > 0 {
-			t.Errorf("The provider has its rights, and validate says that it has not: %q", said)
+			t.Errorf("The provider has its rights, and validate reports that it lacks them: %q", said)
 		}
 
 		return
 	}
 	if len(said) != 1 {
-		t.Fatalf("The provider has lost its rights, and validate says %q", said)
+		t.Fatalf("The provider has lost its rights, and validate reports %q", said)
 	}
 	_, command, _ := strings.Cut(said[0], "kubectl ")
 	command, _, _ = strings.Cut(command, ";")
 	must(t, newGit(t).kubectl(ctx, s.target, nil, nil, strings.Fields(command)...))
 	if said := misplaced(); !mayList() || len(said) > 0 {
-		t.Errorf("kubectl %s: the provider may list: %t, and validate says %q", command, mayList(), said)
+		t.Errorf("kubectl %s: the provider may list: %t, and validate reports %q", command, mayList(), said)
 	}
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A part is a namespace of which some exists already when it is restored. External resources
-// survive their MRs.
+// A part is a namespace that is partly lost before it is restored. External resources survive.
 type part struct {
 	name    string
 	reason  string
@@ -35,28 +34,28 @@ func partsOf(s *suite) map[string]*part {
 	return map[string]*part{
 		"member": {
 			name:    "ComposedLost",
-			reason:  "What a live XR lists and lost belongs to it again, also while its owner keeps Crossplane from reconciling it.",
+			reason:  "A lost resource that a live XR lists belongs to it again, also while a user pauses the XR.",
 			lose:    s.loseDatabases,
 			restore: []string{"--include-namespaces", "member"},
 			judge:   s.testComposedLost,
 		},
 		"dropped": {
 			name:    "NoLongerComposed",
-			reason:  "What a live XR does not list any more would be nobody's.",
+			reason:  "A resource that a live XR does not list any more would have no controller, so it is not restored.",
 			lose:    s.dropDatabases,
 			restore: []string{"--include-namespaces", "dropped"},
 			judge:   s.testNoLongerComposed,
 		},
 		"parent": {
 			name:    "CompositeLost",
-			reason:  "An XR takes over what it composed, which has lost its controller only.",
+			reason:  "An XR adopts its composed resources, which have only lost their controller.",
 			lose:    s.loseComposites,
 			restore: []string{"--include-namespaces", "parent"},
 			judge:   s.testCompositeLost,
 		},
 		"kept": {
 			name:    "LiveChanged",
-			reason:  "What is live is newer than the backup, whatever the policy for existing resources.",
+			reason:  "A live object is newer than the backup, with any policy for existing resources.",
 			lose:    s.changeManaged,
 			restore: []string{"--include-namespaces", "kept", "--existing-resource-policy", "update"},
 			judge:   s.testLiveChanged,
@@ -64,7 +63,7 @@ func partsOf(s *suite) map[string]*part {
 	}
 }
 
-// loseDatabases pauses the XRs as their owner would, and deletes their databases.
+// loseDatabases pauses the XRs as a user would, and deletes their databases.
 func (s *suite) loseDatabases(t *testing.T, p *part) {
 	t.Helper()
 	xrs, err := p.tenant.Composites(t.Context(), s.target)
@@ -97,7 +96,7 @@ func (s *suite) testComposedLost(t *testing.T, p *part) {
 	}
 	for _, u := range xrs {
 		if !paused(&u) || drill.Held(&u) {
-			t.Errorf("the owner's own pause of %s is gone: %v", u.GetName(), u.GetAnnotations())
+			t.Errorf("the user's own pause of %s is gone: %v", u.GetName(), u.GetAnnotations())
 		}
 	}
 	s.pause(t, false, xrs...)
@@ -106,8 +105,7 @@ func (s *suite) testComposedLost(t *testing.T, p *part) {
 	s.wantNothingLeft(t, p.tenant)
 }
 
-// dropDatabases changes the Composition, so that Crossplane deletes the databases, which survive in
-// the cloud.
+// dropDatabases drops the databases from the Composition. Their external resources survive.
 func (s *suite) dropDatabases(t *testing.T, p *part) {
 	t.Helper()
 	without := p.tenant.Platform
@@ -145,12 +143,13 @@ func (s *suite) testNoLongerComposed(t *testing.T, p *part) {
 	}
 }
 
-// loseComposites deletes the XRs, with what they composed kept. The garbage collector, which can do
-// that, deletes what it has not come to know yet.
+// loseComposites deletes the XRs and keeps their composed resources. It removes the owner
+// references itself: the garbage collector, which can orphan, deletes dependents that it does not
+// know yet.
 func (s *suite) loseComposites(t *testing.T, p *part) {
 	t.Helper()
 	ctx := t.Context()
-	if s.version == stack.V1 { // A claim would make another XR at once.
+	if s.version == stack.V1 { // A claim would create another XR at once.
 		claims, err := p.tenant.Instances(ctx, s.target)
 		must(t, err)
 		s.pause(t, true, claims...)
@@ -189,7 +188,7 @@ func (s *suite) loseComposites(t *testing.T, p *part) {
 	}
 }
 
-// awaitAllPaused waits until Crossplane has seen the pause of all.
+// awaitAllPaused waits until Crossplane has observed the pause of all.
 func (s *suite) awaitAllPaused(t *testing.T, all func(context.Context, *stack.Cluster) ([]unstructured.Unstructured, error)) {
 	t.Helper()
 	s.eventually(t, "Crossplane to see the pause", func(ctx context.Context) error {
@@ -216,8 +215,7 @@ func (s *suite) testCompositeLost(t *testing.T, p *part) {
 	s.wantNothingLeft(t, p.tenant)
 }
 
-// changeManaged gives each bucket tags of which its XR has no opinion, and leads each network to
-// another one in the cloud.
+// changeManaged adds tags to the buckets, and gives each network another external-name.
 func (s *suite) changeManaged(t *testing.T, p *part) {
 	t.Helper()
 	ctx := t.Context()
@@ -258,7 +256,7 @@ func (s *suite) testLiveChanged(t *testing.T, p *part) {
 	}
 }
 
-// pause pauses objects as their owner would, or takes that back.
+// pause pauses objects as a user would, or removes the pause.
 func (s *suite) pause(t *testing.T, on bool, objects ...unstructured.Unstructured) {
 	t.Helper()
 	var value any

@@ -11,7 +11,7 @@ func TestPlaceV2(t *testing.T) { testPlace(t, stack.V2) }
 
 func TestPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
 
-// testPlace restores into the cluster that was backed up, which still has some or all of it.
+// testPlace restores into the cluster that was backed up, which still has some or all objects.
 func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -64,7 +64,7 @@ func testPlace(t *testing.T, version stack.Version) {
 	}
 }
 
-// settleClones lets what the copies, or their end, could do to the originals show.
+// settleClones waits until damage by the copies, or by their deletion, to the originals would show.
 func (s *suite) settleClones(t *testing.T, clones map[string]*clone) {
 	t.Helper()
 	var originals []*tenant

@@ -23,59 +23,58 @@ type prunedTenant struct {
 	name string
 }
 
-// A pruning is how something is deleted that a restore brings back, and what is done then.
+// A pruning is how restored objects are deleted, and what is done then.
 type pruning struct {
 	reason string
-	// made is who has made the instances, and prunes them.
+	// made is the applier that created the instances, and prunes them.
 	made applier
-	// xrs has the XRs deleted instead, by a person.
+	// xrs is true if a user deletes the XRs instead.
 	xrs bool
-	// args go to the command that restores.
+	// args are arguments of the command that restores.
 	args []string
-	// tells are words of what the restore says of each.
+	// tells are words of the restore's message about each.
 	tells []string
-	// goes says that external resources go before anybody can choose.
+	// goes is true if external resources are deleted before a user can act.
 	goes bool
-	// then is what a person chooses; nothing if it is nil.
+	// then is what the user does; nil for nothing.
 	then func(ctx context.Context, s *suite, d *prunedTenant) error
-	// kept says that they chose to keep the external resources.
+	// kept is true if the user chooses to keep the external resources.
 	kept bool
-	// quarantine says that MRs are held too, so that the restore is over before anything is pruned.
+	// quarantine is true if MRs are held too, so that the restore ends before the pruning.
 	quarantine bool
 }
 
 const (
 	tellsXR    = "is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its annotation"
 	tellsClaim = "is being deleted, and its hold stops Crossplane from deleting"
-	// tellsGone begins what is said of what the garbage collector has begun to delete, or is done
-	// with.
+	// tellsGone begins the message about what the garbage collector deletes.
 	tellsGone = "; these are "
 )
 
 func (s *suite) prunings() map[string]pruning {
 	if s.version.IsV1() {
 		return map[string]pruning{
-			"LetGo":      {reason: "A claim waits for its person.", made: flux, tells: []string{tellsClaim}, then: letGo},
+			"LetGo":      {reason: "A claim waits for its user.", made: flux, tells: []string{tellsClaim}, then: letGo},
 			"Kept":       {reason: "A claim can go without its XR.", made: flux, tells: []string{tellsClaim}, then: forgetClaims, kept: true},
-			"Foreground": {reason: "Nothing of Crossplane's has a claim as its owner.", made: argocd, tells: []string{tellsClaim}, then: forgetClaims, kept: true},
+			"Foreground": {reason: "No Crossplane object has a claim as its owner.", made: argocd, tells: []string{tellsClaim}, then: forgetClaims, kept: true},
 			"Quarantine": {
-				reason: "What is composed is held too, and goes on without its claim.", made: argocd, args: []string{"--annotations", holdAll}, quarantine: true,
+				reason: "Composed resources are held too, and continue without their claim.", made: argocd, args: []string{"--annotations", holdAll}, quarantine: true,
 				then: forgetClaimsAndRelease, kept: true,
 			},
 			"XRKept": {
-				reason: "What is composed can go without its external resource.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true,
+				reason: "A composed resource can go without its external resource.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true,
 			},
 		}
 	}
 
 	return map[string]pruning{
-		"LetGo":      {reason: "An XR waits for its person.", made: flux, tells: []string{tellsXR}, then: letGo},
-		"Kept":       {reason: "What is composed can go without its external resource.", made: flux, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true},
-		"Foreground": {reason: "The garbage collector does not wait for what is paused.", made: argocd, tells: []string{tellsXR, tellsGone}, goes: true, then: letGo},
+		"LetGo":      {reason: "An XR waits for its user.", made: flux, tells: []string{tellsXR}, then: letGo},
+		"Kept":       {reason: "A composed resource can go without its external resource.", made: flux, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true},
+		"Foreground": {reason: "The garbage collector does not wait for paused objects.", made: argocd, tells: []string{tellsXR, tellsGone}, goes: true, then: letGo},
 		"Quarantine": {
-			reason: "What is composed can be held too.", made: argocd, args: []string{"--annotations", holdAll}, quarantine: true, then: orphanAndLetGo, kept: true,
+			reason: "Composed resources can be held too.", made: argocd, args: []string{"--annotations", holdAll}, quarantine: true, then: orphanAndLetGo, kept: true,
 		},
-		"ByHand": {reason: "A person deletes XRs too.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: letGo},
+		"ByHand": {reason: "A user deletes XRs too.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: letGo},
 	}
 }
 
@@ -97,8 +96,8 @@ func (s *suite) backUpPruned(t *testing.T, all []*prunedTenant) {
 	}
 }
 
-// testPrunedAlone is the control: what Velero alone brings back is not held, so it goes at once,
-// and all external resources with it.
+// testPrunedAlone is the control: Velero alone restores without a hold, so the instances are
+// deleted at once, with all external resources.
 func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))
@@ -118,7 +117,7 @@ func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 		return err
 	})
 	must(t, g.prune(ctx, s.target, flux, n.manifests()))
-	s.eventually(t, "all to be gone, without which the other scenes prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "all to be gone (the control)", func(ctx context.Context) error {
 		left, err := n.Instances(ctx, s.target)
 		if err != nil {
 			return err
@@ -132,8 +131,7 @@ func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 	})
 }
 
-// testPruned restores what is pruned when all of it is back. The provider is down until then, so
-// that all is held.
+// testPruned prunes restored tenants while the provider is down, so that all is held.
 func (s *suite) testPruned(t *testing.T, g *git, all []*prunedTenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -169,7 +167,7 @@ func (d *prunedTenant) prune(ctx context.Context, g *git, s *suite) error {
 	return err
 }
 
-// deleted returns an error if something that the instances compose is not being deleted.
+// deleted returns an error unless all composed resources of the instances are being deleted.
 func (d *prunedTenant) deleted(ctx context.Context, c *stack.Cluster) error {
 	mrs, err := d.Managed(ctx, c)
 	for _, u := range mrs {
@@ -181,7 +179,7 @@ func (d *prunedTenant) deleted(ctx context.Context, c *stack.Cluster) error {
 	return err
 }
 
-// held are what is deleted and held: the XRs, or the claims.
+// held returns what is deleted and held: the XRs, or the claims.
 func (d *prunedTenant) held(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
 	if d.xrs {
 		return d.Composites(ctx, c)
@@ -213,11 +211,11 @@ func (s *suite) testPrunedOne(t *testing.T, d *prunedTenant) {
 			t.Errorf("%s %s is not held and being deleted: %v", d.reason, u.GetName(), u.Object["metadata"])
 		}
 		if !tells(events, u.GetName(), d.tells) {
-			t.Errorf("%s No Event about %s tells %q", d.reason, u.GetName(), d.tells)
+			t.Errorf("%s No Event about %s has %q", d.reason, u.GetName(), d.tells)
 		}
 	}
 	if d.goes {
-		s.eventually(t, "what could not be kept to be gone", func(ctx context.Context) error { return s.lost(ctx, d, len(d.before.Slots)) })
+		s.eventually(t, "the external resources that could not be kept to be gone", func(ctx context.Context) error { return s.lost(ctx, d, len(d.before.Slots)) })
 	} else {
 		now, err := d.Record(ctx, s.target, s.cloud)
 		must(t, err)
@@ -230,24 +228,23 @@ func (s *suite) testPrunedOne(t *testing.T, d *prunedTenant) {
 		return
 	}
 	must(t, d.then(ctx, s, d))
-	s.eventually(t, "what was let go to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
+	s.eventually(t, "the released objects to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
 	s.eventually(t, "the external resources to be gone", func(ctx context.Context) error { return s.lost(ctx, d, len(d.before.Slots)) })
 }
 
-// testKept keeps external resources of what was deleted, and restores that again.
+// testKept keeps external resources of deleted objects, and restores the objects again.
 func (s *suite) testKept(t *testing.T, d *prunedTenant) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, d.then(ctx, s, d))
-	s.eventually(t, "what was let go to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
+	s.eventually(t, "the released objects to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
 	must(t, s.lost(ctx, d, 0))
 	s.restore(t, d.tenant, d.Namespace+"-again")
 	s.settle(t, d.tenant)
 	s.wantSound(t, d.tenant)
 }
 
-// lost returns an error if it is not so that nothing was created and as many external resources
-// were deleted as are given.
+// lost returns an error unless nothing was created and want external resources were deleted.
 func (s *suite) lost(ctx context.Context, d *prunedTenant, want int) error {
 	got, err := d.Compare(ctx, s.target, s.cloud, d.before)
 	if err == nil && (got.Creates != 0 || got.Deletes != want) {
@@ -257,8 +254,7 @@ func (s *suite) lost(ctx context.Context, d *prunedTenant, want int) error {
 	return err
 }
 
-// gone returns an error if something is there that is being deleted and held, or that it composes
-// if that goes with it.
+// gone returns an error while a held object, or a composed resource that goes with it, exists.
 func (d *prunedTenant) gone(ctx context.Context, c *stack.Cluster) error {
 	left, err := d.held(ctx, c)
 	if err != nil {
@@ -280,7 +276,7 @@ func (d *prunedTenant) gone(ctx context.Context, c *stack.Cluster) error {
 
 func (d *prunedTenant) v1() bool { return d.Crossplane.IsV1() }
 
-// letGo takes the pause off all instances and XRs.
+// letGo removes the pause from all instances and XRs.
 func letGo(ctx context.Context, s *suite, d *prunedTenant) error {
 	all, err := d.Instances(ctx, s.target)
 	if err != nil {
@@ -313,7 +309,7 @@ func letGo(ctx context.Context, s *suite, d *prunedTenant) error {
 	return nil
 }
 
-// orphanAndLetGo has no MR delete its external resource, and lets go.
+// orphanAndLetGo orphans the external resources of all MRs, and then does what letGo does.
 func orphanAndLetGo(ctx context.Context, s *suite, d *prunedTenant) error {
 	spec := map[string]any{"managementPolicies": []any{"Observe", "Create", "Update", "LateInitialize"}}
 	if d.v1() {
@@ -332,7 +328,7 @@ func orphanAndLetGo(ctx context.Context, s *suite, d *prunedTenant) error {
 	return letGo(ctx, s, d)
 }
 
-// forgetClaims takes the finalizers off the claims.
+// forgetClaims removes the finalizers from the claims.
 func forgetClaims(ctx context.Context, s *suite, d *prunedTenant) error {
 	claims, err := d.Instances(ctx, s.target)
 	if err != nil {
@@ -347,7 +343,7 @@ func forgetClaims(ctx context.Context, s *suite, d *prunedTenant) error {
 	return nil
 }
 
-// forgetClaimsAndRelease does that, and then lets go of the rest.
+// forgetClaimsAndRelease does what forgetClaims does, and then releases the rest.
 func forgetClaimsAndRelease(ctx context.Context, s *suite, d *prunedTenant) error {
 	if err := forgetClaims(ctx, s, d); err != nil {
 		return err

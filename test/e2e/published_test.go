@@ -16,8 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// shapesOfSecrets are restores of one namespace whose trees publish in another, which such a
-// restore does not take. Each database has a detail that the cloud does not tell again.
+// shapesOfSecrets returns restores of one namespace whose trees publish in another, which such a
+// restore does not include. Each database has a connection detail that the cloud returns only once.
 func shapesOfSecrets() map[string]*shape {
 	of := func(name string) drill.Scene {
 		return drill.Scene{
@@ -29,26 +29,26 @@ func shapesOfSecrets() map[string]*shape {
 
 	return map[string]*shape{
 		"reached": {
-			reason: "A restore of a namespace brings the connection secrets of its trees from another.", Scene: of("reached"), target: "target.yaml", last: addDetails,
+			reason: "A restore of a namespace includes the connection secrets of its trees in another.", Scene: of("reached"), target: "target.yaml", last: addDetails,
 			check: wantReached,
 		},
 		"withheld": {
-			reason: "What publishes in a connection secret that a restore leaves out waits for the restore that brings it.", Scene: of("withheld"), last: addDetails,
+			reason: "A publisher waits for its connection secret, which a restore leaves out, until another restore brings it.", Scene: of("withheld"), last: addDetails,
 			restoring: bringSecrets,
 		},
 		"forced": {
-			reason: "Let go without it, a provider publishes anew, and what the cloud tells only once is lost.", Scene: forced, target: "target.yaml", last: addDetails,
+			reason: "Released without it, a provider publishes again, and a detail that the cloud returns only once is lost.", Scene: forced, target: "target.yaml", last: addDetails,
 			restoring: forceWithout("another would be published without it"), check: wantPublishedAnew,
 		},
 	}
 }
 
-// awaitSecretsMissing waits until each database of a scene, and each XR, is held because of the
-// Secret that it publishes in or that its provider reads, and returns how these come back.
+// awaitSecretsMissing waits until each database and XR of a scene is held because of its connection
+// Secret or the one that its provider reads. It returns the commands that restore the Secrets.
 func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 	t.Helper()
 	commands := map[string]bool{}
-	s.eventually(t, "the databases of "+n.Name+" to say what they wait for", func(ctx context.Context) error {
+	s.eventually(t, "the databases of "+n.Name+" to name the Secrets that they wait for", func(ctx context.Context) error {
 		databases, err := list(ctx, s.target, schema.GroupVersionKind{Group: "cloud.example.org", Version: "v1alpha1", Kind: "Database"}, "", "")
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 	return slices.Sorted(maps.Keys(commands))
 }
 
-// explains wants the mark of each XR of a scene to name something.
+// explains returns an error unless the mark of each XR of a scene has the text.
 func (s *suite) explains(ctx context.Context, n *shape, what string) error {
 	xrs, err := list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: "XShop"}, "", "")
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *suite) explains(ctx context.Context, n *shape, what string) error {
 	return nil
 }
 
-// bringSecrets does what the holds say.
+// bringSecrets runs the commands that the holds name.
 func bringSecrets(t *testing.T, s *suite, n *shape) {
 	t.Helper()
 	commands := s.awaitSecretsMissing(t, n)
@@ -124,21 +124,22 @@ func bringSecrets(t *testing.T, s *suite, n *shape) {
 	}
 }
 
-// forceWithout lets go what waits for a Secret, and wants to be told what comes of it.
+// forceWithout returns a function that releases objects without their Secrets, and expects the
+// output to give the consequence.
 func forceWithout(says string) func(t *testing.T, s *suite, n *shape) {
 	return func(t *testing.T, s *suite, n *shape) {
 		t.Helper()
 		s.awaitSecretsMissing(t, n)
 		r := command(t, s.target, "release", "--restore", n.Name, "--force", "--yes")
 		if said := r.stdout + r.stderr; r.code != 0 || !strings.Contains(said, says) {
-			t.Errorf("release --force does not say what comes of it: %+v", r)
+			t.Errorf("release --force does not give the consequence: %+v", r)
 		}
 	}
 }
 
-// wantReached wants a scene to be what it was, but for who manages that a database is the
-// controller of its secret, which it is made again after both are back: two have written the data
-// of that one, and nothing says which of them had done so.
+// wantReached expects a scene to be unchanged, except for the managers of each database's secret.
+// The plugin restores its controller after both exist; two managers have written its data, and
+// nothing records which of them is the owner.
 func wantReached(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

@@ -19,8 +19,7 @@ import (
 
 const holdAll = "velero.crossplane.io/hold=all"
 
-// bucketsAlone are MRs that no XR composes. What is new is backed up before its provider has looked
-// at it.
+// bucketsAlone are MRs without an XR. The one named new is backed up before it is observed.
 const bucketsAlone = `
 apiVersion: cloud.m.example.org/v1alpha1
 kind: Bucket
@@ -34,8 +33,8 @@ spec:
 
 func TestQuarantineV2(t *testing.T) { testQuarantine(t, stack.V2) }
 
-// testQuarantine restores while the source is alive and its provider is at work, first without a
-// quarantine, to see that two providers manage one external resource then, and once with it.
+// testQuarantine restores while the source and its provider run. The first restore has no
+// quarantine and shows that two providers then manage one external resource; the second has one.
 func testQuarantine(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -60,7 +59,7 @@ func testQuarantine(t *testing.T, version stack.Version) {
 	t.Run("Released", func(t *testing.T) { s.testReleased(t, away) })
 }
 
-// backUpNew backs up with an MR that has just been made.
+// backUpNew backs up with an MR that was just created.
 func (s *suite) backUpNew(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -92,7 +91,7 @@ func (s *suite) awaitAlone(t *testing.T, c *stack.Cluster, name string) {
 
 var bucketKind = schema.GroupVersionKind{Group: "cloud.m.example.org", Version: "v1alpha1", Kind: "Bucket"}
 
-// last returns the last entry of the cloud's journal.
+// last returns the number of the last entry of the cloud's journal.
 func (s *suite) last(t *testing.T) int64 {
 	t.Helper()
 	entries, err := s.cloud.Journal(t.Context(), 0)
@@ -101,7 +100,7 @@ func (s *suite) last(t *testing.T) int64 {
 	return entries[len(entries)-1].Seq
 }
 
-// calls returns what a cluster has asked of the cloud for a tenant.
+// calls returns the calls of a cluster to the cloud for a tenant.
 func (s *suite) calls(ctx context.Context, c *stack.Cluster, n *tenant, since int64, ops ...api.Op) ([]api.Entry, error) {
 	entries, err := s.cloud.Journal(ctx, since, ops...)
 
@@ -123,7 +122,7 @@ func (s *suite) awaitCall(t *testing.T, c *stack.Cluster, n *tenant, since int64
 	})
 }
 
-// change changes what is wanted of the last instance in the source.
+// change changes the spec of the last instance in the source.
 func (s *suite) change(t *testing.T, n *tenant) {
 	t.Helper()
 	instances, err := n.Instances(t.Context(), s.source)
@@ -135,8 +134,7 @@ func (s *suite) change(t *testing.T, n *tenant) {
 	}
 }
 
-// testSplitBrain is the control: without a quarantine a change that the source makes is undone by
-// the target.
+// testSplitBrain is the control: without a quarantine the target undoes a change of the source.
 func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace)
 	since := s.last(t)
@@ -146,7 +144,7 @@ func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
 	s.awaitCall(t, s.target, n, since, api.Update)
 }
 
-// testAway restores into quarantine, twice, and asks about it.
+// testAway restores into quarantine, twice, and checks what the commands report.
 func (s *suite) testAway(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace, "--annotations", holdAll)
 	wantTold(t, "the details of the restore", s.details(t, n.Namespace), "quarantine", "release --restore velero/"+n.Namespace)
@@ -166,7 +164,7 @@ func (s *suite) testAway(t *testing.T, n *tenant) {
 		case p.Code == "Quarantined" && strings.HasSuffix(p.Next, "release --restore velero/"+n.Namespace):
 			told++
 		case p.Code == "LeakedHold" || p.Code == "Held":
-			t.Errorf("validate says that %s has the problem %s: %s", p.Object.Name, p.Code, p.Reason)
+			t.Errorf("validate reports %s with the problem %s: %s", p.Object.Name, p.Code, p.Reason)
 		}
 	}
 	if told != held {
@@ -186,7 +184,7 @@ func (s *suite) testAway(t *testing.T, n *tenant) {
 	s.wantAway(t, n)
 }
 
-// quarantined returns what a tenant has in the target that somebody reconciles.
+// quarantined returns the objects of a tenant in the target that a controller reconciles.
 func (s *suite) quarantined(t *testing.T, n *tenant) []unstructured.Unstructured {
 	t.Helper()
 	mrs, err := n.Managed(t.Context(), s.target)
@@ -226,8 +224,8 @@ func (s *suite) wantAway(t *testing.T, n *tenant) {
 	}
 }
 
-// testNothingAsked checks that the target's provider makes no request for what is in quarantine,
-// while it looks at it and at everything else, and the source's goes on.
+// testNothingAsked checks that the target's provider makes no call for MRs in quarantine, while it
+// polls and the source's provider continues.
 func (s *suite) testNothingAsked(t *testing.T, free, away *tenant, since int64) {
 	for _, u := range s.quarantined(t, away) {
 		s.eventually(t, "the controller of "+u.GetName()+" to see that it is paused", func(ctx context.Context) error {
@@ -241,7 +239,7 @@ func (s *suite) testNothingAsked(t *testing.T, free, away *tenant, since int64) 
 	}
 	s.change(t, away)
 	s.awaitCall(t, s.source, away, since, api.Update)
-	// Each of these is a poll, which would come to what is in quarantine too.
+	// Each of these is a poll, which would reach the MRs in quarantine too.
 	for range 2 {
 		s.awaitCall(t, s.target, free, s.last(t), api.Read)
 	}
@@ -253,7 +251,7 @@ func (s *suite) testNothingAsked(t *testing.T, free, away *tenant, since int64) 
 	s.wantAway(t, away)
 }
 
-// testReleased adopts in the target what was in quarantine, now that the source is lost.
+// testReleased releases the quarantined objects in the target, now that the source is lost.
 func (s *suite) testReleased(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	all := s.quarantined(t, n)
@@ -284,6 +282,6 @@ func (s *suite) testReleased(t *testing.T, n *tenant) {
 	made, err := s.calls(ctx, s.target, n, 0, api.Create, api.Delete)
 	must(t, err)
 	for _, e := range made {
-		t.Errorf("the target's provider was told to %s %s %s for %s", e.Op, e.Kind, e.ID, e.ManagedBy)
+		t.Errorf("the target's provider had to %s %s %s for %s", e.Op, e.Kind, e.ID, e.ManagedBy)
 	}
 }

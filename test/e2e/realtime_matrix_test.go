@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// seldom has the provider look at thousands of MRs so seldom that it can keep up.
+// seldom makes the provider poll thousands of MRs so seldom that it can keep up.
 var seldom = []string{"--poll", "3m"}
 
 // newEmptySuite starts a source without the example's platform.
@@ -38,8 +38,7 @@ func newEmptySuite(t *testing.T, options stack.Options) *suite {
 
 func TestMatrixRealtimeV1(t *testing.T) { testRealtime(t, stack.V1, build.CrossplaneV1, nil) }
 
-// A hundred XRs of thirty resources each are restored at once, with the circuit breaker as
-// Crossplane has it.
+// A hundred XRs of thirty resources each are restored with Crossplane's default circuit breaker.
 func TestMatrixCircuitBreaker(t *testing.T) {
 	ctx := t.Context()
 	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V2, Plugin: true, ProviderArgs: seldom})
@@ -65,8 +64,8 @@ func TestMatrixCircuitBreaker(t *testing.T) {
 	s.testCircuitBreaker(t, n)
 }
 
-// Crossplane 1.18 stops watching the XRs of an XRD that came back more than a minute before them,
-// and nothing but a restart makes it look again.
+// Crossplane 1.18 stops watching the XRs of an XRD that came back more than a minute before them.
+// Only a restart makes it watch them again.
 func TestMatrixRealtimeV118(t *testing.T) {
 	ctx := t.Context()
 	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V118, Plugin: true})

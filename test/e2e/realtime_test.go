@@ -22,15 +22,15 @@ func TestRealtimeV2(t *testing.T) {
 	testRealtime(t, stack.V2, build.CrossplaneV2, hives(6, build.CrossplaneV2, true))
 }
 
-// hives are XRs of thirty resources each.
+// hives returns XRs of thirty resources each.
 func hives(count int, release string, opens bool) *hive {
 	n := &hive{shape: fleets("v2", "hives", "thirty", count), release: release, opens: opens}
-	n.reason = "What the circuit breaker drops is asked for, however much it is."
+	n.reason = "The plugin requests a reconcile for each event that the circuit breaker drops."
 
 	return n
 }
 
-// fleets is a scene of XRs of a kind of their own.
+// fleets returns a scene of XRs that have their own kind.
 func fleets(dir, name, shapes string, count int) *shape {
 	size := map[string]int{"few": 3, "thirty": 30}[shapes] + 1
 	if dir != "v2" {
@@ -40,8 +40,8 @@ func fleets(dir, name, shapes string, count int) *shape {
 	return &shape{Scene: drill.Scene{Name: name, Dir: filepath.Join("testdata", dir, shapes), Count: count, Size: size * count, Drift: true}}
 }
 
-// testRealtime has Crossplane, which does not poll, miss what happens. The hives are restored where
-// the circuit breaker is as Crossplane has it; none if the version has no breaker.
+// testRealtime makes Crossplane, which does not poll, miss events. The hives are restored with the
+// default circuit breaker; nil if the version has no breaker.
 func testRealtime(t *testing.T, version stack.Version, release string, hives *hive) {
 	t.Helper()
 	t.Parallel()
@@ -100,7 +100,7 @@ func argsFor(hives *hive) []string {
 	return breakerDefaults
 }
 
-// makeScenes makes scenes in the source.
+// makeScenes creates the objects of scenes in the source.
 func (s *suite) makeScenes(t *testing.T, shapes ...*shape) {
 	t.Helper()
 	for _, n := range shapes {
@@ -112,7 +112,7 @@ func (s *suite) makeScenes(t *testing.T, shapes ...*shape) {
 	}
 }
 
-// deployment says of Crossplane, which is a mere process here, what its chart's Deployment would.
+// deployment creates the chart's Deployment with a status: Crossplane is only a process here.
 func (s *suite) deployment(t *testing.T, version string, ready int) {
 	t.Helper()
 	const manifest = `
@@ -143,7 +143,7 @@ spec:
 	must(t, s.target.ApplyStatus(t.Context(), status))
 }
 
-// testBeginsWithoutCrossplane restores all items while there is no Crossplane.
+// testBeginsWithoutCrossplane restores all items while Crossplane does not run.
 func (s *suite) testBeginsWithoutCrossplane(t *testing.T, n *tenant, release string) {
 	t.Helper()
 	must(t, s.target.Stop(stack.Crossplane))
@@ -152,8 +152,8 @@ func (s *suite) testBeginsWithoutCrossplane(t *testing.T, n *tenant, release str
 	must(t, drill.AwaitOperations(t.Context(), s.target, n.Namespace))
 }
 
-// testCrossplaneDown has Crossplane start long after a restore: all is held until then and the
-// operation says what it waits for, and then all is adopted.
+// testCrossplaneDown starts Crossplane long after a restore: until then all is held and the
+// operation names the cause, and then all is adopted.
 func (s *suite) testCrossplaneDown(t *testing.T, n *tenant, release string) {
 	const why, cure = "no replica of Crossplane (Deployment crossplane-system/crossplane) is ready", "kubectl -n crossplane-system"
 	s.wantStuck(t, n.Namespace, func(ctx context.Context) ([]unstructured.Unstructured, error) { return n.Composites(ctx, s.target) }, why, cure)
@@ -164,11 +164,11 @@ func (s *suite) testCrossplaneDown(t *testing.T, n *tenant, release string) {
 	s.wantSound(t, n)
 }
 
-// wantStuck waits until a restore names each of the XRs, why it is stuck, and the cure: in what
-// Velero tells of it, on the XR, which stays held, and in an Event.
+// wantStuck waits until a restore names each of the XRs, the cause and the cure: in Velero's
+// output, in the mark of the XR, which stays held, and in an Event.
 func (s *suite) wantStuck(t *testing.T, restore string, xrs func(ctx context.Context) ([]unstructured.Unstructured, error), words ...string) {
 	t.Helper()
-	s.eventually(t, "restore "+restore+" to say why it is stuck", func(ctx context.Context) error {
+	s.eventually(t, "restore "+restore+" to name the cause", func(ctx context.Context) error {
 		all, err := xrs(ctx)
 		if err != nil {
 			return err
@@ -190,13 +190,13 @@ func (s *suite) wantStuck(t *testing.T, restore string, xrs func(ctx context.Con
 				return stack.Never(fmt.Errorf("%s is not held: %v", u.GetName(), u.GetAnnotations()))
 			}
 			if linesWith(details, words...) == 0 {
-				return fmt.Errorf("velero does not tell %q:\n%s", words, details)
+				return fmt.Errorf("velero's output lacks %q:\n%s", words, details)
 			}
 			if mark := u.GetAnnotations()[annotationHold]; !hasAll(mark, words) {
-				return fmt.Errorf("the mark of %s does not tell %q: %s", u.GetName(), words, mark)
+				return fmt.Errorf("the mark of %s lacks %q: %s", u.GetName(), words, mark)
 			}
 			if !tells(events, u.GetName(), words) {
-				return fmt.Errorf("no Event about %s tells %q", u.GetName(), words)
+				return fmt.Errorf("no Event about %s has %q", u.GetName(), words)
 			}
 		}
 
@@ -204,7 +204,7 @@ func (s *suite) wantStuck(t *testing.T, restore string, xrs func(ctx context.Con
 	})
 }
 
-// eventNamespace is where Events about an object are.
+// eventNamespace returns the namespace of Events about an object.
 func eventNamespace(u *unstructured.Unstructured) string {
 	if u.GetNamespace() != "" {
 		return u.GetNamespace()
@@ -213,7 +213,7 @@ func eventNamespace(u *unstructured.Unstructured) string {
 	return "default"
 }
 
-// tells says whether a warning about the named object has all of the words.
+// tells reports whether a warning about the named object has all of the words.
 func tells(events []unstructured.Unstructured, name string, words []string) bool {
 	for _, e := range events {
 		about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
@@ -226,7 +226,7 @@ func tells(events []unstructured.Unstructured, name string, words []string) bool
 	return false
 }
 
-// testCrossplaneKilled kills Crossplane at the very moment at which the first XR is unpaused.
+// testCrossplaneKilled kills Crossplane when the first XR is unpaused.
 func (s *suite) testCrossplaneKilled(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	var once sync.Once
@@ -264,7 +264,7 @@ func (s *suite) testCrossplaneKilled(t *testing.T, n *tenant) {
 	s.wantSound(t, n)
 }
 
-// wantSettled wants a scene to be what it was once every MR was reconciled again.
+// wantSettled expects a scene to be unchanged after every MR was reconciled again.
 func (s *suite) wantSettled(t *testing.T, n *shape) {
 	t.Helper()
 	now, err := s.cloud.Journal(t.Context(), 0)
@@ -282,8 +282,7 @@ func (s *suite) fleetsOf(ctx context.Context, n *shape) ([]unstructured.Unstruct
 	return list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, namespace, "")
 }
 
-// restoreDefinitions restores the XRDs and Compositions of scenes and nothing else, and waits until
-// the XRDs are Established.
+// restoreDefinitions restores scenes' XRDs and Compositions, and waits for the XRDs.
 func (s *suite) restoreDefinitions(t *testing.T, shapes ...*shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -297,15 +296,15 @@ func (s *suite) restoreDefinitions(t *testing.T, shapes ...*shape) {
 	must(t, s.target.RestartVelero(ctx))
 }
 
-// awaitIdle waits until Crossplane has had the time to stop watching kinds of which there are no
-// objects, which versions before v1.20.0 do each minute.
+// awaitIdle waits until Crossplane has had the time to stop watching kinds without objects.
+// Versions before v1.20.0 do so each minute.
 func (s *suite) awaitIdle(t *testing.T, since time.Time) {
 	t.Helper()
 	s.eventually(t, "the XRDs to have been there for long", s.after(since, 75*time.Second))
 }
 
-// testEarlyAlone restores an XR without the plugin, long after its XRD, and checks whether
-// Crossplane has a word for it.
+// testEarlyAlone restores an XR without the plugin, long after its XRD. synced is whether
+// Crossplane must reconcile it.
 func (s *suite) testEarlyAlone(t *testing.T, n *shape, synced bool) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))
@@ -319,10 +318,10 @@ func (s *suite) testEarlyAlone(t *testing.T, n *shape, synced bool) {
 	must(t, s.target.UsePlugin(ctx, true))
 }
 
-// silence is much longer than Crossplane needs to say something.
+// silence is much longer than Crossplane needs to reconcile.
 const silence = 30 * time.Second
 
-// awaitSilence wants Crossplane not to have a word for the XR, for much longer than it needs.
+// awaitSilence expects Crossplane not to reconcile the XR, for much longer than it needs.
 func (s *suite) awaitSilence(t *testing.T, n *shape) {
 	t.Helper()
 	began := time.Now()
@@ -346,7 +345,7 @@ func (s *suite) awaitSilence(t *testing.T, n *shape) {
 	})
 }
 
-// heard returns nil if Crossplane has said anything of all the scene's XRs.
+// heard returns nil if Crossplane has set a Synced condition on all of the scene's XRs.
 func (s *suite) heard(ctx context.Context, n *shape) error {
 	xrs, err := s.fleetsOf(ctx, n)
 	if err != nil {

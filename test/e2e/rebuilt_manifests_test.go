@@ -49,7 +49,7 @@ metadata:
   name: persons-own
 `
 
-// revisions are what the packages' manager would have made.
+// revisions are those that the package manager would have created.
 const revisions = `
 apiVersion: pkg.crossplane.io/v1
 kind: ProviderRevision
@@ -78,7 +78,7 @@ spec:
   revision: 1
 `
 
-// runtime is what a revision of the provider would have made.
+// runtime is the objects that a revision of the provider would have created.
 const runtime = `
 apiVersion: apps/v1
 kind: Deployment
@@ -115,8 +115,7 @@ spec:
   - port: 9443
 `
 
-// tuned is a ServiceAccount that a DeploymentRuntimeConfig has named, and to which somebody has
-// given a role in a cloud.
+// tuned is a ServiceAccount of a DeploymentRuntimeConfig. A user has given it a role in a cloud.
 const tuned = `
 apiVersion: v1
 kind: ServiceAccount
@@ -131,8 +130,8 @@ imagePullSecrets:
 
 const annotationRole = "eks.amazonaws.com/role-arn"
 
-// others are what other controllers of Crossplane and of providers would have made: ClusterRoles
-// are controlled by what they are for.
+// others are what other controllers of Crossplane and of providers would have created. The
+// controller of each ClusterRole is the object that it is for.
 const others = `
 apiVersion: pkg.crossplane.io/v1beta1
 kind: Lock
@@ -189,8 +188,7 @@ spec:
       name: acme
 `
 
-// recurring are operations that would do something again when they are restored. Of each kind there
-// is one that its owner has paused.
+// recurring are operations that a restore would run again. One of each kind is paused by a user.
 const recurring = `
 apiVersion: ops.crossplane.io/v1alpha1
 kind: CronOperation

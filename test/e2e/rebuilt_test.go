@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// rebuilt are objects that controllers make, and objects that people make, in the source.
+// rebuilt are objects that controllers create, and objects that users create, in the source.
 type rebuilt struct{ made, kept, tuned, recurring []*unstructured.Unstructured }
 
 func (s *suite) makeRebuilt(t *testing.T) *rebuilt {
@@ -67,7 +67,7 @@ func (s *suite) makeRebuilt(t *testing.T) *rebuilt {
 	return r
 }
 
-// xrd names the XRD of the instances.
+// xrd returns the XRD of the instances, with only its kind and name.
 func (s *suite) xrd() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("apiextensions.crossplane.io/v1")
@@ -80,8 +80,8 @@ func (s *suite) xrd() *unstructured.Unstructured {
 	return u
 }
 
-// testTunedAlone is the control: Velero alone brings back what somebody has put on a
-// ServiceAccount, so a restore with the plugin must not bring less. It takes it away again.
+// testTunedAlone is the control: Velero alone restores a user's changes to a ServiceAccount, so a
+// restore with the plugin must not lose them. It deletes the ServiceAccounts again.
 func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
 	const restore = "accounts"
 	ctx := t.Context()
@@ -91,7 +91,7 @@ func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
 		live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 		must(t, err)
 		if live.GetAnnotations()[annotationRole] != u.GetAnnotations()[annotationRole] {
-			t.Errorf("Velero alone does not bring back what is on %s, so the test with the plugin proves nothing: %v", u.GetName(), live.Object)
+			t.Errorf("Velero alone does not restore the user's changes to %s, so the test with the plugin proves nothing: %v", u.GetName(), live.Object)
 		}
 	}
 	for _, u := range slices.Concat(r.tuned, r.made) {
@@ -101,8 +101,7 @@ func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
 	}
 }
 
-// testRebuilt checks what a restore of everything has left to the control plane, and that it says
-// so.
+// testRebuilt checks that a restore leaves these objects to the control plane, and logs that.
 func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 	ctx := t.Context()
 	logs, err := s.target.Velero(ctx, "restore", "logs", restore)
@@ -143,7 +142,7 @@ func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 		must(t, err)
 		secrets, _, _ := unstructured.NestedSlice(live.Object, "imagePullSecrets")
 		if live.GetAnnotations()[annotationRole] != u.GetAnnotations()[annotationRole] || len(secrets) != 1 || len(live.GetOwnerReferences()) > 0 {
-			t.Errorf("%s %s has lost what somebody had put on it, or has an owner that is not there: %v", live.GetKind(), live.GetName(), live.Object)
+			t.Errorf("%s %s has lost a user's changes, or has an owner that does not exist: %v", live.GetKind(), live.GetName(), live.Object)
 		}
 	}
 	for _, u := range r.recurring {

@@ -27,7 +27,7 @@ func TestMatrixReferredV2(t *testing.T) { testReferred(t, stack.V2, "v2") }
 
 func TestMatrixReferredV24(t *testing.T) { testReferred(t, stack.V24, "v2") }
 
-// testReferred restores XRs into a cluster whose XRD has a newer version, to which it refers now.
+// testReferred restores XRs into a cluster whose XRD has a newer version and refers to it.
 func testReferred(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	ctx := t.Context()
@@ -67,12 +67,11 @@ func testReferred(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// testReferredAlone is the control: Crossplane refuses the Composition of each XR, and says what is
-// wrong, but not what to do.
+// testReferredAlone is the control: Crossplane refuses the Compositions and names no cure.
 func (s *suite) testReferredAlone(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
-	s.eventually(t, "Crossplane to refuse the Compositions, without which the other tests prove nothing", func(context.Context) error {
+	s.eventually(t, "Crossplane to refuse the Compositions (the control)", func(context.Context) error {
 		for _, u := range s.orders(t, n, few) {
 			if said := fmt.Sprint(u.Object["status"]); !strings.Contains(said, "not compatible") {
 				return errors.New(said)
@@ -83,7 +82,7 @@ func (s *suite) testReferredAlone(t *testing.T, n *shape) {
 	})
 }
 
-// withFiles starts a cluster that has a file of the platform of each scene.
+// withFiles starts a cluster with the named platform file of each scene.
 func (s *suite) withFiles(t *testing.T, name, file string, scenes ...*shape) *stack.Cluster {
 	t.Helper()
 	ctx := t.Context()
@@ -97,8 +96,8 @@ func (s *suite) withFiles(t *testing.T, name, file string, scenes ...*shape) *st
 	return c
 }
 
-// testServed restores XRs whose version is served. Crossplane runs no Composition of another
-// version than it reads XRs in, so a person gives them one.
+// testServed restores XRs whose version is served. Crossplane runs a Composition only in the
+// version in which it reads XRs, so a user selects one for that version.
 func (s *suite) testServed(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -107,21 +106,21 @@ func (s *suite) testServed(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 }
 
-// choose waits until each XR is held and says that its Composition is for another version, and
-// gives each claim and XR the one for the newer version.
+// choose waits until each XR is held and reports that its Composition is for another version. It
+// then gives each claim and XR the Composition for the newer version.
 func (s *suite) choose(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
 	words := []string{"CompositionRevision " + n.Name + "-", "example.org/" + newest + ", as the XRD", "[RevisionNotCompatible]"}
-	s.eventually(t, "the XRs to say what to do about their Composition", func(ctx context.Context) error {
+	s.eventually(t, "the XRs to name the cure for their Composition", func(ctx context.Context) error {
 		out, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
 		if err == nil && linesWith(out, words...) < few {
 			err = errors.New(out)
 		}
 		for _, u := range s.orders(t, n, few) {
 			if mark := markOf(&u); !paused(&u) || !hasAll(mark, words) {
-				err = errors.Join(err, fmt.Errorf("%s is not held and says so: %s", u.GetName(), mark))
+				err = errors.Join(err, fmt.Errorf("%s is not held with this cause: %s", u.GetName(), mark))
 			}
 		}
 
@@ -166,7 +165,7 @@ func (s *suite) testUnserved(t *testing.T, n *shape) {
 	s.testServed(t, n)
 }
 
-// serve has a scene's XRD in the target serve the version of the backup, or not.
+// serve makes a scene's XRD in the target serve the version of the backup, or not.
 func (s *suite) serve(t *testing.T, n *shape, served bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -199,7 +198,7 @@ func (s *suite) serve(t *testing.T, n *shape, served bool) {
 	})
 }
 
-// wantBuckets wants the buckets to be what they were, and nothing to be held.
+// wantBuckets expects the buckets to be unchanged, and nothing to be held.
 func wantBuckets(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installation is what people install: a Configuration, which depends on the rest, and where images
-// are. Nothing is at the address that packages are called by.
+// installation is what a user installs: a Configuration, which depends on the rest, and the address
+// of the images. The packages' own address does not exist.
 const installation = `
 apiVersion: pkg.crossplane.io/v1beta1
 kind: ImageConfig
@@ -43,7 +43,7 @@ spec:
   package: registry.invalid/shop/platform:v1.0.0
 `
 
-// activation has the kinds be active that are composed; v1 has no other.
+// activation activates the composed kinds. On v1 all kinds are active.
 const activation = `
 apiVersion: apiextensions.crossplane.io/v1alpha1
 kind: ManagedResourceActivationPolicy
@@ -80,8 +80,8 @@ spec:
   - {apiVersion: pkg.crossplane.io/v1, kind: Function, package: registry.invalid/shop/function-patch-and-transform, version: ">=v1.0.0"}
 `
 
-// A packageRegistry is one of OCI images that outlives clusters. It listens on a loopback address,
-// with which Crossplane speaks plain HTTP.
+// A packageRegistry is a registry of OCI images that outlives clusters. It listens on a loopback
+// address, with which Crossplane speaks plain HTTP.
 type packageRegistry struct{ host string }
 
 func newRegistry(t *testing.T) *packageRegistry {
@@ -92,8 +92,8 @@ func newRegistry(t *testing.T) *packageRegistry {
 	return &packageRegistry{host: strings.TrimPrefix(server.URL, "http://")}
 }
 
-// push publishes a package: an image whose layer with the annotation has one file, with what the
-// package is ahead of what is in it.
+// push publishes a package: an image with one file, in the layer with the annotation. The first
+// object of the file is the metadata of the package.
 func (r *packageRegistry) push(t *testing.T, image string, content ...*unstructured.Unstructured) {
 	t.Helper()
 	var text bytes.Buffer

@@ -15,8 +15,7 @@ import (
 // ours is in the keys of all that the plugin writes.
 const ours = "velero.crossplane.io"
 
-// testUninstalled takes the plugin away from what was restored with it: what people change takes
-// effect, and Velero alone backs up and restores.
+// testUninstalled removes the plugin: a user's changes take effect, and Velero alone works.
 func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))
@@ -42,11 +41,11 @@ func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	must(t, n.AwaitReady(ctx, s.target, n.size))
 
 	if w := warnings(backupWith(t, s.target, "uninstalled", "--include-namespaces", n.Namespace)); w > 0 {
-		t.Errorf("Velero alone warns of %d things in what the plugin has restored", w)
+		t.Errorf("Velero alone has %d warnings about objects that the plugin has restored", w)
 	}
 	for file, text := range contents(t, s.target, "uninstalled") {
 		if strings.Contains(text, ours) {
-			t.Errorf("%s in a backup of Velero's has something of the plugin's: %s", file, text)
+			t.Errorf("%s in a backup of Velero's has data of the plugin: %s", file, text)
 		}
 	}
 	must(t, n.DeleteNamespace(ctx, s.target))
@@ -56,9 +55,9 @@ func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	s.wantNothingOfOurs(t, n)
 }
 
-// testHeldInBackup has Velero alone back up what a restore has left on hold, and restore that into
-// another cluster. It stays held, and nothing happens to it, until a person says that its marks can
-// be relied on and the command releases it, which needs no Velero.
+// testHeldInBackup backs held objects up with Velero alone, and restores them into another cluster.
+// They stay held and unchanged until a user declares that the marks can be trusted and runs
+// release, which needs no Velero.
 func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -77,23 +76,22 @@ func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
 	if got.Holds != n.size || got.Creates > 0 || got.Deletes > 0 {
-		t.Errorf("what comes back held stays so, and nothing happens to it: %+v", got)
+		t.Errorf("the restored objects must stay held and unchanged: %+v", got)
 	}
 	if r := command(t, s.target, "release"); r.code != 3 || !strings.Contains(r.stdout, "--trust-marks") {
-		t.Errorf("another cluster's marks count only if somebody says so; the command ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("another cluster's marks count only with --trust-marks; the command ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if r := command(t, s.target, "release", "--trust-marks", "--restore", "held"); r.code != 0 {
 		t.Fatalf("the command ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	s.settle(t, n)
 	if got, err = n.Compare(ctx, s.target, s.cloud, n.before); err != nil || !got.Sound() {
-		t.Errorf("it was not released as it was: %+v, %v", got, err)
+		t.Errorf("it changed on release: %+v, %v", got, err)
 	}
 	s.wantNothingOfOurs(t, n)
 }
 
-// wantNothingOfOurs checks that nothing of the plugin's is on an object, and that Crossplane and
-// providers reconcile it.
+// wantNothingOfOurs checks that all objects are reconciled and have no data of the plugin.
 func (s *suite) wantNothingOfOurs(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)
@@ -123,9 +121,9 @@ func (s *suite) wantNothingOfOurs(t *testing.T, n *tenant) {
 	}
 }
 
-// testStandDown restores with a Velero that says that it links owners itself. No release does; this
-// one has no more than the word, so it is shown that nobody but Crossplane writes owners, and that
-// an XR is adopted all the same.
+// testStandDown restores with a Velero that announces that it links owners. No release does that.
+// This one only announces it, so the test shows that only Crossplane writes owners, and that the
+// XRs are adopted nevertheless.
 func (s *suite) testStandDown(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.AddArgs(stack.Velero, "--features=OwnerRefRelink"))
@@ -149,12 +147,12 @@ func (s *suite) testStandDown(t *testing.T, n *tenant) {
 	logs, err := s.target.Velero(ctx, "restore", "logs", "linked")
 	must(t, err)
 	if told := linesWith(logs, "OwnerRefRelink is on"); told != 1 {
-		t.Errorf("the log of the restore says %d times, not once, that owners are left to Velero:\n%s", told, logs)
+		t.Errorf("the log of the restore reports %d times, not once, that owners are left to Velero:\n%s", told, logs)
 	}
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
 	if diff := cmp.Diff(drill.Outcome{Adopted: len(n.before.Slots), Total: len(n.before.Slots)}, got); diff != "" {
-		t.Errorf("without owners that are written by anybody but Crossplane: -want, +got:\n%s", diff)
+		t.Errorf("with owners that only Crossplane writes: -want, +got:\n%s", diff)
 	}
 	dead, err := n.DeadOwners(ctx, s.target)
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// keepStatus has XRs keep what functions write into their status.
+// keepStatus extends the XRD's schema, so that XRs keep what functions write into their status.
 func (s *suite) keepStatus(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -42,7 +42,7 @@ func (s *suite) keepStatus(t *testing.T) {
 	}))
 }
 
-// gate puts a gate into a Composition, whose network writes its address on the XR's status.
+// gate adds a gate to a Composition, whose network writes its address to the XR's status.
 func (p *play) gate(t *testing.T, platform drill.Platform, gate map[string]any) {
 	t.Helper()
 	ctx := t.Context()

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Every damage that the explorer has found is one that the real stack comes to, and none with the
-// plugin as it is.
+// TestMatrixReplays expects the real stack to come to each damage that the explorer has found, and
+// to none with the unchanged plugin.
 func TestMatrixReplays(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(filepath.Join("testdata", "replays"))

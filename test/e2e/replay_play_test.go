@@ -22,7 +22,7 @@ const (
 	pauseAnnotation = "crossplane.io/paused"
 )
 
-// resourceOf is what a composed resource of a replay is in the Composition, which has no others.
+// resourceOf returns the name of a replay's composed resource in the Composition.
 func resourceOf(part string) string {
 	if part[0] == 'x' {
 		return "network"
@@ -31,18 +31,17 @@ func resourceOf(part string) string {
 	return "database"
 }
 
-// A play is a replay on the real stack, with one tenant to lose and one to be restored with the
-// plugin.
+// A play is a replay on the real stack, with one tenant to lose and one to restore.
 type play struct {
 	*suite
 
 	found        counterexample
 	tenant, twin *tenant
-	// parts are the objects of the tree as they were.
+	// parts are the objects of the tree before the loss.
 	parts map[string]*unstructured.Unstructured
 }
 
-// cast makes a tenant with one instance, of a Composition that has the gates of the replay.
+// cast creates a tenant with one instance, of a Composition that has the gates of the replay.
 func (p *play) cast(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	ctx := t.Context()
@@ -59,7 +58,7 @@ func (p *play) cast(t *testing.T, namespace string) *tenant {
 	return &tenant{Platform: platform, size: 1}
 }
 
-// actors in the order in which they are stopped.
+// actors returns the actors in the order in which they are stopped.
 func actors() []string {
 	return []string{stack.Crossplane, stack.CloudProvider, stack.ControllerManager}
 }
@@ -78,8 +77,7 @@ func (p *play) stop(t *testing.T, names ...string) {
 	}
 }
 
-// lose stops everybody and takes the tenants' objects away as if the cluster were lost: nobody sees
-// them go.
+// lose stops all actors and removes the tenants' objects, as if the cluster were lost.
 func (p *play) lose(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -104,8 +102,8 @@ func (p *play) lose(t *testing.T) {
 		p.remove(t, n)
 	}
 	if p.found.hasChange() {
-		// The revision that a person's change makes is there, and not the newest: Crossplane would
-		// not only make it, at the step itself.
+		// The revision of the user's change is created now, and is not the newest. At the step,
+		// Crossplane would do more than create it.
 		changed := p.tenant.Platform
 		changed.Without = append(slices.Clone(changed.Without), "database")
 		p.start(t, stack.Crossplane)
@@ -115,7 +113,7 @@ func (p *play) lose(t *testing.T) {
 	}
 }
 
-// remove removes what a tenant has, with its connection secrets, without anybody's finalizers.
+// remove removes a tenant's objects and connection secrets, without their finalizers.
 func (p *play) remove(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -150,7 +148,7 @@ func (p *play) remove(t *testing.T, n *tenant) {
 	}
 }
 
-// play has one actor after the other take its steps, and stops it when they are seen.
+// play lets one actor after the other take its steps, and stops it when their effects are visible.
 func (p *play) play(t *testing.T) {
 	t.Helper()
 	for n := 0; n < len(p.found.Steps); {
@@ -174,8 +172,7 @@ func (p *play) act(t *testing.T, actor string, frames []frame) {
 		defer p.stop(t, component)
 	}
 	if slices.ContainsFunc(frames, func(f frame) bool { return strings.HasPrefix(f.Verb, "deletes the external") }) {
-		// Crossplane v2 deletes in the foreground, and a provider waits until Kubernetes has taken
-		// its own finalizer off.
+		// Crossplane v2 deletes in the foreground. A provider waits for that finalizer to go.
 		p.start(t, stack.ControllerManager)
 		defer p.stop(t, stack.ControllerManager)
 	}
@@ -194,7 +191,7 @@ func (p *play) act(t *testing.T, actor string, frames []frame) {
 	}
 }
 
-// create creates what Velero would, and no more of what the plugin adds than the frame has.
+// create creates what Velero would, with only those additions of the plugin that the frame has.
 func (p *play) create(t *testing.T, f frame) {
 	t.Helper()
 	ctx := t.Context()
@@ -238,7 +235,7 @@ func (p *play) policy() []string {
 	return []string{"spec", "crossplane", "compositionUpdatePolicy"}
 }
 
-// change changes what is held as the plugin did.
+// change changes a held object as the plugin did.
 func (p *play) change(t *testing.T, f frame) {
 	t.Helper()
 	u, err := p.part(t.Context(), f.Object)
@@ -253,7 +250,7 @@ func (p *play) change(t *testing.T, f frame) {
 	must(t, drill.Patch(t.Context(), p.target, u, patch))
 }
 
-// revise has the revision without the database be the newest, as Crossplane does with one that it
+// revise makes the revision without the database the newest, as Crossplane does with one that it
 // finds again (composition/reconciler.go).
 func (p *play) revise(t *testing.T) {
 	t.Helper()
@@ -278,7 +275,7 @@ func numberOf(revision *unstructured.Unstructured) int64 {
 	return n
 }
 
-// part returns a part of the tree as it is now; one that was made anew is known by its role.
+// part returns the current object of a part, or the one that was created again in its role.
 func (p *play) part(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	if was := p.parts[name]; was != nil {
 		return get(ctx, p.target, was.GroupVersionKind(), was.GetNamespace(), was.GetName())
@@ -296,7 +293,7 @@ func (p *play) part(ctx context.Context, name string) (*unstructured.Unstructure
 	return nil, errors.New("there is no " + name)
 }
 
-// seen reports whether the effect of a step is there.
+// seen returns an error until the effect of a step is visible.
 func (p *play) seen(ctx context.Context, f frame) error {
 	switch f.Verb {
 	case "notices the pause of":
@@ -316,7 +313,7 @@ func (p *play) seen(ctx context.Context, f frame) error {
 	case "replaces the refs of":
 		u, err := p.part(ctx, f.Object)
 		if err == nil && slices.Equal(slices.Sorted(slices.Values(p.tenant.Refs(u))), slices.Sorted(slices.Values(p.tenant.Refs(p.parts["a"])))) {
-			err = errors.New("they are what they were")
+			err = errors.New("they are unchanged")
 		}
 
 		return err

@@ -19,8 +19,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A counterexample is a way to a damage that the explorer (docs/explorer.md) has found by itself
-// when something was taken out of the plugin.
+// A counterexample is a path to damage that the explorer (docs/explorer.md) found after a rule was
+// removed from the plugin.
 type counterexample struct {
 	Crossplane string  `json:"crossplane"`
 	Mutation   string  `json:"mutation"`
@@ -34,10 +34,9 @@ type frame struct {
 	Actor  string `json:"actor"`
 	Verb   string `json:"verb"`
 	Object string `json:"object"`
-	// Changed are the objects that were changed.
+	// Changed are the objects that the step changed.
 	Changed []string `json:"changed"`
-	// Owner of the object after the step: live, old or none. Held and Paused is what the object is
-	// then.
+	// Owner after the step is live, old or none. Held and Paused are the state then.
 	Owner  string `json:"owner"`
 	Held   bool   `json:"held"`
 	Paused bool   `json:"paused"`
@@ -55,24 +54,24 @@ func readReplay(t *testing.T, name string) counterexample {
 	return r
 }
 
-// version is the one of the rules with which it was found.
+// version returns the version of the rules with which it was found.
 func (r counterexample) version() stack.Version {
 	return map[string]stack.Version{"v1.20": stack.V1, "v2.3": stack.V2, "after-7627": stack.V24}[r.Crossplane]
 }
 
-// hasChange reports whether a person changes the Composition.
+// hasChange reports whether a user changes the Composition.
 func (r counterexample) hasChange() bool {
 	return slices.ContainsFunc(r.Steps, func(f frame) bool { return f.Actor == "person" })
 }
 
-// One of them with every change: TestMatrixReplays has all.
+// TestReplay replays one counterexample with every change. TestMatrixReplays replays all.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	testReplays(t, stack.V2, readReplay(t, "v2.3-without-the-hold.json"))
 }
 
-// testReplays plays them in a cluster of their own, in which one actor at a time runs. It has no
-// other: what is lost is deleted while nobody sees it.
+// testReplays replays counterexamples in one cluster, in which one actor at a time runs. There is
+// no second cluster: objects are lost by deleting them while no actor runs.
 func testReplays(t *testing.T, version stack.Version, replays ...counterexample) {
 	t.Helper()
 	ctx := t.Context()
@@ -104,7 +103,7 @@ func testReplays(t *testing.T, version stack.Version, replays ...counterexample)
 	}
 }
 
-// wantDamage checks that the real stack has come to the damage that the explorer has found.
+// wantDamage expects the damage that the explorer has found on the real stack.
 func (p *play) wantDamage(t *testing.T) {
 	t.Helper()
 	got, err := p.tenant.Compare(t.Context(), p.target, p.cloud, p.tenant.before)
@@ -117,12 +116,12 @@ func (p *play) wantDamage(t *testing.T) {
 		"an external resource is there and no XR has it (P2)":        got.Orphans,
 	}
 	if n, known := counts[p.found.Damage]; !known || n == 0 {
-		t.Errorf("the explorer has found that %s, and the real stack has come to %+v", p.found.Damage, got)
+		t.Errorf("the explorer has found the damage %q, and the real stack %+v", p.found.Damage, got)
 	}
 }
 
-// restoreTwin restores the same with the plugin as it is, while everybody runs, and what is changed
-// in the replay is changed before.
+// restoreTwin restores the same tree with the unchanged plugin, while all actors run. The changes
+// of the replay are made before.
 func (p *play) restoreTwin(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -136,7 +135,7 @@ func (p *play) restoreTwin(t *testing.T) {
 	}
 	p.restore(t, p.twin, p.twin.Namespace)
 	var got drill.Outcome
-	err := p.target.Wait(ctx, time.Minute, "what comes of "+p.twin.Namespace, func(ctx context.Context) (err error) {
+	err := p.target.Wait(ctx, time.Minute, "the outcome of "+p.twin.Namespace, func(ctx context.Context) (err error) {
 		if got, err = p.twin.Compare(ctx, p.target, p.cloud, p.twin.before); err == nil && got != want {
 			err = fmt.Errorf("it is %+v", got)
 		}

@@ -17,8 +17,7 @@ func (s *suite) backUpAlone(t *testing.T, n *tenant) {
 	must(t, s.source.UsePlugin(t.Context(), true))
 }
 
-// testVeleroAlone is the control: without the damage that it wants to see the other tests prove
-// nothing.
+// testVeleroAlone is the control: without its damage the other tests prove nothing.
 func (s *suite) testVeleroAlone(t *testing.T, n *tenant) {
 	must(t, s.target.UsePlugin(t.Context(), false))
 	s.restore(t, n, n.Namespace)
@@ -32,8 +31,7 @@ func (s *suite) testVeleroAlone(t *testing.T, n *tenant) {
 	must(t, s.target.UsePlugin(t.Context(), true))
 }
 
-// testClusterLost restores into a cluster that has just the platform. More arguments go to the
-// velero command.
+// testClusterLost restores into a cluster that has only the platform, with more velero arguments.
 func (s *suite) testClusterLost(t *testing.T, n *tenant, args ...string) {
 	before := len(asked(t, s.target, 0))
 	s.restore(t, n, n.Namespace, args...)
@@ -57,8 +55,7 @@ func (s *suite) testRestoredTwice(t *testing.T, n *tenant) {
 	}
 }
 
-// testNamespaceDeleted has the namespace deleted in a cluster that lives on, with its external
-// resources kept.
+// testNamespaceDeleted deletes only the namespace, and keeps its external resources.
 func (s *suite) testNamespaceDeleted(t *testing.T, p drill.Platform) {
 	n := s.tenant(t, s.target, p)
 	s.backUp(t, s.target, n)

@@ -15,21 +15,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// retired is a scene whose Composition has a bucket in a version that the source serves, and the
-// target does not.
+// retired is a scene whose Composition has a bucket in a version that the target does not serve.
 const retired = "retired"
 
-// zeroth is behind first where versions are preferred, so backups have the buckets in that.
+// zeroth is less preferred than first, but backups have the buckets in it.
 const zeroth = "v1alpha0"
 
 func (s *suite) sceneRetired(claims int) *shape {
 	return &shape{
-		reason: "What is named in a version that is not served any more is not missing.",
+		reason: "A resource that is named in a version that is no longer served is not missing.",
 		Scene:  drill.Scene{Dir: "definitions-retired", Count: few, Size: 2*few + claims, RestoreArgs: withoutCRDs, Drift: true}, check: wantRetired,
 	}
 }
 
-// machinery is where an XR has what is Crossplane's own.
+// machinery returns the path of Crossplane's own fields in an XR.
 func (s *suite) machinery() []string {
 	if s.version == stack.V1 {
 		return []string{"spec"}
@@ -38,21 +37,21 @@ func (s *suite) machinery() []string {
 	return []string{"spec", "crossplane"}
 }
 
-// references are those of an XR.
+// references returns the resourceRefs of an XR.
 func (s *suite) references(u *unstructured.Unstructured) []any {
 	refs, _, _ := unstructured.NestedSlice(u.Object, append(s.machinery(), "resourceRefs")...)
 
 	return refs
 }
 
-// testRetired wants XRs to wait that name a bucket in a version that is not served, and to say
-// which is, until a person has given them that and a revision that has it. With that of the backup,
-// which is the control, Crossplane writes the old version into the XR again.
+// testRetired expects XRs that name a bucket in a version that is not served to wait, and to name
+// the served version, until a user writes that version and a revision that has it. The control
+// keeps the backup's revision: Crossplane writes the old version into the XR again.
 func (s *suite) testRetired(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
-	s.eventually(t, "the XRs to say in which version the buckets are served", func(context.Context) error {
+	s.eventually(t, "the XRs to name the served version of the buckets", func(context.Context) error {
 		for _, u := range s.orders(t, n, few) {
 			mark := markOf(&u)
 			for _, want := range []string{
@@ -61,7 +60,7 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 				"kubectl edit " + u.GetKind() + "." + retired + ".example.org " + u.GetName(),
 			} {
 				if !paused(&u) || !strings.Contains(mark, want) {
-					return fmt.Errorf("%s does not say %q: %s", u.GetName(), want, mark)
+					return fmt.Errorf("%s lacks %q: %s", u.GetName(), want, mark)
 				}
 			}
 		}
@@ -130,8 +129,7 @@ func (s *suite) revisionWith(t *testing.T, n *shape, version string) string {
 	return ""
 }
 
-// wantRetired wants the buckets to be what they were. Who has managed them in a version that is not
-// served the API server has forgotten.
+// wantRetired expects unchanged buckets, without managedFields of the version that is not served.
 func wantRetired(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

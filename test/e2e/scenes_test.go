@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// selected backs up one scene's cluster-scoped objects, of kinds that other scenes have too.
+// selected returns arguments that back up only one scene's cluster-scoped objects.
 func selected(scene string) []string {
 	return []string{"--include-namespaces", scene, "--include-cluster-resources=true", "--selector", "scene=" + scene}
 }
@@ -27,7 +27,7 @@ func shapesV2() map[string]*shape {
 			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 44},
 		},
 		"nested": {
-			reason: "Three levels of XRs, with two siblings in the middle, come back with each level under the one above.",
+			reason: "Three levels of XRs, with two siblings in the middle, come back with each level below its parent.",
 			Scene:  drill.Scene{Count: 4, Size: 44},
 		},
 		"fifty": {
@@ -35,7 +35,7 @@ func shapesV2() map[string]*shape {
 			Scene:  drill.Scene{Size: 51},
 		},
 		"scopes": {
-			reason: "Cluster-scoped XRs that compose into two namespaces have what they had in each.",
+			reason: "Cluster-scoped XRs that compose into two namespaces have the same resources in each.",
 			Scene: drill.Scene{
 				Count: 4, Size: 20, Namespaces: []string{"scopes-a", "scopes-b"},
 				BackupArgs: []string{
@@ -54,16 +54,16 @@ func shapesV2() map[string]*shape {
 			last:   addDetails,
 		},
 		"kinds": {
-			reason: "Composed objects of any kind are their XR's again, beside what other owners they had.",
+			reason: "Composed objects of any kind have their XR as controller again, beside their other owners.",
 			Scene:  drill.Scene{Count: 4, Size: 41},
 			last:   ownTwice(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}),
 		},
 		"names": {
-			reason: "Names that the Composition fixes and names that Crossplane makes up stay.",
+			reason: "Names that the Composition fixes and names that Crossplane generates stay.",
 			Scene:  drill.Scene{Count: 4, Size: 12},
 		},
 		"standalone": {
-			reason: "MRs that nothing composes come back, with their connection secrets.",
+			reason: "MRs that no XR composes come back, with their connection secrets.",
 			Scene:  drill.Scene{Count: 4, Size: 16},
 			last:   addDetails,
 		},
@@ -72,15 +72,15 @@ func shapesV2() map[string]*shape {
 			Scene:  drill.Scene{Count: 2, Size: 6, BackupArgs: selected("config")},
 		},
 		"usages": {
-			reason: "Usages protect again what they protected.",
+			reason: "Usages protect the same objects again.",
 			Scene:  drill.Scene{Count: 2, Size: 12},
 		},
 		"clusterusages": {
-			reason: "ClusterUsages protect again what they protected.",
+			reason: "ClusterUsages protect the same objects again.",
 			Scene:  drill.Scene{Count: 2, Size: 10, BackupArgs: selected("clusterusages")},
 		},
 		"revisions": {
-			reason: "Revisions of a Composition that is restored too are its own again, in the order they had, and one of all is the newest.",
+			reason: "Revisions belong to their restored Composition again, in the same order, and one is the newest.",
 			Scene:  drill.Scene{Count: 2, Size: 10, Drift: true},
 			check:  wantRevisions,
 		},
@@ -100,7 +100,7 @@ func shapesV1() map[string]*shape {
 			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 48},
 		},
 		"nested": {
-			reason: "Three levels of XRs below a claim, with two siblings in the middle, come back with each level under the one above.",
+			reason: "Three levels of XRs below a claim, with two siblings in the middle, come back with each level below its parent.",
 			Scene:  drill.Scene{Count: 4, Size: 48},
 		},
 		"fifty": {
@@ -108,20 +108,20 @@ func shapesV1() map[string]*shape {
 			Scene:  drill.Scene{Size: 52},
 		},
 		"kinds": {
-			reason: "Composed objects of any kind are their XR's again, beside what other owners they had.",
+			reason: "Composed objects of any kind have their XR as controller again, beside their other owners.",
 			Scene:  drill.Scene{Count: 4, Size: 37},
 			last:   ownTwice(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}),
 		},
 		"names": {
-			reason: "Names that the Composition fixes and names that Crossplane makes up stay.",
+			reason: "Names that the Composition fixes and names that Crossplane generates stay.",
 			Scene:  drill.Scene{Count: 4, Size: 16},
 		},
 		"anonymous": {
-			reason: "What native templates without names compose keeps its place in resourceRefs, by which alone Crossplane knows it.",
+			reason: "A resource of a native template without a name keeps its index in resourceRefs, its only identity for Crossplane.",
 			Scene:  drill.Scene{Count: 4, Size: 20},
 		},
 		"standalone": {
-			reason: "MRs that nothing composes come back, with their connection secrets.",
+			reason: "MRs that no XR composes come back, with their connection secrets.",
 			Scene:  drill.Scene{Count: 4, Size: 16, BackupArgs: selected("standalone")},
 			last:   addDetails,
 		},
@@ -148,11 +148,11 @@ func shapesV1() map[string]*shape {
 			last: addDetails,
 		},
 		"usages": {
-			reason: "Usages protect again what they protected.",
+			reason: "Usages protect the same objects again.",
 			Scene:  drill.Scene{Count: 2, Size: 12, BackupArgs: selected("usages")},
 		},
 		"revisions": {
-			reason: "Revisions of a Composition that is restored too are its own again, in the order they had, and one of all is the newest.",
+			reason: "Revisions belong to their restored Composition again, in the same order, and one is the newest.",
 			Scene:  drill.Scene{Count: 2, Size: 14, Drift: true},
 			check:  wantRevisions,
 		},
@@ -165,7 +165,7 @@ func shapesV1() map[string]*shape {
 	}
 	shapes[mirrors] = shapeMirrors(stack.V1)
 	shapes["copied"] = &shape{
-		reason: "A Composition that copies all annotations of an XR onto what it composes puts no hold on that.", Scene: drill.Scene{Count: 2, Size: 8}, check: wantCopied,
+		reason: "A Composition that copies all annotations of an XR onto composed resources puts no hold on them.", Scene: drill.Scene{Count: 2, Size: 8}, check: wantCopied,
 	}
 	maps.Copy(shapes, shapesOfSecrets())
 	maps.Copy(shapes, shapesOfInputs())
@@ -173,8 +173,8 @@ func shapesV1() map[string]*shape {
 	return shapes
 }
 
-// wantCopied wants a scene to be what it was, but for the mark of its XRs on what they compose:
-// that it is there is the control.
+// wantCopied expects a scene to be unchanged, except for the mark of its XRs on their composed
+// resources. That mark is the control.
 func wantCopied(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {
@@ -197,7 +197,7 @@ func wantCopied(t *testing.T, _ *suite, n *shape, after drill.Picture, changes [
 	wantSame(t, n, n.picture, after)
 }
 
-// ownTwice gives each composed object of a kind a second owner, which is not its controller.
+// ownTwice returns a function that gives each composed object of a kind a second, plain owner.
 func ownTwice(kind schema.GroupVersionKind) func(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	return func(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 		objects, err := c.Resource(ctx, kind, s.Name)
@@ -209,13 +209,13 @@ func ownTwice(kind schema.GroupVersionKind) func(ctx context.Context, c *stack.C
 	}
 }
 
-// addDetails has connection secrets hold what no provider can publish again.
+// addDetails adds to connection secrets a key that no provider can publish again.
 func addDetails(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	return s.AddDetails(ctx, c)
 }
 
-// wantRevisions wants the revisions that were restored with their Composition to be its own.
-// Crossplane makes one more of the Composition, since Velero's labels are new.
+// wantRevisions expects the restored Composition to own the revisions that were restored with it.
+// Crossplane creates one more revision, since Velero's labels are new.
 func wantRevisions(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	wantSame(t, n, n.picture, after)
@@ -233,8 +233,8 @@ func wantRevisions(t *testing.T, s *suite, n *shape, after drill.Picture, change
 	}
 }
 
-// wantOwned wants the revisions of the backup to be owned as they were, with numbers that are so
-// many times as high, and returns all that there are.
+// wantOwned expects the revisions of the backup to have their owners, and their numbers multiplied
+// by times. It returns all revisions.
 func wantOwned(t *testing.T, s *suite, n *shape, times int64) drill.Picture {
 	t.Helper()
 	for _, r := range n.revisions {
@@ -256,8 +256,8 @@ func wantOwned(t *testing.T, s *suite, n *shape, times int64) drill.Picture {
 	return all
 }
 
-// wantRival wants the pinned XRs to be what they were, and the others to be what the live
-// Composition says, with what it has in common with the one in the backup kept.
+// wantRival expects the pinned XRs to be unchanged, and the others to follow the live Composition,
+// with the resources that both Compositions have kept.
 func wantRival(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	for _, part := range []string{"Bucket", n.Name + "-pinned-"} {

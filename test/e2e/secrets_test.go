@@ -22,13 +22,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// planted is a value that nobody writes by chance, and that looks different in JSON.
+// planted is a value that occurs nowhere by chance, and that has another form in JSON.
 const planted = "pl4nted-Zx9\"<q>&\\7-s3cret"
 
-// plantedSecrets are Secrets beside those that the cloud's databases have: one that claims to be
-// composed, and one that has the value also encoded twice.
+// plantedSecrets are Secrets beside those of the cloud's databases: one that claims to be composed,
+// and one whose value is also encoded twice.
 //
-//nolint:gosec // They are nobody's.
+//nolint:gosec // They are no real credentials.
 const plantedSecrets = `
 apiVersion: v1
 kind: Secret
@@ -45,15 +45,15 @@ metadata: {namespace: %[1]s, name: planted-credentials}
 data: {password: %[3]s, nested: %[4]s}
 `
 
-// plant makes Secrets in a tenant's namespace whose values are the planted one.
+// plant creates Secrets in a tenant's namespace whose values are the planted one.
 func (s *suite) plant(t *testing.T, n *tenant) {
 	t.Helper()
 	once := base64.StdEncoding.EncodeToString([]byte(planted))
 	must(t, s.target.Apply(t.Context(), fmt.Appendf(nil, plantedSecrets, n.Namespace, n.Name(0), once, base64.StdEncoding.EncodeToString([]byte(once)))))
 }
 
-// testSecrets looks for the values of Secrets in everything that Velero and the plugin have written
-// since the suite began, and in what the commands write.
+// testSecrets searches for the values of Secrets in all that Velero and the plugin have written
+// since the suite began, and in the output of the commands.
 func (s *suite) testSecrets(t *testing.T, n *tenant) {
 	values := []string{planted}
 	resources, err := s.cloud.List(t.Context())
@@ -73,7 +73,7 @@ func (s *suite) testSecrets(t *testing.T, n *tenant) {
 	s.testSecretFound(t)
 }
 
-// What is planted is found, whatever it looks like.
+// TestLeaks expects a planted value to be found in each form.
 func TestLeaks(t *testing.T) {
 	object, err := json.Marshal(map[string]any{"data": map[string][]byte{"password": []byte(planted)}, "stringData": map[string]string{"password": planted}})
 	must(t, err)
@@ -87,11 +87,11 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 	if found := leaks([]string{planted}, map[string][]byte{"none": []byte("password: " + strings.ToUpper(planted) + planted[1:])}); len(found) > 0 {
-		t.Errorf("what is not there is found: %v", found)
+		t.Errorf("a value that does not occur is found: %v", found)
 	}
 }
 
-// testSecretFound shows that what is planted in a file of Velero's is found.
+// testSecretFound checks that a value in a file of Velero's is found.
 func (s *suite) testSecretFound(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(s.host.Dir(), stack.S3, "buckets", "velero", "restores", "control", "control-logs.gz")
@@ -103,14 +103,14 @@ func (s *suite) testSecretFound(t *testing.T) {
 	must(t, z.Close())
 	must(t, os.WriteFile(file, b.Bytes(), 0o600))
 	if len(leaks([]string{planted}, s.files(t))) != 1 {
-		t.Errorf("what is planted in %s is not found", file)
+		t.Errorf("the value in %s is not found", file)
 	}
 	must(t, os.RemoveAll(filepath.Dir(file)))
 }
 
-// forms are what a value can look like in a text.
+// forms returns the forms that a value can have in a text.
 func forms(v string) []string {
-	inHTML, _ := json.Marshal(v) // A string can be encoded.
+	inHTML, _ := json.Marshal(v) // Encoding a string can't fail.
 	var plain bytes.Buffer
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)
@@ -120,7 +120,7 @@ func forms(v string) []string {
 		v, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(v)), "="), strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(v)), "="),
 		quoted(string(inHTML)), quoted(plain.String()), quoted(strconv.Quote(v)),
 	}
-	// What is JSON in a JSON string, such as a patch in a log.
+	// This is JSON in a JSON string, such as a patch in a log.
 	again, _ := json.Marshal(quoted(plain.String())) // As above.
 	all = append(all, quoted(string(again)))
 	slices.Sort(all)
@@ -128,7 +128,7 @@ func forms(v string) []string {
 	return slices.Compact(all)
 }
 
-// leaks says where one of the values is.
+// leaks returns the places that have one of the values.
 func leaks(values []string, places map[string][]byte) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(places)) {
@@ -142,8 +142,7 @@ func leaks(values []string, places map[string][]byte) []string {
 	return found
 }
 
-// everywhere is everything that Velero and the plugin have written, and what the commands write of
-// a tenant.
+// everywhere returns all files and objects of Velero and the plugin, and the commands' output.
 func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
 	t.Helper()
 	places := s.files(t)
@@ -165,8 +164,8 @@ func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
 	return places
 }
 
-// files are the logs of Velero's process, in which the plugin's are, and what Velero has stored,
-// but for the backups themselves.
+// files returns the logs of Velero's process, which include the plugin's, and Velero's stored files
+// without the backups themselves.
 func (s *suite) files(t *testing.T) map[string][]byte {
 	t.Helper()
 	places := map[string][]byte{}
@@ -205,7 +204,7 @@ func (s *suite) files(t *testing.T) map[string][]byte {
 	return places
 }
 
-// keep keeps the objects of a kind.
+// keep adds the objects of a kind to places.
 func (s *suite) keep(t *testing.T, places map[string][]byte, kind schema.GroupVersionKind, namespace string) {
 	t.Helper()
 	objects, err := list(t.Context(), s.target, kind, namespace, "")
@@ -215,7 +214,7 @@ func (s *suite) keep(t *testing.T, places map[string][]byte, kind schema.GroupVe
 	places[kind.Kind+"s in "+namespace] = b
 }
 
-// keepCommands keeps what each command writes, in each format, also when it fails.
+// keepCommands adds the output of each command to places, in each format, also when it fails.
 func (s *suite) keepCommands(t *testing.T, places map[string][]byte, n *tenant) {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,9 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// settings makes settings of a person's own: the first instance, on v1 claim and XR, is paused, and
-// the second stays on the first revision by hand. Then the Composition gets its database, which
-// only the others see.
+// settings creates a user's own settings: the first instance, on v1 claim and XR, is paused, and
+// the second is pinned to the first revision. Then the Composition gets its database, which only
+// the other instances follow.
 func (s *suite) settings(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -68,8 +68,7 @@ func (s *suite) tree(ctx context.Context, t *testing.T, n *tenant, name string) 
 	})...)
 }
 
-// awaitManual waits until the second instance's XR follows no new revisions: on v1 the claim tells
-// it.
+// awaitManual waits until the second instance's XR is Manual. On v1 it gets that from the claim.
 func (s *suite) awaitManual(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, s.source.Wait(t.Context(), time.Minute, "the XR to be on Manual", func(ctx context.Context) error {
@@ -87,8 +86,8 @@ func (s *suite) awaitManual(t *testing.T, n *tenant) {
 	}))
 }
 
-// awaitPaused waits until Crossplane has said of the first instance that it is paused. What it has
-// seen of that, it has seen of what was changed before it too.
+// awaitPaused waits until Crossplane reports that the first instance is paused. It has then
+// observed all earlier changes to the instance too.
 func (s *suite) awaitPaused(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, s.source.Wait(t.Context(), time.Minute, "Crossplane to see the pause", func(ctx context.Context) error {
@@ -102,8 +101,7 @@ func (s *suite) awaitPaused(t *testing.T, n *tenant) {
 	}))
 }
 
-// testOwnSettings wants the settings of a person's own as they were: wantSound compares them with
-// those before the backup.
+// testOwnSettings expects unchanged settings. wantSound compares them with the backup.
 func (s *suite) testOwnSettings(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace, "--include-namespaces", n.Namespace)
 	s.settle(t, n)

@@ -23,24 +23,24 @@ import (
 // bare is the scene that is backed up and restored by Velero alone.
 const bare = "alone"
 
-// A shape is a scene with what is particular to it, and what it was before it was lost.
+// A shape is a scene with its options and its state before the loss.
 type shape struct {
 	drill.Scene
 	reason string
-	// target is the file that the target has of the platform beside platform.yaml.
+	// target is the platform file of the target beside platform.yaml.
 	target string
-	// last is done in the source when all is Ready.
+	// last runs in the source when all is Ready.
 	last func(ctx context.Context, c *stack.Cluster, s drill.Scene) error
-	// restoring is done while the restore goes on, nil if it needs nobody.
+	// restoring runs during the restore; nil for nothing.
 	restoring func(t *testing.T, s *suite, n *shape)
-	// check looks at the restored scene; by default it must be what it was.
+	// check checks the restored scene. By default it must be unchanged.
 	check func(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry)
 
 	picture, revisions drill.Picture
-	// mended names what a person has written to since the restore, what is then observed for the
-	// first time, and what was written while the API server could not convert it, which makes it
-	// forget who has managed it in another version. Its managers are others than before, but for
-	// the plugin and Velero, which must be none of them.
+	// mended names the objects whose field managers change: those that a user has written to since
+	// the restore, those that are observed for the first time, and those that were written while
+	// the API server could not convert them, which drops the managers of another version. The
+	// plugin and Velero must not be among the managers.
 	mended []string
 	ledger *drill.Ledger
 	// leftovers are the Usages that an XR does not list and that the target has before the restore.
@@ -52,7 +52,7 @@ func TestShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
 func TestShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
 
 // testShapes loses a cluster with every shape of tree, and restores one after the other in a
-// cluster that has just the platform.
+// cluster that has only the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {
 	t.Helper()
 	t.Parallel()
@@ -108,12 +108,12 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 	t.Run("Validated", func(t *testing.T) { s.testValidated(t, shapes) })
 }
 
-// testValidated wants the plugin to find nothing wrong with any shape but what is: what Velero
-// alone has done, and Usages that were left behind before.
+// testValidated expects validate to report only real problems: the damage by Velero alone, and
+// Usages that were left behind before.
 func (s *suite) testValidated(t *testing.T, shapes map[string]*shape) {
 	v, r := s.judge(t)
 	if r.stderr != "" {
-		t.Errorf("validate said %s", r.stderr)
+		t.Errorf("validate wrote %s", r.stderr)
 	}
 	for _, p := range v.Problems {
 		at := p.Object.Namespace
@@ -127,7 +127,7 @@ func (s *suite) testValidated(t *testing.T, shapes map[string]*shape) {
 			return slices.ContainsFunc(n.leftovers, func(u *unstructured.Unstructured) bool { return u.GetName() == p.Object.Name })
 		})
 		if p.Code != "UsageLeftBehind" || !left {
-			t.Errorf("validate says that something is wrong with what is not: %+v", p)
+			t.Errorf("validate reports a problem that does not exist: %+v", p)
 		}
 	}
 }
@@ -138,8 +138,8 @@ func newStage(t *testing.T, version stack.Version) *suite {
 	return newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true})
 }
 
-// newStageOf returns a suite without clusters, which can have what the options name, in the version
-// of the first.
+// newStageOf returns a suite without clusters. Its host has the programs for the options, and its
+// version is that of the first.
 func newStageOf(t *testing.T, options ...stack.Options) *suite {
 	t.Helper()
 	ctx := t.Context()
@@ -190,8 +190,7 @@ func (s *suite) store(t *testing.T, n *shape) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testRestored wants a restore to be Completed, what is in use to be protected at once, and all to
-// be Ready again.
+// testRestored expects a Completed restore, protected used objects, and all to be Ready again.
 func (s *suite) testRestored(t *testing.T, n *shape) {
 	ctx := t.Context()
 	s.awaitCompleted(t, n.Name)
@@ -203,8 +202,8 @@ func (s *suite) testRestored(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 }
 
-// testSettled wants a restored shape to be what it was, and nothing in the cloud to have been made
-// or deleted for it, once every MR was reconciled since the given entry of the cloud's journal.
+// testSettled expects a restored shape to be unchanged, and nothing to be created or deleted in the
+// cloud, once every MR was reconciled since the given entry of the cloud's journal.
 func (s *suite) testSettled(t *testing.T, n *shape, since int64) {
 	ctx := t.Context()
 	must(t, n.AwaitReads(ctx, s.target, s.cloud, since))
@@ -259,12 +258,11 @@ func wantSame(t *testing.T, n *shape, before, after drill.Picture) {
 	}
 }
 
-// testShapeLost is the control: without the damage that it wants to see the other tests prove
-// nothing.
+// testShapeLost is the control: without the damage that it expects, the other tests prove nothing.
 func (s *suite) testShapeLost(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
-	s.eventually(t, "damage by Velero alone, without which the other tests prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "damage by Velero alone (the control)", func(ctx context.Context) error {
 		picture, err := n.Picture(ctx, s.target)
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ const (
 	moved    = "moved"
 )
 
-// makeSquatted backs up a namespace that has an MR which nothing composes, and returns that.
+// makeSquatted backs up a namespace with an MR that no XR composes, and returns the MR.
 func (s *suite) makeSquatted(t *testing.T, l *loot) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
@@ -43,9 +43,8 @@ func (s *suite) makeSquatted(t *testing.T, l *loot) *unstructured.Unstructured {
 	return live
 }
 
-// testSquatting restores the MR to another namespace as a copy that makes an external resource of
-// its own, while another tenant has one with its external-name. The original is gone, so the copy
-// is none.
+// testSquatting restores the MR to another namespace with the setting for copies, while another
+// tenant's MR has its external-name. The original is gone, so the restored MR is not a copy.
 func (s *suite) testSquatting(t *testing.T, original *unstructured.Unstructured) {
 	ctx := t.Context()
 	must(t, drill.Platform{Crossplane: s.version, Namespace: squatter}.Make(ctx, s.target, 0))
@@ -69,7 +68,7 @@ func (s *suite) testSquatting(t *testing.T, original *unstructured.Unstructured)
 		t.Errorf("the MR came back with the external-name %q and not %q", got, want)
 	}
 	if !drill.Held(copied) || !paused(copied) {
-		t.Errorf("Restore %s is %s, and the MR is not held until a person has found out whose the external resource is: %v", moved, drill.Phase(r), copied.GetAnnotations())
+		t.Errorf("Restore %s is %s, and the MR is not held until a user decides whose the external resource is: %v", moved, drill.Phase(r), copied.GetAnnotations())
 	}
 	changes, err := s.cloud.Journal(ctx, seq, api.Create, api.Delete)
 	must(t, err)

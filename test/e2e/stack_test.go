@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// Later tests inject faults by these names, so each component must come back from being killed, and
-// the whole must work afterwards.
+// TestStackSurvivesTheLossOfEachComponent kills each component. Later tests inject faults by these
+// names, so each must come back, and the stack must work afterwards.
 func TestStackSurvivesTheLossOfEachComponent(t *testing.T) {
 	ctx := t.Context()
 	options := stack.Options{Name: "faults", Crossplane: stack.V2, Plugin: true}
@@ -54,8 +54,8 @@ func TestStackSurvivesTheLossOfEachComponent(t *testing.T) {
 	must(t, p.Backup(ctx, c, "faults"))
 }
 
-// Two clusters run at a time, on one S3 server and one cloud. Whoever owns them may be killed
-// without a word; what it started, and what that started, must go all the same.
+// TestStackIsGoneWithItsOwner runs two clusters on one S3 server and one cloud, and kills their
+// owner without warning. All processes that it started, directly or not, must end.
 func TestStackIsGoneWithItsOwner(t *testing.T) {
 	ctx := t.Context()
 	root, err := build.Root()
@@ -102,7 +102,7 @@ func TestStackIsGoneWithItsOwner(t *testing.T) {
 }
 
 // processes returns the process IDs of those that have the mark in their command line or
-// environment. One that was killed and is not reaped yet has neither.
+// environment. A killed process that is not reaped yet has neither.
 func processes(t *testing.T, mark string) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

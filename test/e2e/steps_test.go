@@ -16,17 +16,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A change is one of a Composition.
+// A change is a change of a Composition.
 type change struct {
 	name, reason string
 	make         func(p *drill.Platform)
-	// want is what comes of it for one instance that was never restored.
+	// want is the outcome for one instance that was never restored.
 	want drill.Outcome
 }
 
 func removed() change {
 	return change{
-		name: "Removed", reason: "What a Composition has no longer is deleted.",
+		name: "Removed", reason: "A resource that a Composition drops is deleted.",
 		make: func(p *drill.Platform) { p.Without = []string{"database"} }, want: drill.Outcome{Deletes: 1, Adopted: 2, Total: 3},
 	}
 }
@@ -35,17 +35,17 @@ func changes() []change {
 	return []change{
 		removed(),
 		{
-			name: "Added", reason: "What a Composition has in addition is made once.",
+			name: "Added", reason: "A resource that a Composition adds is created once.",
 			make: func(p *drill.Platform) { p.Twice = []string{"network"} }, want: drill.Outcome{Creates: 1, Adopted: 3, Total: 3},
 		},
 		{
-			name: "Renamed", reason: "To Crossplane what has another name in a Composition is another resource.",
+			name: "Renamed", reason: "To Crossplane a resource with another name in a Composition is another resource.",
 			make: func(p *drill.Platform) { p.Renamed = []string{"network"} }, want: drill.Outcome{Creates: 1, Deletes: 1, Adopted: 2, Total: 3},
 		},
 	}
 }
 
-// A step is one of a restore with the plugin. Before and After are no changes to an object.
+// A step is a step of a restore with the plugin. Before and After are no changes to an object.
 type step struct {
 	name, reason string
 	is           func(a stack.Admission, composite string) bool
@@ -61,15 +61,15 @@ func steps() []step {
 		{name: before, reason: "The target has a newer Composition."},
 		{name: "XRCreated", reason: "The XR comes back, and the composed resources do not exist yet.", is: isCreated},
 		{name: "ComposedCreated", reason: "A composed resource comes back.", is: isComposedCreated},
-		{name: "LetGo", reason: "What publishes connection details is no longer held.", is: isLetGo},
+		{name: "LetGo", reason: "A publisher of connection details is no longer held.", is: isLetGo},
 		{name: "Unpaused", reason: "The XR is to be reconciled under its old revision.", is: isUnpaused},
-		{name: "Reconciled", reason: "Crossplane says that it has reconciled the XR, and the plugin does not know yet.", is: isReconciled},
+		{name: "Reconciled", reason: "Crossplane has reconciled the XR, and the plugin has not observed it yet.", is: isReconciled},
 		{name: "Released", reason: "The XR gets its own settings back.", is: isReleased},
 		{name: after, reason: "The restore is Completed."},
 	}
 }
 
-// claimReleased comes before the release of the XR, on v1.
+// claimReleased returns the step before the release of the XR, on v1.
 func claimReleased() step {
 	return step{name: "ClaimReleased", reason: "The claim gets its own settings back.", is: isClaimReleased}
 }
@@ -102,8 +102,7 @@ func isReleased(a stack.Admission, composite string) bool {
 	return a.New.GetKind() == composite && isHoldTakenOff(a)
 }
 
-// isHoldTakenOff is when an object gets its own settings back. Its mark goes with that, or right
-// after it.
+// isHoldTakenOff reports whether an object gets its settings back. Its mark goes then or later.
 func isHoldTakenOff(a stack.Admission) bool {
 	return a.Old != nil && isHeldBack(a.Old) && !isHeldBack(a.New)
 }
@@ -116,8 +115,7 @@ func isManaged(u *unstructured.Unstructured) bool {
 	return strings.HasPrefix(u.GroupVersionKind().Group, "cloud.")
 }
 
-// checked are the groups of what a tenant has, without the Compositions, which are changed at the
-// steps.
+// checked returns the API groups of a tenant's objects, without the Compositions.
 func checked() []string {
 	return []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 }
@@ -131,12 +129,11 @@ type drift struct {
 	mu       sync.Mutex
 	changed  bool
 	revision string // The CompositionRevision at the backup.
-	// release is how things stood when the hold was about to be taken off the XR; nil if that never
-	// was.
+	// release is the outcome just before the XR was released; nil if it never was.
 	release *drill.Outcome
 	// controlled are the kinds that had a controller at some time.
 	controlled map[string]bool
-	// foreground says that something was deleted in the foreground.
+	// foreground is true if an object was deleted in the foreground.
 	foreground bool
 	errs       []error
 }
@@ -154,7 +151,7 @@ func (s *suite) newDrift(t *testing.T, c change, p step, native bool) *drift {
 	}
 }
 
-// recall remembers what there is in the source.
+// recall remembers the objects in the source.
 func (s *suite) recall(t *testing.T, d *drift) {
 	t.Helper()
 	s.remember(t, s.source, d.tenant)
@@ -173,12 +170,12 @@ func revisionOf(u *unstructured.Unstructured) string {
 	return v1
 }
 
-// has reports whether an object is of the drift's one instance, whatever its namespace.
+// has reports whether an object belongs to the drift's one instance, in any namespace.
 func (d *drift) has(u *unstructured.Unstructured) bool {
 	return strings.HasPrefix(u.GetName(), d.Name(0))
 }
 
-// visit makes the change at its step, and looks at what there is before the release.
+// visit makes the change at its step, and records the outcome just before the release.
 func (d *drift) visit(ctx context.Context, c *stack.Cluster, cloud *api.Client, a stack.Admission) {
 	if d.step.is != nil && d.step.is(a, d.CompositeKind()) {
 		d.compose(ctx, c)
@@ -197,7 +194,7 @@ func (d *drift) visit(ctx context.Context, c *stack.Cluster, cloud *api.Client, 
 	d.errs = append(d.errs, err)
 }
 
-// look remembers how Crossplane controls and deletes what it composes.
+// look records how Crossplane controls and deletes composed resources.
 func (d *drift) look(a stack.Admission) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -18,14 +18,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Scenes of which claims and XRs publish with an External Secret Store.
+// The claims and XRs of these scenes publish with an External Secret Store.
 const (
 	aloneStored = "alone-stored"
 	stored      = "stored"
 	storedNear  = "near-stored"
 )
 
-// ownerUID is the label that says who has published in a Secret with a store.
+// ownerUID is the label with the UID of the object that published in a Secret with a store.
 const ownerUID = "secret.crossplane.io/owner-uid"
 
 var storeConfigKind = schema.GroupVersionKind{Group: "secrets.crossplane.io", Version: "v1alpha1", Kind: "StoreConfig"}
@@ -39,7 +39,7 @@ func storeScenes() map[string]*shape {
 
 	return map[string]*shape{
 		aloneStored: {
-			reason: "Restored by Velero alone, nothing may publish in what it has published.", target: "target.yaml", last: addStored,
+			reason: "After a restore by Velero alone, no owner may publish in its own Secret.", target: "target.yaml", last: addStored,
 			Scene: scene(aloneStored, "--include-cluster-resources=true", "--exclude-resources", "shops."+aloneStored+".example.org"),
 		},
 		stored: {
@@ -47,14 +47,13 @@ func storeScenes() map[string]*shape {
 			Scene: scene(stored, "--include-cluster-resources=true"),
 		},
 		storedNear: {
-			reason: "A restore of a namespace brings what its trees have published in another.", target: "target.yaml", last: addStored, check: wantStored,
+			reason: "A restore of a namespace includes the Secrets that its trees published in another.", target: "target.yaml", last: addStored, check: wantStored,
 			Scene: scene(storedNear, "--include-namespaces", storedNear),
 		},
 	}
 }
 
-// TestSecretStoresV1 restores what publishes with External Secret Stores, an alpha feature of
-// Crossplane v1.
+// TestSecretStoresV1 covers External Secret Stores, an alpha feature of Crossplane v1.
 func TestSecretStoresV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -101,7 +100,7 @@ func TestSecretStoresV1(t *testing.T) {
 	}
 }
 
-// storing starts a cluster, with Velero alone, of which Crossplane has External Secret Stores.
+// storing starts a cluster, with Velero alone, whose Crossplane has External Secret Stores.
 func (s *suite) storing(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
@@ -133,8 +132,8 @@ func storedIn(ctx context.Context, c *stack.Cluster, n drill.Scene) ([]unstructu
 	return all, nil
 }
 
-// addStored gives each Secret that the scene has published with a store a key that nobody publishes
-// again, as a function that makes up a password does.
+// addStored adds to each Secret that the scene has published with a store a key that is published
+// only once, like a password that a function generates.
 func addStored(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	secrets, err := storedIn(ctx, c, n)
 	for _, u := range secrets {
@@ -144,8 +143,8 @@ func addStored(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	return err
 }
 
-// wantStored wants a scene to be what it was, but for who manages what is in its Secrets: two have
-// written their data, and nothing says which of them the owner is.
+// wantStored expects a scene to be unchanged, except for the managers of its Secrets: two have
+// written their data, and nothing records which of them is the owner.
 func wantStored(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {
@@ -168,9 +167,9 @@ func wantStored(t *testing.T, s *suite, n *shape, after drill.Picture, changes [
 	}
 }
 
-// testStoredAlone is the control: without this loss the other tests prove nothing. The backup is
-// the plugin's, so that it has all of the tree. XRs come back ahead of their claims, or Crossplane
-// would make them anew, which then publish under other names.
+// testStoredAlone is the control: without this loss the other tests prove nothing. The plugin makes
+// the backup, so that it has the whole tree. XRs come back before their claims. Otherwise
+// Crossplane would create other XRs, which publish under other names.
 func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -180,21 +179,21 @@ func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 	s.awaitEnd(t, n.Name+"-again")
 	s.awaitAll(t, n, "Shop", "Claim is waiting for composite resource to become Ready")
 	if r := command(t, s.target, "validate", "-o", "json"); strings.Count(r.stdout, "set the label "+ownerUID) < n.Count {
-		t.Errorf("validate does not say what to do about the Secrets: %+v", r)
+		t.Errorf("validate does not name the cure for the Secrets: %+v", r)
 	}
 }
 
-// awaitAll waits until all of a kind that Velero alone has restored say what is wrong with them.
+// awaitAll waits until the status of each object of a kind names the cause.
 func (s *suite) awaitAll(t *testing.T, n *shape, kind, why string) {
 	t.Helper()
-	s.eventually(t, "each "+kind+" that Velero alone has restored to say: "+why, func(ctx context.Context) error {
+	s.eventually(t, "each "+kind+" that Velero alone has restored to have the status "+why, func(ctx context.Context) error {
 		all, err := list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, n.Name, "")
 		if err != nil {
 			return err
 		}
 		for _, u := range all {
 			if status := fmt.Sprint(u.Object["status"]); !strings.Contains(status, why) {
-				return fmt.Errorf("%s says: %s", u.GetName(), status)
+				return fmt.Errorf("%s has the status %s", u.GetName(), status)
 			}
 		}
 		if len(all) != n.Count {

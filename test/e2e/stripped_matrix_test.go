@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// stripping takes the hold off the MRs of a namespace when they are created, as resource modifiers
-// that no Restore names do.
+// stripping removes the hold from the MRs of a namespace when they are created, like resource
+// modifiers that no Restore names.
 const stripping = `
 apiVersion: admissionregistration.k8s.io/v1beta1
 kind: MutatingAdmissionPolicyBinding
@@ -48,8 +48,7 @@ spec:
 `
 
 // TestMatrixStripped restores MRs that are to be held, in quarantine and until they are observed,
-// and has their holds taken off before there is an object. Their XRs stay held, and no operation is
-// about the MRs.
+// and has their holds removed at creation. Their XRs stay held, and no operation is about the MRs.
 func TestMatrixStripped(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t, stack.V2)
@@ -95,8 +94,8 @@ func TestMatrixStripped(t *testing.T) {
 	})
 }
 
-// wantStripped checks that an Event says that an MR has come back without its hold, and that
-// nothing of one is left in its policies.
+// wantStripped checks that an Event reports that an MR came back without its hold, and that its
+// policies have nothing of a hold.
 func (s *suite) wantStripped(t *testing.T, u *unstructured.Unstructured) {
 	t.Helper()
 	story, err := s.story(t.Context(), u)

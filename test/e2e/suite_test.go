@@ -23,8 +23,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// count is how many instances each test has: with few, the control survives by luck of
-// milliseconds.
+// count is the number of instances of each test. A few could be undamaged by luck.
 const count = 10
 
 // A suite is the clusters that the tests of one version of Crossplane share.
@@ -36,33 +35,32 @@ type suite struct {
 	source, target *stack.Cluster
 	// newer is the version that Crossplane is upgraded to; none if it is empty.
 	newer stack.Version
-	// veleroArgs are for the Velero of each cluster that is started, beside oftener.
+	// veleroArgs are arguments for the Velero of each cluster, beside oftener.
 	veleroArgs []string
 }
 
-// oftener has Velero look after its operations every two seconds, and not every ten, so that tests
-// wait less.
+// oftener makes Velero poll its operations every two seconds, not every ten.
 var oftener = []string{"--item-operation-sync-frequency=2s"}
 
-// debug has Velero and the plugin log all that they can.
+// debug makes Velero and the plugin log on the debug level.
 const debug = "--log-level=debug"
 
 // A tenant is one namespace with its instances.
 type tenant struct {
 	drill.Platform
 	size int
-	// revised says that Velero restored the Composition: its labels are part of a revision's hash,
-	// so there is another revision with the same content, and who follows revisions follows that
-	// one.
+	// revised is true if Velero restored the Composition. Its labels are part of a revision's hash,
+	// so Crossplane creates another revision with the same content, and XRs that follow revisions
+	// follow that one.
 	revised bool
 	before  *drill.Record
 	wishes  map[string]any
-	// managers are who manages which fields of the objects.
+	// managers are the field managers of the objects.
 	managers map[string]drill.Managers
-	// forgotten is the kind and name of the object of which nobody knows any more who managed what.
+	// forgotten is the kind and name of the object whose field managers are lost.
 	forgotten string
-	// unclaimed says that whoever released its claims had no right to give them their connection
-	// Secrets back.
+	// unclaimed is true if the user who released the claims had no right to restore the owners of
+	// their connection Secrets.
 	unclaimed bool
 }
 
@@ -117,7 +115,7 @@ func (s *suite) few(t *testing.T, c *stack.Cluster, p drill.Platform, size int) 
 	return &tenant{Platform: p, size: size}
 }
 
-// backUp waits until the instances are Ready, remembers what there is, and backs the namespace up.
+// backUp waits until the instances are Ready, remembers their state, and backs the namespace up.
 func (s *suite) backUp(t *testing.T, c *stack.Cluster, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -125,7 +123,7 @@ func (s *suite) backUp(t *testing.T, c *stack.Cluster, n *tenant) {
 	must(t, n.Backup(ctx, c, n.Namespace))
 }
 
-// remember waits until the instances are Ready and remembers what there is.
+// remember waits until the instances are Ready and remembers their state.
 func (s *suite) remember(t *testing.T, c *stack.Cluster, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -142,8 +140,7 @@ func (s *suite) remember(t *testing.T, c *stack.Cluster, n *tenant) {
 	must(t, err)
 }
 
-// loseSource destroys the source cluster, etcd and all, and starts the target with the tenants'
-// Compositions.
+// loseSource destroys the source, including etcd, and starts the target with the Compositions.
 func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
 	t.Helper()
 	must(t, s.source.Destroy())
@@ -153,8 +150,8 @@ func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
 	}
 }
 
-// restore restores a tenant's backup and waits until it is Completed without an error. More
-// arguments go to the velero command.
+// restore restores a tenant's backup and waits until it is Completed without an error. args are
+// further arguments of the velero command.
 func (s *suite) restore(t *testing.T, n *tenant, name string, args ...string) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target, name, n.Namespace, args...))
@@ -175,8 +172,7 @@ func (s *suite) awaitCompleted(t *testing.T, name string) {
 	}
 }
 
-// settle waits until every instance is Ready and every MR was reconciled once more, so that damage
-// would show.
+// settle waits until every instance is Ready and every MR reconciled again: damage then shows.
 func (s *suite) settle(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, n.AwaitReady(t.Context(), s.target, n.size))
@@ -185,8 +181,8 @@ func (s *suite) settle(t *testing.T, n *tenant) {
 	must(t, n.AwaitReads(t.Context(), s.target, s.cloud, now, now.Seq))
 }
 
-// wantSound checks that nothing was made anew, deleted, duplicated or orphaned, that all is adopted
-// and nothing held, that every owner is alive, and that the XRs and claims are what they were.
+// wantSound checks that nothing was created again, deleted, duplicated or orphaned, that all is
+// adopted and nothing held, that every owner exists, and that the XRs and claims are unchanged.
 func (s *suite) wantSound(t *testing.T, n *tenant) {
 	t.Helper()
 	if err := s.unsound(t.Context(), n); err != nil {
@@ -194,7 +190,7 @@ func (s *suite) wantSound(t *testing.T, n *tenant) {
 	}
 }
 
-// unsound returns an error that says all that is wrong after a restore.
+// unsound returns an error with all damage after a restore.
 func (s *suite) unsound(ctx context.Context, n *tenant) error {
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	if err != nil {

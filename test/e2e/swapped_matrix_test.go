@@ -17,14 +17,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// firstFormat is the commit that gave what is stored its first format.
+// firstFormat is the commit that introduced a format version for stored data.
 const firstFormat = "7e1de445a6bf21a6d4e0d13e1eda0b880c14e8d5"
 
 func TestMatrixSwappedV1(t *testing.T) { testSwapped(t, stack.V1) }
 
 func TestMatrixSwappedV2(t *testing.T) { testSwapped(t, stack.V2) }
 
-// testSwapped has Velero start again with another version of the plugin in the middle of restores.
+// testSwapped restarts Velero with another version of the plugin in the middle of restores.
 func testSwapped(t *testing.T, version stack.Version) {
 	t.Helper()
 	older := pluginOf(t, firstFormat)
@@ -46,8 +46,8 @@ func testSwapped(t *testing.T, version stack.Version) {
 	t.Run("Refused", func(t *testing.T) { s.testNewerRefused(t, all[2], newer, current) })
 }
 
-// testSwap has a second version go on with what a first holds, and the first again when half of it
-// is released.
+// testSwap lets a second version continue with what a first version holds. The first version takes
+// over again when half of it is released.
 func (s *suite) testSwap(t *testing.T, n *tenant, one, other string) {
 	ctx := t.Context()
 	s.holdBy(t, n, one)
@@ -67,7 +67,7 @@ func (s *suite) testSwap(t *testing.T, n *tenant, one, other string) {
 	s.wantSound(t, n)
 }
 
-// holdBy has a version of the plugin restore a tenant while Crossplane does not run.
+// holdBy restores a tenant with a version of the plugin while Crossplane does not run.
 func (s *suite) holdBy(t *testing.T, n *tenant, plugin string) {
 	t.Helper()
 	ctx := t.Context()
@@ -95,14 +95,14 @@ func (s *suite) wantHeld(t *testing.T, n *tenant) (marks []string) {
 	return marks
 }
 
-// testNewerRefused wants a version to refuse what a newer one holds in a format that it does not
-// know, and the newer one to go on with it.
+// testNewerRefused expects a version to refuse marks of a newer version whose format it does not
+// know, and the newer one to continue with them.
 func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string) {
 	ctx := t.Context()
 	s.holdBy(t, n, newer)
 	for _, mark := range s.wantHeld(t, n) {
 		if !strings.Contains(mark, `"format":2`) {
-			t.Fatalf("a mark has no newer format, so this test proves nothing: %s", mark)
+			t.Fatalf("a mark has no newer format, so the test proves nothing: %s", mark)
 		}
 	}
 	must(t, s.target.UsePluginFile(ctx, current))
@@ -112,7 +112,7 @@ func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string)
 	must(t, err)
 	for _, want := range []string{"a newer version of this plugin has written it, in format 2", "install that version of the plugin again, or a later one"} {
 		if linesWith(details, want) < n.size {
-			t.Errorf("the restore does not say %q of each XR:\n%s", want, details)
+			t.Errorf("the restore does not report %q for each XR:\n%s", want, details)
 		}
 	}
 	r := s.runAs(ctx, s.target.Kubeconfig(), []string{"validate", "-n", n.Namespace})
@@ -121,13 +121,13 @@ func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string)
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
 	if got.Creates+got.Deletes+got.Orphans+got.Duplicates > 0 {
-		t.Errorf("what is held was not left alone: %+v", got)
+		t.Errorf("the held objects were changed: %+v", got)
 	}
 	must(t, s.target.UsePluginFile(ctx, newer))
 	s.restoreAgain(t, n)
 }
 
-// restoreAgain restores a tenant once more, and wants all to be adopted.
+// restoreAgain restores a tenant once more, and expects all to be adopted.
 func (s *suite) restoreAgain(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target, n.Namespace+"-again", n.Namespace))
@@ -159,7 +159,7 @@ func pluginOf(t *testing.T, commit string) string {
 	return path
 }
 
-// pluginOfNextFormat builds the plugin as it would be if its marks had the format after this one.
+// pluginOfNextFormat builds the plugin with the format version of its marks increased by one.
 func pluginOfNextFormat(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(repository(t), "internal", "adoption", "mark.go")
@@ -190,7 +190,7 @@ func buildPlugin(t *testing.T, dir, path string, flags ...string) {
 	output(t, dir, "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", path, ".")...)
 }
 
-// output runs a program in a directory.
+// output returns the output of a program that runs in a directory.
 func output(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Somebody who can write to the bucket has changed what it has of this tenant, in this backup.
+// An attacker who can write to the bucket has changed this tenant's objects in this backup.
 const (
 	tamperer = "tamperer"
 	tampered = "tampered"
 )
 
-// tamper puts a backup into the bucket that is like another one, but in which whatever is of the
-// tamperer lists what is the victim's and nobody's as what is to be restored first.
+// tamper uploads a backup that is a copy of another one, but whose objects of the tamperer list the
+// victim's and cluster-scoped objects to be restored first.
 func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *loot) {
 	t.Helper()
 	list := []any{
@@ -63,7 +63,7 @@ func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *loot)
 	must(t, s.host.Upload(t.Context(), tampered, backup.GetName(), int(items), file))
 }
 
-// rewrite copies the tar file of a backup, with the files of its objects changed by a function.
+// rewrite copies the tar file of a backup, and passes each object file through change.
 func rewrite(t *testing.T, from, to string, change func(content []byte) []byte) {
 	t.Helper()
 	in, err := os.Open(from)

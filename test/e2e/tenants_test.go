@@ -18,8 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// crown is a binding that no tenant may write, and victim a tenant. Everything of the victim's has
-// the word in its name.
+// crown is a binding that no tenant may write. All the victim's objects have victim in their name.
 const (
 	crown  = "crown"
 	victim = "victim"
@@ -44,9 +43,9 @@ func TestTenantsV2(t *testing.T) { testTenants(t, stack.V2) }
 
 func TestTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
 
-// testTenants has tenants forge links to what is another's. Their namespaces are backed up with the
-// plugin, and everything is backed up without it; then each forger's namespace alone is restored in
-// a cluster that has nothing of the victim's.
+// testTenants lets tenants forge links to other tenants' objects. Their namespaces are backed up
+// with the plugin, and everything is backed up without it. Then each forger's namespace alone is
+// restored in a cluster that has no object of the victim.
 func testTenants(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -81,7 +80,7 @@ func testTenants(t *testing.T, version stack.Version) {
 	s.tamper(t, everything, l)
 
 	s.loseSource(t, tenants...)
-	// What nothing checked comes first, while there is nothing that it could already be.
+	// Unchecked backups come first, while no object exists that they could match.
 	for _, f := range forgeries {
 		s.startForged(t, f, cmp.Or(f.from, "everything"))
 	}
@@ -99,8 +98,7 @@ func testTenants(t *testing.T, version stack.Version) {
 	}
 }
 
-// startForged restores the forger's namespace from a backup, and does not wait for what can't be
-// adopted.
+// startForged restores the forger's namespace, and does not wait for adoption.
 func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
 	t.Helper()
 	restore := f.namespace + "-from-" + backup
@@ -121,7 +119,7 @@ func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
 	}))
 }
 
-// A forgery is what a tenant writes to get at what is another's.
+// A forgery is the change by which a tenant tries to get other tenants' objects.
 type forgery struct {
 	reason    string
 	namespace string
@@ -129,7 +127,7 @@ type forgery struct {
 
 	// from is the backup that is restored first, "everything" if it is "".
 	from string
-	// check looks at what else has come of it, if it is not nil.
+	// check checks further results; nil for none.
 	check func(t *testing.T, s *suite, f *forgery)
 
 	tenant   *tenant
@@ -139,7 +137,7 @@ type forgery struct {
 	restores []string
 }
 
-// loot is what forgers are after.
+// loot is the objects that forgers try to get.
 type loot struct {
 	instance, composite, composition, crown *unstructured.Unstructured
 	managed                                 []unstructured.Unstructured
@@ -164,7 +162,7 @@ func (s *suite) loot(t *testing.T, robbed *tenant) *loot {
 }
 
 // testForgery checks that neither the forger's backup nor a restore of the forger's namespace has
-// anything that is not the forger's.
+// any object that is not the forger's.
 func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]string) {
 	for path := range f.contents {
 		if strings.Contains(path, victim) || strings.Contains(path, crown) {
@@ -191,7 +189,7 @@ func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]strin
 			}
 		}
 		if i == 0 && mine == 0 {
-			t.Errorf("the restore %s wrote nothing, so it tests nothing", restore)
+			t.Errorf("the restore %s wrote nothing, so the test proves nothing", restore)
 		}
 		t.Logf("%s wrote %d objects of the forger's: %v", restore, mine, written[restore])
 		if t.Failed() {
@@ -206,7 +204,7 @@ func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]strin
 	}
 }
 
-// written returns what restores created, by the name of the restore, as kind and namespace/name.
+// written returns the objects that each restore created, as kind and namespace/name.
 func (s *suite) written(t *testing.T) map[string][]string {
 	t.Helper()
 	disco, err := discovery.NewDiscoveryClientForConfig(s.target.REST())
@@ -229,7 +227,7 @@ func (s *suite) written(t *testing.T) map[string][]string {
 			for _, u := range objects.Items {
 				restore := u.GetLabels()[label]
 				object := u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
-				if owner := metav1.GetControllerOf(&u); owner != nil && u.GetKind() == "Secret" { // On v1 that of an XR is called by a UID.
+				if owner := metav1.GetControllerOf(&u); owner != nil && u.GetKind() == "Secret" { // On v1 the name of an XR's Secret is a UID.
 					object += " of " + owner.Kind + " " + owner.Name
 				}
 				written[restore] = append(written[restore], object)

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testTimedOut has the restore give up before the provider is there: the XRs stay held, say why,
-// and a second restore adopts them.
+// testTimedOut expects a restore to give up before the provider runs: the XRs stay held with the
+// cause, and a second restore adopts them.
 func (s *suite) testTimedOut(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -39,8 +39,7 @@ func (s *suite) testTimedOut(t *testing.T, n *tenant) {
 	s.wantSound(t, n)
 }
 
-// explained returns an error if not every XR of the namespace has an Event that says why it is
-// held.
+// explained returns an error unless every XR of the namespace has an Event about its hold.
 func (s *suite) explained(ctx context.Context, n *tenant) error {
 	namespace := n.Namespace
 	if s.version == stack.V1 {

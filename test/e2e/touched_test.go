@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A touched is a tenant with one instance, which somebody touches while it is held.
+// A touched is a tenant with one instance, which another writer changes while it is held.
 type touched struct {
 	*tenant
 	touch
@@ -28,7 +28,7 @@ type touched struct {
 	err   error
 }
 
-// backUpTouched backs up what will be touched.
+// backUpTouched backs up the tenants.
 func (s *suite) backUpTouched(t *testing.T, all []*touched) {
 	t.Helper()
 	namespaces := make([]string, len(all))
@@ -38,9 +38,9 @@ func (s *suite) backUpTouched(t *testing.T, all []*touched) {
 	backupWith(t, s.source, touchedBackup, "--include-namespaces", strings.Join(namespaces, ","))
 }
 
-// testTouched restores instances, and has somebody touch each while it is held: an XR when the
-// first that it composes is about to be created, which is the worst that can happen, and a claim
-// when all is back. The provider is down until all were touched.
+// testTouched restores instances and changes each while it is held. An XR is changed when its first
+// composed resource is about to be created, which is the worst moment, and a claim when all is
+// restored. The provider is down until all were changed.
 func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -69,7 +69,7 @@ func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 	}
 }
 
-// makeTouched makes and remembers an instance for each touch.
+// makeTouched creates and remembers an instance for each touch.
 func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touched {
 	t.Helper()
 	var all []*touched
@@ -88,8 +88,7 @@ func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touc
 	return all
 }
 
-// write touches what is held, and waits a while for Crossplane to do what it does if it is not held
-// any more.
+// write touches the instance. Without a hold, it waits a while for Crossplane to reconcile it.
 func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	if d.do != nil {
 		if d.err = d.do(ctx, &editor{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {
@@ -120,8 +119,8 @@ func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	})
 }
 
-// testTouch checks that the hold stays and all is adopted; or, where that can't be, that it is, or
-// that the restore names what was not; and that nothing of a hold is left.
+// testTouch checks that the hold stays and all is adopted. Where the hold can't stay, it checks
+// that all is adopted anyway, or that the restore names the damage. Nothing of a hold may be left.
 func (s *suite) testTouch(t *testing.T, d *touched) {
 	ctx := t.Context()
 	must(t, d.err)
@@ -130,13 +129,13 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	}
 	r, err := drill.AwaitRestore(ctx, s.target, d.Namespace)
 	must(t, err)
-	details, err := s.target.Velero(ctx, "restore", "describe", d.Namespace, "--details") // What operations say late is not in the log.
+	details, err := s.target.Velero(ctx, "restore", "describe", d.Namespace, "--details") // The log lacks the late messages of operations.
 	must(t, err)
 	problems := drill.Problems(ctx, s.target, d.Namespace)
 	ready, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	unready := d.AwaitReady(ready, s.target, 1)
-	d.wishes, err = d.Wishes(ctx, s.target) // A touch is there to change it, and who manages it.
+	d.wishes, err = d.Wishes(ctx, s.target) // A touch changes it, and its field managers.
 	must(t, err)
 	d.managers = nil
 	left := d.left(ctx, s.target)
@@ -144,18 +143,18 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 		t.Errorf("%s Something of the hold is left: %v", d.reason, left)
 	}
 	unsound := errors.Join(unready, s.unsound(ctx, d.tenant), left)
-	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s\n%s", drill.Phase(r), d.after, unsound, problems, details)
+	t.Logf("the restore is %s; afterwards it was %s; damage: %v\n%s\n%s", drill.Phase(r), d.after, unsound, problems, details)
 	switch {
 	case unsound == nil && drill.Phase(r) == "Completed":
 	case unsound == nil && !d.stays:
 	case d.stays:
 		t.Errorf("%s The restore is %s: %v", d.reason, drill.Phase(r), unsound)
 	case drill.Phase(r) == "Completed" || !saysWhy(problems+details, d.Name(0)):
-		t.Errorf("%s The restore is %s, and does not name what is wrong: %v", d.reason, drill.Phase(r), unsound)
+		t.Errorf("%s The restore is %s, and does not name the damage: %v", d.reason, drill.Phase(r), unsound)
 	}
 }
 
-// saysWhy reports whether a line names an object, and says that its hold was or would be taken off.
+// saysWhy reports whether a line names an object and the removal of its hold.
 func saysWhy(text, name string) bool {
 	for line := range strings.Lines(text) {
 		for _, why := range []string{"[HoldRemoved]", "[ComposedAgain]", "[ClaimReplaced]", "[ChangeUndone]", "[XRNotHeld]", "[ModifierRemovesHold]"} {
@@ -168,7 +167,7 @@ func saysWhy(text, name string) bool {
 	return false
 }
 
-// left returns an error if the instance still has what a hold puts on it.
+// left returns an error if the instance still has a part of a hold.
 func (d *touched) left(ctx context.Context, c *stack.Cluster) error {
 	u, err := d.live(ctx, c)
 	if err != nil {
@@ -182,7 +181,7 @@ func (d *touched) left(ctx context.Context, c *stack.Cluster) error {
 	return nil
 }
 
-// A holdState is what is left of a hold.
+// A holdState is the rest of a hold.
 type holdState string
 
 const (

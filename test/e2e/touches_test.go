@@ -19,26 +19,26 @@ import (
 // touchedBackup is the backup of all that is touched.
 const touchedBackup = "touched"
 
-// A touch is what somebody does to an instance that is held, and does not mean the hold.
+// A touch is a change to a held instance that is not about the hold.
 type touch struct {
 	reason string
-	// made is who has made the instance.
+	// made is the applier that created the instance.
 	made applier
-	// inSource is done to the instance before it is backed up.
+	// inSource runs on the instance before it is backed up.
 	inSource func(ctx context.Context, w *editor) error
-	// setUp is applied in the target before the instance is restored.
+	// setUp returns manifests that are applied in the target before the instance is restored.
 	setUp func(n *tenant) []byte
-	// args go to the command that restores.
+	// args are arguments of the command that restores.
 	args []string
-	// do is done to what is held.
+	// do changes the held instance.
 	do func(ctx context.Context, w *editor) error
-	// stays says that the hold does, so that all is as well as if nobody had touched it. Where
-	// nothing can keep it, the plugin must put it on again in time, or the restore must say what
-	// has become of the instance.
+	// stays is true if the hold stays, so that all is as well as without the touch. Where nothing
+	// can keep the hold, the plugin must add it again in time, or the restore must report the fate
+	// of the instance.
 	stays bool
 }
 
-// An editor is who does something to the instance of a tenant.
+// An editor is the writer that changes the instance of a tenant.
 type editor struct {
 	git     *git
 	cluster *stack.Cluster
@@ -48,11 +48,11 @@ type editor struct {
 func touches() map[string]touch {
 	return map[string]touch{
 		"Flux": {
-			reason: "Flux takes over what kubectl managed.",
+			reason: "Flux takes over the fields that kubectl managed.",
 			made:   kubectlApply, do: by(flux), stays: true,
 		},
 		"ArgoCD": {
-			reason: "Argo CD applies client-side unless it is told otherwise.",
+			reason: "Argo CD applies client-side by default.",
 			made:   kubectlApply, do: by(argocd), stays: true,
 		},
 		"ArgoCDServerSide": {
@@ -60,30 +60,30 @@ func touches() map[string]touch {
 			made:   kubectlApply, do: by(argocdServerSide), stays: true,
 		},
 		"ClientSide": {
-			reason: "What was last applied has no annotation of the hold.",
+			reason: "The last-applied configuration has no annotation of the hold.",
 			made:   kubectlApply, do: by(kubectlApply), stays: true,
 		},
 		"ServerSideForced": {
-			reason: "kubectl takes over what it managed client-side, and everything that others manage and the manifest has.",
+			reason: "kubectl takes over the fields that it managed client-side, and all other fields of the manifest.",
 			made:   kubectlApply, do: by(kubectlServerSide), stays: true,
 		},
 		"ServerSideOtherManager": {
-			reason: "kubectl takes over what it managed client-side, also under another name.",
+			reason: "kubectl takes over the fields that it managed client-side, also under another name.",
 			made:   kubectlApply, do: by(kubectlAsArgocd), stays: true,
 		},
 		"Unowned": {
-			reason: "What nobody manages goes with the map that it is in. So does the hold, if the plugin does not manage it.",
+			reason: "A field without a manager goes with the map that it is in. So does the hold, if the plugin does not manage it.",
 			made:   kubectlApply,
 			do: func(ctx context.Context, w *editor) error {
 				return errors.Join(w.disown(ctx), by(kubectlAsArgocd)(ctx, w))
 			},
 		},
 		"ServerSideUnforced": {
-			reason: "What conflicts with nobody needs no force.",
+			reason: "An apply without a conflict needs no force.",
 			made:   kubectlServerSide, do: kubectl("apply", "--server-side", "-f", "-"), stays: true,
 		},
 		"LastAppliedHasHold": {
-			reason: "Somebody has applied what they had exported while it was held. What is in Git then takes off what was applied last.",
+			reason: "A user has applied an export of the held instance. An apply from Git then removes the fields that were applied last.",
 			made:   kubectlApply,
 			do: func(ctx context.Context, w *editor) error {
 				u, err := w.exported(ctx)
@@ -103,14 +103,14 @@ func touches() map[string]touch {
 			do: by(kubectlApply),
 		},
 		"NotPausedInGit": {
-			reason: "Git says that it is not paused, which wins over the hold.",
+			reason: "The manifest in Git sets the pause to false, which wins over the hold.",
 			made:   kubectlServerSide,
 			do: func(ctx context.Context, w *editor) error {
 				return w.kubectl(ctx, w.pausing("false"), "apply", "--server-side", "--force-conflicts", "-f", "-")
 			},
 		},
 		"Replaced": {
-			reason: "What is replaced loses all that Git does not have, also its references.",
+			reason: "A replaced instance loses all fields that Git does not have, also its references.",
 			made:   kubectlApply, do: by(kubectlReplace),
 		},
 		"ReplacedByArgoCD": {
@@ -118,7 +118,7 @@ func touches() map[string]touch {
 			made:   kubectlApply, do: by(argocdReplace),
 		},
 		"ReplacedByExport": {
-			reason: "What replaces it has its references, and no annotations.",
+			reason: "The replacement has its references, and no annotations.",
 			made:   kubectlApply,
 			do: func(ctx context.Context, w *editor) error {
 				u, err := w.exported(ctx)
@@ -131,11 +131,11 @@ func touches() map[string]touch {
 			},
 		},
 		"Edited": {
-			reason: "An edit changes what was edited, and nothing else.",
+			reason: "An edit changes only the edited fields.",
 			made:   kubectlApply, do: edited("s/ labels:/ labels:\\n    edited: \"true\"/"), stays: true,
 		},
 		"AnnotationsEdited": {
-			reason: "Somebody takes off what they don't know.",
+			reason: "A user removes annotations that they don't know.",
 			made:   kubectlApply, do: edited("/velero.crossplane.x-k8s.io|crossplane.io.paused/d"),
 		},
 		"AnnotationsEmptied": {
@@ -143,15 +143,15 @@ func touches() map[string]touch {
 			made:   kubectlApply, do: patched(types.JSONPatchType, `[{"op":"add","path":"/metadata/annotations","value":{}}]`),
 		},
 		"AnnotationsRemoved": {
-			reason: "A merge patch takes all annotations off.",
+			reason: "A merge patch removes all annotations.",
 			made:   kubectlApply, do: patched(types.MergePatchType, `{"metadata":{"annotations":null}}`),
 		},
 		"PauseRemoved": {
-			reason: "Somebody sees that it is paused, and not why.",
+			reason: "A user sees the pause, and not its cause.",
 			made:   kubectlApply, do: patched(types.MergePatchType, `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`),
 		},
 		"RestoredAgain": {
-			reason: "A second Restore may write over what the first one holds.",
+			reason: "A second Restore may overwrite objects that the first one holds.",
 			made:   kubectlApply, args: []string{"--existing-resource-policy", "update"}, stays: true,
 			do: func(ctx context.Context, w *editor) error {
 				_, err := w.cluster.Velero(ctx, "restore", "create", w.tenant.Namespace+"-again", "--from-backup", touchedBackup,
@@ -161,12 +161,12 @@ func touches() map[string]touch {
 			},
 		},
 		"ResourceModifier": {
-			reason: "Velero's resource modifiers change what the actions have returned.",
+			reason: "Velero's resource modifiers change the items that the actions have returned.",
 			made:   kubectlApply, args: []string{"--resource-modifier-configmap", "modifier"},
 			setUp: func(n *tenant) []byte { return fmt.Appendf(nil, modifier, n.Namespace) },
 		},
 		"PolicyForMark": {
-			reason: "A policy takes off the annotations that it does not know, and knows Crossplane's.",
+			reason: "A policy removes the annotations that it does not know, and knows Crossplane's.",
 			made:   kubectlApply,
 			setUp: func(n *tenant) []byte {
 				return fmt.Appendf(nil, policy, n.Namespace, `"`+annotationHold+`" in object.metadata.annotations ?
@@ -174,7 +174,7 @@ func touches() map[string]touch {
 			},
 		},
 		"PolicyForAll": {
-			reason: "A policy takes off all annotations.",
+			reason: "A policy removes all annotations.",
 			made:   kubectlApply,
 			setUp: func(n *tenant) []byte {
 				return fmt.Appendf(nil, policy, n.Namespace, `[JSONPatch{op: "remove", path: "/metadata/annotations"}]`)
@@ -232,19 +232,19 @@ spec:
         %[2]s
 `
 
-// by has somebody apply what is in Git.
+// by returns a touch that applies the manifests in Git as an applier.
 func by(who applier) func(ctx context.Context, w *editor) error {
 	return func(ctx context.Context, w *editor) error {
 		return w.git.apply(ctx, w.cluster, who, w.tenant.manifests())
 	}
 }
 
-// kubectl has kubectl read what is in Git.
+// kubectl returns a touch in which kubectl reads the manifest in Git.
 func kubectl(args ...string) func(ctx context.Context, w *editor) error {
 	return func(ctx context.Context, w *editor) error { return w.kubectl(ctx, w.tenant.Manifest(0), args...) }
 }
 
-// edited has "kubectl edit" open an editor, which is sed with a script.
+// edited returns a touch in which "kubectl edit" opens an editor, which is sed with a script.
 func edited(script string) func(ctx context.Context, w *editor) error {
 	return func(ctx context.Context, w *editor) error {
 		program := filepath.Join(w.git.home, "edit-"+w.tenant.Namespace)
@@ -274,7 +274,7 @@ func (w *editor) kubectl(ctx context.Context, stdin *unstructured.Unstructured, 
 	return w.git.kubectl(ctx, w.cluster, nil, stdin, args...)
 }
 
-// pausing is what is in Git for the instance, with a value for the pause.
+// pausing returns the instance's manifest in Git, with a value for the pause.
 func (w *editor) pausing(value string) *unstructured.Unstructured {
 	m := w.tenant.Manifest(0)
 	m.SetAnnotations(map[string]string{"crossplane.io/paused": value})
@@ -282,7 +282,7 @@ func (w *editor) pausing(value string) *unstructured.Unstructured {
 	return m
 }
 
-// disown takes the plugin's entries out of the managedFields of the instance.
+// disown removes the plugin's entries from the managedFields of the instance.
 func (w *editor) disown(ctx context.Context) error {
 	u, err := w.tenant.live(ctx, w.cluster)
 	if err != nil {
@@ -297,8 +297,7 @@ func (w *editor) disown(ctx context.Context) error {
 	return patched(types.JSONPatchType, string(b))(ctx, w)
 }
 
-// exported is the instance as "kubectl get -o yaml" shows it, without what the API server would
-// refuse.
+// exported returns the instance as "kubectl get -o yaml" does, without what can't be applied.
 func (w *editor) exported(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := w.tenant.live(ctx, w.cluster)
 	if err != nil {
@@ -311,7 +310,7 @@ func (w *editor) exported(ctx context.Context) (*unstructured.Unstructured, erro
 	return u, nil
 }
 
-// live is the first instance as it is.
+// live returns the current first instance.
 func (n *tenant) live(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
 	m := n.Manifest(0)
 

@@ -15,14 +15,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// From v2.4 on Crossplane notes what an XR depends on when it composes it, and looks an XR up there
-// when something changes. A held XR composes nothing.
+// From v2.4 on Crossplane records the dependencies of an XR when it composes it, and finds the XR
+// there when one of them changes. A held XR composes nothing.
 func TestMatrixTrackedV24(t *testing.T) { testTracked(t, stack.V24) }
 
 func TestMatrixTrackedV2(t *testing.T) { testTracked(t, stack.V2) }
 
-// testTracked changes what XRs compose, while they are held and after that. Crossplane does not
-// poll.
+// testTracked changes composed resources during a hold and after it, without Crossplane's poll.
 func testTracked(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -41,9 +40,9 @@ func testTracked(t *testing.T, version stack.Version) {
 		moveAway(t, s, &u)
 	}
 
-	// Each MR is reconciled as it was changed, and its XR is not.
+	// Each MR is reconciled with its change, and its XR is not.
 	for _, u := range mrs {
-		s.eventually(t, u.GetName()+" to be reconciled as it was changed", func(ctx context.Context) error {
+		s.eventually(t, u.GetName()+" to be reconciled with its change", func(ctx context.Context) error {
 			live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 			if err != nil {
 				return err
@@ -56,22 +55,22 @@ func testTracked(t *testing.T, version stack.Version) {
 		})
 	}
 	s.released(t, "--restore", n.Namespace)
-	s.awaitRegions(t, "what changed while they were held is mended when they are released", mrs, was)
+	s.awaitRegions(t, "changes while the XRs were held to be undone when they are released", mrs, was)
 	s.settle(t, n)
 	for _, u := range mrs {
 		moveAway(t, s, &u)
 	}
-	s.awaitRegions(t, "what changes afterwards is mended", mrs, was)
+	s.awaitRegions(t, "later changes to be undone", mrs, was)
 
-	// A composed resource that goes is noticed too. Crossplane makes the names of others of the UID
-	// that the XR has now.
+	// Crossplane notices the deletion of a composed resource too. It derives the name of the new
+	// one from the current UID of the XR.
 	gone := mrs[0]
 	since := s.seq(t)
 	remove(t, s.target, gone.GroupVersionKind(), gone.GetNamespace(), gone.GetName())
-	s.eventually(t, "its XR to make another "+gone.GetName(), func(ctx context.Context) error {
+	s.eventually(t, "its XR to create another "+gone.GetName(), func(ctx context.Context) error {
 		made, err := s.cloud.Journal(ctx, since, api.Create)
 		if err == nil && len(made) != 1 {
-			err = fmt.Errorf("%d were made: %v", len(made), made)
+			err = fmt.Errorf("%d were created: %v", len(made), made)
 		}
 
 		return err
@@ -86,13 +85,13 @@ func regionOf(mr *unstructured.Unstructured) string {
 	return region
 }
 
-// moveAway has somebody change an MR.
+// moveAway changes the region of an MR, as another writer would.
 func moveAway(t *testing.T, s *suite, mr *unstructured.Unstructured) {
 	t.Helper()
 	must(t, drill.Patch(t.Context(), s.target, mr, map[string]any{"spec": map[string]any{"forProvider": map[string]any{"region": drifted}}}))
 }
 
-// awaitRegions waits until the MRs are in the regions that they were in.
+// awaitRegions waits until the MRs are in their earlier regions again.
 func (s *suite) awaitRegions(t *testing.T, what string, mrs []unstructured.Unstructured, was map[string]string) {
 	t.Helper()
 	for _, u := range mrs {

@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Names of Crossplanes beside the one that a cluster begins with.
+// These are names of Crossplane processes beside the first one of a cluster.
 const (
 	replica  = "crossplane-replica"
 	upgraded = "crossplane-upgraded"
@@ -31,7 +31,7 @@ func TestMatrixUpgradedV21(t *testing.T) { testCrossplaneUpgraded(t, stack.V20, 
 
 func TestMatrixUpgradedV22(t *testing.T) { testCrossplaneUpgraded(t, stack.V21, stack.V22) }
 
-// testCrossplaneUpgraded is what testUpgraded does with Crossplane itself, and nothing else.
+// testCrossplaneUpgraded is the part of testUpgraded that replaces Crossplane itself.
 func testCrossplaneUpgraded(t *testing.T, from, to stack.Version) {
 	t.Helper()
 	s := begin(t, &suite{version: from, newer: to})
@@ -43,7 +43,7 @@ func testCrossplaneUpgraded(t *testing.T, from, to stack.Version) {
 	t.Run("Crossplane", func(t *testing.T) { s.testNewerCrossplane(t, n, late) })
 }
 
-// testUpgraded restores while the platform is being replaced: Crossplane, which elects a leader,
+// testUpgraded restores while parts of the platform are replaced: Crossplane with leader election,
 // its leader, the provider, and a function.
 func testUpgraded(t *testing.T, from, to stack.Version) {
 	t.Helper()
@@ -96,8 +96,8 @@ func testUpgraded(t *testing.T, from, to stack.Version) {
 	})
 }
 
-// followsV2 allows for what Crossplane v2 does to what v1 had: it makes another revision of the
-// same Composition, and writes under another name.
+// followsV2 allows for the changes of Crossplane v2 to v1 objects: it creates another revision of
+// the same Composition, and writes with another field manager.
 func (n *tenant) followsV2() { n.revised, n.managers = true, nil }
 
 // testNewerCrossplane stops Crossplane when half of a tenant's XRs are released, and starts a newer
@@ -135,8 +135,8 @@ func (s *suite) elector(t *testing.T, name string, plugin bool, tenants ...*tena
 	return c
 }
 
-// testUpgradedAlone is the control: Crossplane is stopped when it makes something anew, and a newer
-// one goes on when all is restored.
+// testUpgradedAlone is the control: Crossplane is stopped when it creates a resource again, and a
+// newer one continues when all is restored.
 func (s *suite) testUpgradedAlone(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	anew := killPoint{is: func(_ *killWatch, a stack.Admission) bool {
@@ -145,7 +145,7 @@ func (s *suite) testUpgradedAlone(t *testing.T, n *tenant) {
 	s.replace(t, n, anew, func() (func() error, error) { return nil, s.target.Stop(stack.Crossplane) })
 	s.awaitCompleted(t, n.Namespace)
 	must(t, s.target.AddCrossplane(ctx, upgraded, s.newer))
-	s.eventually(t, "Crossplane to have made something anew, without which the other tests prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to have created a resource again (the control)", func(ctx context.Context) error {
 		got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 		if err == nil && got.Creates == 0 {
 			err = errors.New("it has not")
@@ -156,7 +156,7 @@ func (s *suite) testUpgradedAlone(t *testing.T, n *tenant) {
 	})
 }
 
-// replace starts to restore tenants, and does something at a point of the restore of the first.
+// replace starts to restore tenants, and runs do at a point of the restore of the first.
 func (s *suite) replace(t *testing.T, n *tenant, at killPoint, do func() (func() error, error), more ...*tenant) *killWatch {
 	t.Helper()
 	ctx := t.Context()
@@ -173,7 +173,7 @@ func (s *suite) replace(t *testing.T, n *tenant, at killPoint, do func() (func()
 	return w
 }
 
-// testReplaced wants all to be adopted, whatever is done at a point of the restore.
+// testReplaced expects all to be adopted when do runs at a point of the restore.
 func (s *suite) testReplaced(t *testing.T, n *tenant, at killPoint, do func() (func() error, error)) {
 	w := s.replace(t, n, at, do)
 	t.Logf("it was replaced when %s", w.seen)
@@ -201,8 +201,8 @@ func (s *suite) newerProvider(ctx context.Context) error {
 	return errors.Join(err, s.target.Start(ctx, stack.CloudProvider))
 }
 
-// testFunctionReplaced takes the function away when the first XR is unpaused, and brings another
-// revision of it when the restore has told of that.
+// testFunctionReplaced removes the function when the first XR is unpaused, and installs another
+// revision of it when the restore has reported the wait.
 func (s *suite) testFunctionReplaced(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	old, err := get(ctx, s.target, functionRevisionKind, "", "function-patch-and-transform-stack")
@@ -217,7 +217,7 @@ func (s *suite) testFunctionReplaced(t *testing.T, n *tenant) {
 	})
 	t.Logf("the function was taken away when %s", w.seen)
 	must(t, drill.AwaitOperations(ctx, s.target, n.Namespace))
-	s.eventually(t, "the restore to say that it waits for the function", func(ctx context.Context) error {
+	s.eventually(t, "the restore to report that it waits for the function", func(ctx context.Context) error {
 		out, err := s.target.Velero(ctx, "restore", "describe", n.Namespace, "--details")
 		if err == nil && linesWith(out, "function-patch-and-transform") == 0 {
 			err = fmt.Errorf("it does not: %s", out)

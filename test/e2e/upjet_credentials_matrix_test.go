@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The default ProviderConfig of a scope, and the Secret that it names.
+// These are the default ProviderConfig of a scope, and the Secret that it names.
 const (
 	keptConfig = `
 apiVersion: %s
@@ -30,7 +30,7 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: upjet-keys}
 `
-	//nolint:gosec // Nobody has such a token.
+	//nolint:gosec // It is no real token.
 	keptSecret = `
 apiVersion: v1
 kind: Secret
@@ -44,16 +44,16 @@ func TestMatrixUpjetCredentialsV1(t *testing.T) { testUpjetCredentials(t, stack.
 func TestMatrixUpjetCredentialsV2(t *testing.T) { testUpjetCredentials(t, stack.V2, "v2") }
 
 // testUpjetCredentials loses a cluster whose provider gets its credentials some time after the
-// restore, as from somebody who keeps them elsewhere.
+// restore, as from a store outside the backup.
 func testUpjetCredentials(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	single, fleet := filepath.Join("testdata", dir, "upjet", "single"), filepath.Join("testdata", dir, "upjet", "fleet")
-	lost := &shape{reason: "Velero alone has upjet make anew what its status would find.", Scene: drill.Scene{Name: "lost", Dir: single}}
+	lost := &shape{reason: "After a restore by Velero alone, upjet creates again what its status would find.", Scene: drill.Scene{Name: "lost", Dir: single}}
 	with := []*shape{
-		{reason: "What the provider may not ask for must wait.", Scene: drill.Scene{Name: "keyless", Dir: single}},
-		{reason: "So must what XRs compose.", Scene: drill.Scene{Name: "locked", Dir: fleet, Count: 2}},
+		{reason: "An MR whose provider has no credentials must wait.", Scene: drill.Scene{Name: "keyless", Dir: single}},
+		{reason: "So must composed MRs.", Scene: drill.Scene{Name: "locked", Dir: fleet, Count: 2}},
 	}
 	if version.IsV1() {
 		lost.BackupArgs, with[0].BackupArgs = selected(lost.Name), selected(with[0].Name)
@@ -97,8 +97,7 @@ func testUpjetCredentials(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// keepKeys has the default ProviderConfig say that the credentials are in a Secret, which need not
-// be there.
+// keepKeys makes the default ProviderConfig name a Secret for credentials, which may not exist.
 func (s *suite) keepKeys(t *testing.T, c *stack.Cluster, secret string) {
 	t.Helper()
 	group, kind := "upjet.m.example.org/v1beta1", "ClusterProviderConfig"
@@ -108,10 +107,10 @@ func (s *suite) keepKeys(t *testing.T, c *stack.Cluster, secret string) {
 	must(t, c.Apply(t.Context(), fmt.Appendf(nil, keptConfig, group, kind, secret)))
 }
 
-// testMade wants something to be made for the MRs, and for no others of the scene.
+// testMade expects external resources to be created for the MRs, and for no others of the scene.
 func (s *suite) testMade(t *testing.T, n *shape, mrs ...string) {
 	t.Helper()
-	s.eventually(t, "upjet to make anew what it can't find", func(ctx context.Context) error {
+	s.eventually(t, "upjet to create again what it can't find", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 		if err != nil {
 			return err
@@ -121,14 +120,14 @@ func (s *suite) testMade(t *testing.T, n *shape, mrs ...string) {
 			want = append(want, n.Name+"-"+mr)
 		}
 		if got := makers(changes); !slices.Equal(got, want) {
-			return fmt.Errorf("it made %v anew, not %v", got, want)
+			return fmt.Errorf("it created %v again, not %v", got, want)
 		}
 
 		return nil
 	})
 }
 
-// testAllKeyless wants the MRs of all scenes to wait for credentials, held and named.
+// testAllKeyless expects the MRs of all scenes to wait for credentials, held and named.
 func (s *suite) testAllKeyless(t *testing.T, scenes []*shape, why string) {
 	for _, n := range scenes {
 		s.eventually(t, "a line for each MR of "+n.Name, func(ctx context.Context) error { return s.saidKeyless(ctx, n, why) })
@@ -136,7 +135,7 @@ func (s *suite) testAllKeyless(t *testing.T, scenes []*shape, why string) {
 	}
 }
 
-// saidKeyless returns an error until each MR of a scene says why its provider can't call the cloud.
+// saidKeyless returns an error until each MR of a scene has the message why its calls fail.
 func (s *suite) saidKeyless(ctx context.Context, n *shape, why string) error {
 	mrs, err := s.upjets(ctx, s.target, n)
 	if err != nil {
@@ -148,15 +147,15 @@ func (s *suite) saidKeyless(ctx context.Context, n *shape, why string) error {
 	var missing []error
 	for _, u := range mrs {
 		if got := message(&u, "Synced"); !strings.Contains(got, why) {
-			missing = append(missing, fmt.Errorf("%s %s says %q", u.GetKind(), u.GetName(), got))
+			missing = append(missing, fmt.Errorf("%s %s reports %q", u.GetKind(), u.GetName(), got))
 		}
 	}
 
 	return errors.Join(missing...)
 }
 
-// testKeyless wants no call to have been made for a scene, once each MR has said that it has no
-// credentials, and its MRs to be held or not.
+// testKeyless expects no call for a scene once each MR has reported that it has no credentials, and
+// its MRs to be held or not.
 func (s *suite) testKeyless(t *testing.T, n *shape, held bool) {
 	t.Helper()
 	s.eventually(t, "the provider to want the credentials for "+n.Name, func(ctx context.Context) error { return s.saidKeyless(ctx, n, "credentials") })
@@ -177,7 +176,7 @@ func (s *suite) testKeyless(t *testing.T, n *shape, held bool) {
 	}
 }
 
-// message is that of a condition.
+// message returns the message of a condition.
 func message(u *unstructured.Unstructured, condition string) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {

@@ -19,25 +19,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The MRs of a scene that a person deletes: an asynchronous one, a synchronous one, and one on the
-// plugin framework.
+// leaving are MRs that a user deletes: asynchronous, synchronous, and on the plugin framework.
 var leaving = []string{"gateway", "network", "record"}
 
 func TestMatrixUpjetDeletesV1(t *testing.T) { testUpjetDeletes(t, stack.V1, "v1.20") }
 
 func TestMatrixUpjetDeletesV2(t *testing.T) { testUpjetDeletes(t, stack.V2, "v2") }
 
-// testUpjetDeletes backs a cluster up, and loses it, while the cloud deletes what some MRs stand
-// for, which it has done when they are restored. Something that the backup has is deleted in the
-// cloud, too.
+// testUpjetDeletes loses a cluster while the cloud deletes the external resources of some MRs, and
+// deletes another one of the backup too. All are gone when the MRs are restored.
 func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	single := filepath.Join("testdata", dir, "upjet", "single")
-	alone := &shape{reason: "Velero alone has upjet make anew what is gone.", Scene: drill.Scene{Name: "alone", Dir: single}}
+	alone := &shape{reason: "After a restore by Velero alone, upjet creates again what is gone.", Scene: drill.Scene{Name: "alone", Dir: single}}
 	with := &shape{
-		reason: "What was being deleted must not come back, and what is gone must not be made anew.",
+		reason: "An MR that was being deleted must not come back, and an external resource that is gone must not be created again.",
 		Scene:  drill.Scene{Name: "leaving", Dir: single, RestoreArgs: []string{"--item-operation-timeout", "90s"}},
 	}
 	if version.IsV1() {
@@ -65,13 +63,13 @@ func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Run("VeleroAlone", func(t *testing.T) {
 		must(t, alone.StartRestore(t.Context(), s.target))
 		s.awaitCompleted(t, alone.Name)
-		s.eventually(t, "upjet to make anew what is gone", func(ctx context.Context) error {
+		s.eventually(t, "upjet to create again what is gone", func(ctx context.Context) error {
 			changes, err := alone.Changes(ctx, s.cloud, alone.ledger.Seq, alone.ledger.External)
 			if err != nil {
 				return err
 			}
 			if got, want := makers(changes), []string{"alone-bucket", "alone-cluster", "alone-nameless"}; !slices.Equal(got, want) {
-				return fmt.Errorf("it made %v anew, not %v", got, want)
+				return fmt.Errorf("it created %v again, not %v", got, want)
 			}
 
 			return nil
@@ -82,8 +80,7 @@ func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Run("Restored", func(t *testing.T) { s.testLeft(t, with) })
 }
 
-// leave deletes MRs of a scene, and waits until the cloud has accepted it. The cloud deletes
-// nothing before it is released.
+// leave deletes MRs of a scene until the cloud has accepted the calls, which it does not execute.
 func (s *suite) leave(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -117,7 +114,7 @@ func (s *suite) leave(t *testing.T, n *shape) {
 	}))
 }
 
-// lose deletes an external resource of a scene, and remembers what the cloud has of the scene then.
+// lose deletes an external resource of a scene, and records the remaining ones.
 func (s *suite) lose(t *testing.T, n *shape, external string) {
 	t.Helper()
 	kind, id, _ := strings.Cut(external, " ")
@@ -127,8 +124,8 @@ func (s *suite) lose(t *testing.T, n *shape, external string) {
 	must(t, err)
 }
 
-// testLeft wants what was being deleted not to be there, what is gone to be held and named, and the
-// rest to be as it was.
+// testLeft expects the MRs that were being deleted to be absent, the one whose external resource is
+// gone to be held and named, and the rest to be unchanged.
 func (s *suite) testLeft(t *testing.T, n *shape) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)

@@ -21,13 +21,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A flicker is a scene of which the cloud shows what it has, and then does not.
+// A flicker is a scene whose external resources the cloud shows, and then does not.
 type flicker struct {
 	shape
 
-	// again says that it shows it every other time that it is asked, and not only the first time.
+	// again is true if the cloud shows them at every second request, not only at the first.
 	again bool
-	// own says that its MRs are of the cloud's other provider.
+	// own is true if its MRs are of the cloud's other provider.
 	own bool
 }
 
@@ -35,21 +35,20 @@ func TestMatrixUpjetFlickerV1(t *testing.T) { testFlicker(t, stack.V1, "v1.20") 
 
 func TestMatrixUpjetFlickerV2(t *testing.T) { testFlicker(t, stack.V2, "v2") }
 
-// testFlicker loses a cluster whose cloud shows to each MR that was restored once what it stands
-// for, and then says that there is no such thing.
+// testFlicker loses a cluster. The cloud shows each external resource once, then returns 404.
 func testFlicker(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	dir = filepath.Join("testdata", dir)
 	single, fleet, own := filepath.Join(dir, "upjet", "single"), filepath.Join(dir, "upjet", "fleet"), filepath.Join(dir, "standalone")
-	lost := &flicker{shape: shape{reason: "Velero alone has upjet make anew what is hidden.", Scene: drill.Scene{Name: "lost", Dir: single}}}
-	plain := &flicker{own: true, shape: shape{reason: "A provider that is not upjet's makes it anew.", Scene: drill.Scene{Name: "plain", Dir: own}}}
+	lost := &flicker{shape: shape{reason: "After a restore by Velero alone, upjet creates again what is hidden.", Scene: drill.Scene{Name: "lost", Dir: single}}}
+	plain := &flicker{own: true, shape: shape{reason: "A provider without upjet creates it again.", Scene: drill.Scene{Name: "plain", Dir: own}}}
 	with := []*flicker{
-		{shape: shape{reason: "What was found once must not be made anew.", Scene: drill.Scene{Name: "once", Dir: single}}},
-		{again: true, shape: shape{reason: "Nor must what comes and goes.", Scene: drill.Scene{Name: "turns", Dir: single}}},
-		{shape: shape{reason: "Nor must what an XR composes.", Scene: drill.Scene{Name: "shared", Dir: fleet, Count: 2}}},
-		{own: true, shape: shape{reason: "Nor must what is to be observed first.", Scene: drill.Scene{
+		{shape: shape{reason: "An external resource that was found once must not be created again.", Scene: drill.Scene{Name: "once", Dir: single}}},
+		{again: true, shape: shape{reason: "Nor must one that comes and goes.", Scene: drill.Scene{Name: "turns", Dir: single}}},
+		{shape: shape{reason: "Nor must that of a composed MR.", Scene: drill.Scene{Name: "shared", Dir: fleet, Count: 2}}},
+		{own: true, shape: shape{reason: "Nor must that of an MR that is to be observed first.", Scene: drill.Scene{
 			Name: "asked", Dir: own, RestoreArgs: []string{"--annotations", observeFirst},
 		}}},
 	}
@@ -90,13 +89,13 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 	for _, n := range with {
 		t.Run(n.Name, func(t *testing.T) { s.testShown(t, n) })
 	}
-	// A limit: what is let go is its provider's, as it was before.
+	// A limit: a released MR is its provider's, as before.
 	s.refuse(t, &with[0].shape, http.StatusNotFound)
 	t.Run("Later", func(t *testing.T) { s.wantMadeAnew(t, &with[0].shape, hideable()...) })
 }
 
-// hideable are those of which upjet makes another external resource when the cloud does not show
-// the one that there is: the cloud knows others by their names.
+// hideable returns the MRs for which upjet creates another external resource when the cloud hides
+// the existing one. The cloud knows the others by their names.
 func hideable() []string { return []string{"database", "network", "record", "gateway", "cluster"} }
 
 func newFlickering(t *testing.T, version stack.Version) *suite {
@@ -110,9 +109,8 @@ func newFlickering(t *testing.T, version stack.Version) *suite {
 	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
 }
 
-// flickering starts a cluster, with Velero alone, that has the platform of each scene. What the
-// cloud calls the resources of one kind of its own provider is known only when that has looked once
-// more.
+// flickering starts a cluster, with Velero alone, that has the platform of each scene. The cloud's
+// name for the resources of one kind of its own provider is known only after another observation.
 func (s *suite) flickering(t *testing.T, name string, scenes []*flicker) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
@@ -126,7 +124,7 @@ func (s *suite) flickering(t *testing.T, name string, scenes []*flicker) *stack.
 	return c
 }
 
-// groupOf is the group of a provider's MRs.
+// groupOf returns the group of a provider's MRs.
 func (s *suite) groupOf(provider string) string {
 	if s.version.IsV1() {
 		return provider + ".example.org"
@@ -135,14 +133,14 @@ func (s *suite) groupOf(provider string) string {
 	return provider + ".m.example.org"
 }
 
-// hide has the cloud show each MR of a scene what it stands for, and then not.
+// hide makes the cloud show the external resources of a scene's MRs, and then hide them.
 func (s *suite) hide(t *testing.T, n *flicker) {
 	t.Helper()
 	must(t, s.cloud.Fail(t.Context(), api.Fault{Op: api.Read, By: n.Name + "-", Status: http.StatusNotFound, Times: always, After: 1, Again: n.again}))
 }
 
-// testMadeHidden is the control: what the cloud does not show any more is made anew at the next
-// look, unless the cloud knows it by its name.
+// testMadeHidden is the control: at the next observation the provider creates what the cloud hides,
+// unless the cloud knows it by its name.
 func (s *suite) testMadeHidden(t *testing.T, n *flicker, mrs ...string) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
@@ -152,7 +150,7 @@ func (s *suite) testMadeHidden(t *testing.T, n *flicker, mrs ...string) {
 // wantMadeAnew waits until MRs of a scene have another external resource.
 func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
 	t.Helper()
-	s.eventually(t, "what is hidden to be made anew", func(ctx context.Context) error {
+	s.eventually(t, "the hidden external resources to be created again", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 		if err != nil {
 			return err
@@ -160,7 +158,7 @@ func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
 		got := makers(changes)
 		for _, mr := range mrs {
 			if !slices.Contains(got, n.Name+"-"+mr) {
-				return fmt.Errorf("it made %v anew", got)
+				return fmt.Errorf("it created %v again", got)
 			}
 		}
 
@@ -168,7 +166,7 @@ func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
 	})
 }
 
-// testHidden waits until each MR of a scene was not found twice, and wants the provider to have
+// testHidden waits until each MR of a scene was not found twice, and expects the provider to have
 // tried nothing else, and the MRs to be held.
 func (s *suite) testHidden(t *testing.T, n *flicker) {
 	if !n.own {
@@ -208,7 +206,7 @@ func (s *suite) testHidden(t *testing.T, n *flicker) {
 	}
 }
 
-// testShown wants a scene to be what it was, when the cloud shows all again.
+// testShown expects a scene to be unchanged when the cloud shows all again.
 func (s *suite) testShown(t *testing.T, n *flicker) {
 	if !n.own {
 		s.testUpjetRestored(t, &n.shape)

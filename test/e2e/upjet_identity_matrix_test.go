@@ -25,8 +25,7 @@ func TestMatrixUpjetIdentityV2(t *testing.T) { testUpjetIdentity(t, stack.V2, "v
 
 func TestMatrixUpjetIdentityV1(t *testing.T) { testUpjetIdentity(t, stack.V1, "v1.20") }
 
-// testUpjetIdentity is testIdentity with MRs that upjet reconciles, without any setting that has
-// them observed first.
+// testUpjetIdentity is testIdentity with upjet's MRs, without a setting to observe them first.
 func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -52,8 +51,7 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 
 	since := s.seq(t)
 	must(t, s.target.Start(ctx, stack.UpjetProvider))
-	// Of these all but what is held for its name, or is gone, is to be found before the restore
-	// gives up.
+	// All MRs of these, except held or gone ones, must be found before the restore gives up.
 	for _, name := range []string{"arn", "gone", "killed"} {
 		s.startRestore(t, name, "all", "--include-namespaces", name, "--item-operation-timeout", "60s")
 	}
@@ -74,14 +72,14 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t, "Subnet", "/") })
 	t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t, "Bucket") })
 	t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
-	if version.IsV1() { // Of namespaced MRs TestIdentityV2 shows it.
+	if version.IsV1() { // TestIdentityV2 covers namespaced MRs.
 		t.Run("Known", func(t *testing.T) { s.testKnown(t) })
 		t.Run("KnownUnwanted", func(t *testing.T) { s.testKnownUnwanted(t) })
 	}
 }
 
-// newUpjetIdentity returns the clusters, of which only the source is there. What upjet says of an
-// asynchronous create does not last.
+// newUpjetIdentity returns the clusters, of which only the source runs. Upjet's conditions about an
+// asynchronous create do not last.
 func newUpjetIdentity(t *testing.T, version stack.Version, dir string) *identity {
 	t.Helper()
 	ctx := t.Context()
@@ -95,10 +93,10 @@ func newUpjetIdentity(t *testing.T, version stack.Version, dir string) *identity
 		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}, dir: filepath.Join("testdata", dir, "upjet", "identity"),
 		maker: maker{program: stack.UpjetProvider, announced: "Gateway", silent: "Network"},
 		scenes: map[string]*shape{
-			"arn":    {reason: "The ID in the status of a kind whose external-names are not that must not become one."},
-			"gone":   {reason: "What upjet does not find must be told of, rather than made anew."},
-			"killed": {reason: "What a provider was creating when it was killed may be there."},
-			"old":    {reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: all["dropped"].Dir}},
+			"arn":    {reason: "The ID in the status must not become the external-name of a kind whose external-names differ from it."},
+			"gone":   {reason: "An external resource that upjet does not find must be reported, and not created again."},
+			"killed": {reason: "An external resource that a provider was creating when it was killed may exist."},
+			"old":    {reason: "Status comes back from a backup without the plugin too.", Scene: drill.Scene{Dir: all["dropped"].Dir}},
 		},
 	}
 	for _, name := range []string{"pending", "dropped", "chosen", "flight", "gated", "kept", "first"} {
@@ -129,8 +127,8 @@ func (s *identity) upjetCluster(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// stall has the cloud not answer the creates of some scenes, makes these, and waits until the cloud
-// has done what it was asked for.
+// stall stops the cloud from answering the creates of some scenes, creates the scenes, and waits
+// until the cloud has executed the calls.
 func (s *identity) stall(t *testing.T, scenes ...string) {
 	t.Helper()
 	for _, name := range scenes {
@@ -146,8 +144,8 @@ func (s *identity) stall(t *testing.T, scenes ...string) {
 	}
 }
 
-// fillUpjets has people make everything in the source, and backs it up. Upjet gives up a
-// synchronous create after three minutes, so these come last.
+// fillUpjets creates everything in the source, and backs it up. Upjet gives up a synchronous create
+// after three minutes, so these come last.
 func (s *identity) fillUpjets(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -181,8 +179,7 @@ func (s *identity) fillUpjets(t *testing.T) {
 	s.backUpUpjets(t)
 }
 
-// loseName takes the external-name off an MR, which upjet does not write again without
-// LateInitialize.
+// loseName removes an MR's external-name. Without LateInitialize upjet does not write it again.
 func (s *identity) loseName(t *testing.T) {
 	t.Helper()
 	for _, u := range s.managed(t.Context(), t, s.source, "arn") {
@@ -192,13 +189,12 @@ func (s *identity) loseName(t *testing.T) {
 	}
 }
 
-// awaitSilent waits until upjet takes for created what the cloud has not answered for, where it
-// creates asynchronously. It has yet to observe the topic, which is found after the restore by its
-// name.
+// awaitSilent waits until upjet considers unanswered asynchronous creates done. The topic stays
+// unobserved until the restore, when it is found by its name.
 func (s *identity) awaitSilent(t *testing.T) {
 	t.Helper()
 	s.awaitSibling(t)
-	must(t, s.source.Wait(t.Context(), patience, "upjet to say that it created", func(ctx context.Context) error {
+	must(t, s.source.Wait(t.Context(), patience, "upjet to report that it created", func(ctx context.Context) error {
 		var missing []error
 		for _, u := range s.managed(ctx, t, s.source, "flight") {
 			if u.GetKind() == "Topic" {
@@ -213,10 +209,10 @@ func (s *identity) awaitSilent(t *testing.T) {
 	}))
 }
 
-// withoutPlugin are the scenes that Velero alone backs up.
+// withoutPlugin returns the scenes that Velero alone backs up.
 func withoutPlugin() []string { return []string{"pending", "dropped", "old"} }
 
-// backUpUpjets makes one backup with Velero alone, and one with the plugin.
+// backUpUpjets creates one backup with Velero alone, and one with the plugin.
 func (s *identity) backUpUpjets(t *testing.T) {
 	t.Helper()
 	args := []string{"--include-namespaces", strings.Join(withoutPlugin(), ",")}
@@ -238,7 +234,7 @@ func (s *identity) backUpUpjets(t *testing.T) {
 	t.Run("BackupWarns", func(t *testing.T) { s.testBackupWarns(t, problems(logs)) })
 }
 
-// restoreAloneArgs choose what Velero alone restores.
+// restoreAloneArgs returns the arguments that limit what Velero alone restores.
 func (s *identity) restoreAloneArgs() []string {
 	if s.version.IsV1() {
 		return []string{clusterResources + "=true", "--or-selector", "scene=pending or crossplane.io/composite=dropped-00 or scene=" + nameAlone}
@@ -247,8 +243,7 @@ func (s *identity) restoreAloneArgs() []string {
 	return []string{clusterResources + "=true", "--include-namespaces", "pending,dropped"}
 }
 
-// restoreUpjets restores the scenes that don't need upjet to be there, and waits until all items
-// are there.
+// restoreUpjets restores the scenes that need no running upjet, and waits until all items exist.
 func (s *identity) restoreUpjets(t *testing.T) {
 	t.Helper()
 	restores := map[string][]string{
@@ -276,12 +271,11 @@ func (s *identity) restoreUpjets(t *testing.T) {
 	}
 }
 
-// testInspected wants inspect to name what upjet has not found yet, and nothing else that has a
-// name.
+// testInspected expects inspect to name exactly the named MRs that upjet has not observed yet.
 func (s *identity) testInspected(t *testing.T) {
 	r := command(t, s.target, "inspect", s.download(t, "all"))
 	topic := s.scenes["flight"].mended[0]
-	wantTold(t, "what inspect says of the backup", r.stdout, "NotObserved: Topic", topic)
+	wantTold(t, "the output of inspect for the backup", r.stdout, "NotObserved: Topic", topic)
 	if n := linesWith(r.stdout, "NotObserved:"); n != 1 {
 		t.Errorf("%d lines name what upjet has not found:\n%s", n, r.stdout)
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixUpjetV1 is TestUpjetV2 with MRs that are cluster-scoped, which a claim composes or
-// which a backup has to select.
+// TestMatrixUpjetV1 is TestUpjetV2 with cluster-scoped MRs, of a claim or selected in the backup.
 func TestMatrixUpjetV1(t *testing.T) {
 	t.Parallel()
 	alone, with := upjetScenes("v1.20")
@@ -37,19 +36,19 @@ func TestMatrixUpjetLagV1(t *testing.T) { testUpjetLag(t, stack.V1, "v1.20") }
 
 func TestMatrixUpjetLagV2(t *testing.T) { testUpjetLag(t, stack.V2, "v2") }
 
-// testUpjetLag loses a cluster whose cloud does not show for a while what it has, or refuses all
-// calls, when upjet looks for what was restored.
+// testUpjetLag loses a cluster. When upjet observes the restored MRs, the cloud does not show their
+// external resources for a while, or refuses all calls.
 func testUpjetLag(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	single, fleet := filepath.Join("testdata", dir, "upjet", "single"), filepath.Join("testdata", dir, "upjet", "fleet")
-	lost := &shape{reason: "Velero alone has upjet make anew what the cloud does not show yet.", Scene: drill.Scene{Name: "lost", Dir: single}}
-	throttled := &shape{reason: "Velero alone has upjet make anew what its status would find.", Scene: drill.Scene{Name: "throttled", Dir: single}}
+	lost := &shape{reason: "After a restore by Velero alone, upjet creates again what the cloud does not show yet.", Scene: drill.Scene{Name: "lost", Dir: single}}
+	throttled := &shape{reason: "After a restore by Velero alone, upjet creates again what its status would find.", Scene: drill.Scene{Name: "throttled", Dir: single}}
 	with := []*shape{
-		{reason: "What the cloud does not show yet must not be made anew.", Scene: drill.Scene{Name: "unseen", Dir: single}},
+		{reason: "An external resource that the cloud does not show yet must not be created again.", Scene: drill.Scene{Name: "unseen", Dir: single}},
 		{reason: "Nor must it be if an XR composes it.", Scene: drill.Scene{Name: "hidden", Dir: fleet, Count: 2}},
-		{reason: "What the cloud does not tell yet must be awaited.", Scene: drill.Scene{Name: "limited", Dir: single}},
+		{reason: "An MR must wait while the cloud refuses its calls.", Scene: drill.Scene{Name: "limited", Dir: single}},
 	}
 	if version.IsV1() {
 		for _, n := range []*shape{lost, throttled, with[0], with[2]} {
@@ -98,8 +97,7 @@ func testUpjetLag(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// refuse has the cloud answer so whatever is asked for a scene, but when it is not found only what
-// is read.
+// refuse makes the cloud answer all calls for a scene with status; with 404 only reads.
 func (s *suite) refuse(t *testing.T, n *shape, status int) {
 	t.Helper()
 	f := api.Fault{By: n.Name + "-", Status: status, Times: always}
@@ -109,17 +107,17 @@ func (s *suite) refuse(t *testing.T, n *shape, status int) {
 	must(t, s.cloud.Fail(t.Context(), f))
 }
 
-// testMadeUnseen is the control: Velero alone has upjet make whatever it does not see at once,
-// unless the cloud knows it by its name.
+// testMadeUnseen is the control: after a restore by Velero alone upjet at once creates all that it
+// does not find, unless the cloud knows it by its name.
 func (s *suite) testMadeUnseen(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
 	s.wantMadeAnew(t, n, hideable()...)
 }
 
-// testMadeLimited is the control of what is refused: upjet looks for all that has an external-name,
-// and tries to create what has none; when it is answered it makes that anew, and what only its
-// status would find.
+// testMadeLimited is the control of the refused scene: upjet observes MRs that have an
+// external-name, and tries to create those that have none. When the cloud answers, it creates
+// those, and those that only their status would find.
 func (s *suite) testMadeLimited(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -130,7 +128,7 @@ func (s *suite) testMadeLimited(t *testing.T, n *shape) {
 	s.wantMadeAnew(t, n, "cluster", "nameless")
 }
 
-// wantUntried wants the provider to have tried nothing but to look, save for some MRs.
+// wantUntried expects the provider to have made only reads, except for some MRs.
 func (s *suite) wantUntried(t *testing.T, n *shape, save ...string) {
 	t.Helper()
 	tries, err := s.cloud.Journal(t.Context(), n.ledger.Seq, api.Create, api.Update, api.Delete)
@@ -143,8 +141,7 @@ func (s *suite) wantUntried(t *testing.T, n *shape, save ...string) {
 	}
 }
 
-// testRefused waits until the provider was refused twice for each MR of a scene, and wants it to
-// have tried nothing else, and the MRs to be held.
+// testRefused expects two refused calls for each MR of a scene, only reads, and held MRs.
 func (s *suite) testRefused(t *testing.T, n *shape, status int) {
 	s.eventually(t, "the cloud to refuse each MR twice", func(ctx context.Context) error { return s.refused(ctx, n, status) })
 	s.wantUntried(t, n)
@@ -157,8 +154,7 @@ func (s *suite) testRefused(t *testing.T, n *shape, status int) {
 	}
 }
 
-// refused returns an error until the provider was refused twice for each MR of a scene, save for
-// some.
+// refused returns an error until two calls for each MR of a scene, except save, were refused.
 func (s *suite) refused(ctx context.Context, n *shape, status int, save ...string) error {
 	entries, err := s.cloud.Journal(ctx, n.ledger.Seq, api.Read)
 	if err != nil {
@@ -187,12 +183,12 @@ func (s *suite) refused(ctx context.Context, n *shape, status int, save ...strin
 	return errors.Join(missing...)
 }
 
-// A flight is a scene of which the cloud does not answer some creates.
+// A flight is a scene for which the cloud does not answer some creates.
 type flight struct {
 	shape
 
 	stalled int
-	// unnamed are the MRs of which nobody knows what they are, without the name of the scene.
+	// unnamed are the MRs whose external resource is unknown, without the name of the scene.
 	unnamed []string
 }
 
@@ -208,10 +204,10 @@ func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
 	ctx := t.Context()
 	dir = filepath.Join("testdata", dir, "upjet", "flight")
 	alone := &flight{stalled: 5, shape: shape{
-		reason: "Velero alone has upjet make anew what it was making.", Scene: drill.Scene{Name: "alone", Dir: dir, Count: 10},
+		reason: "After a restore by Velero alone, upjet creates again what it was creating.", Scene: drill.Scene{Name: "alone", Dir: dir, Count: 10},
 	}}
 	midway := &flight{stalled: 50, shape: shape{
-		reason: "What upjet was making must not be made anew.",
+		reason: "An external resource that upjet was creating must not be created again.",
 		Scene:  drill.Scene{Name: "midway", Dir: dir, Count: 100, RestoreArgs: []string{"--item-operation-timeout", "90s"}},
 	}}
 	s := newUpjet(t, version)
@@ -238,8 +234,8 @@ func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
 	t.Run("Restored", func(t *testing.T) { s.testFlight(t, midway) })
 }
 
-// storeFlight backs a scene up when all is in the cloud, and upjet knows that only of what the
-// cloud has answered for.
+// storeFlight backs a scene up when all is in the cloud, and upjet knows only the external
+// resources that the cloud has answered for.
 func (s *suite) storeFlight(t *testing.T, n *flight) {
 	t.Helper()
 	ctx := t.Context()
@@ -254,7 +250,7 @@ func (s *suite) storeFlight(t *testing.T, n *flight) {
 		ready := 0
 		for _, u := range mrs {
 			if u.GetAnnotations()[createSucceeded] == "" {
-				return fmt.Errorf("upjet does not say that it created %s", u.GetName())
+				return fmt.Errorf("upjet does not report that it created %s", u.GetName())
 			}
 			if stack.HasCondition(&u, "Ready", "True") == nil {
 				ready++
@@ -270,7 +266,7 @@ func (s *suite) storeFlight(t *testing.T, n *flight) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// withoutName are those that have no external-name.
+// withoutName returns the MRs that have no external-name.
 func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
 	var unnamed []string
 	for _, u := range mrs {
@@ -283,8 +279,7 @@ func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
 	return unnamed
 }
 
-// testFlight wants what is known to be adopted, and each MR that is not to be held and named, and
-// nothing to be made or deleted.
+// testFlight expects adopted known MRs, held and named other MRs, and no creates or deletes.
 func (s *suite) testFlight(t *testing.T, n *flight) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)

@@ -20,16 +20,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// TestUpjetV2 loses a cluster with MRs that upjet reconciles. What the provider remembers of them,
-// beside what is in the objects, is lost with it.
+// TestUpjetV2 loses a cluster with MRs that upjet reconciles, and the provider's memory of them.
 func TestUpjetV2(t *testing.T) {
 	t.Parallel()
 	alone, with := upjetScenes("v2")
 	testUpjet(t, newUpjet(t, stack.V2), alone, with)
 }
 
-// testUpjet has Velero alone, and the plugin, restore what each is to, in a cluster that knows only
-// the platform. The last of them upjet does not find.
+// testUpjet restores scenes with Velero alone and with the plugin, in a cluster that has only the
+// platform. Upjet does not find the last scene.
 func testUpjet(t *testing.T, s *suite, alone, with []*shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -64,20 +63,20 @@ func testUpjet(t *testing.T, s *suite, alone, with []*shape) {
 	t.Run(with[2].Name, func(t *testing.T) { s.testUpjetHeld(t, with[2]) })
 }
 
-// upjetScenes are those that the plugin knows nothing of, and those that it backs up and restores.
+// upjetScenes returns the scenes for Velero alone, and those for the plugin.
 func upjetScenes(version string) (alone, with []*shape) {
 	dir := filepath.Join("testdata", version, "upjet")
 	single, fleet, misread := filepath.Join(dir, "single"), filepath.Join(dir, "fleet"), filepath.Join(dir, "misread")
 
 	alone = []*shape{
-		{reason: "Velero alone has upjet make anew what it finds by its status, or has no external-name.", Scene: drill.Scene{Name: bare, Dir: single}},
-		{reason: "Velero alone has upjet make anew what it looks for under the wrong ID.", Scene: drill.Scene{Name: "again", Dir: misread}},
+		{reason: "After a restore by Velero alone, upjet creates again what it finds by its status, or has no external-name.", Scene: drill.Scene{Name: bare, Dir: single}},
+		{reason: "After a restore by Velero alone, upjet creates again what it reads under the wrong ID.", Scene: drill.Scene{Name: "again", Dir: misread}},
 	}
 	with = []*shape{
-		{reason: "MRs of upjet's must be what they were.", Scene: drill.Scene{Name: "single", Dir: single}},
-		{reason: "XRs of upjet's MRs must be what they were.", Scene: drill.Scene{Name: "fleet", Dir: fleet, Count: 3}},
+		{reason: "Upjet's MRs must be unchanged.", Scene: drill.Scene{Name: "single", Dir: single}},
+		{reason: "XRs of upjet's MRs must be unchanged.", Scene: drill.Scene{Name: "fleet", Dir: fleet, Count: 3}},
 		{
-			reason: "What upjet looks for under the wrong ID must not be made anew.",
+			reason: "An external resource that upjet reads under the wrong ID must not be created again.",
 			Scene:  drill.Scene{Name: "unfound", Dir: misread, RestoreArgs: []string{"--item-operation-timeout", "30s"}},
 		},
 	}
@@ -89,7 +88,7 @@ func upjetKinds() []string {
 	return []string{"Bucket", "Network", "Gateway", "Database", "Folder", "Topic", "Subnet", "Record", "Cluster", "Registry"}
 }
 
-// upjetGroup is the group of the kinds that upjet made.
+// upjetGroup returns the group of upjet's kinds.
 func (s *suite) upjetGroup() string {
 	if s.version.IsV1() {
 		return "upjet.example.org"
@@ -135,13 +134,13 @@ func (s *suite) storeUpjet(t *testing.T, n *shape) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testUpjetAlone wants a second external resource for the MRs that upjet can't find by what Velero
-// brings back, and for no other.
+// testUpjetAlone expects a second external resource for the MRs that upjet can't find after a
+// restore by Velero alone, and for no other.
 func (s *suite) testUpjetAlone(t *testing.T, n *shape, mrs ...string) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
-	s.eventually(t, "upjet to make anew what it can't find", func(ctx context.Context) error {
+	s.eventually(t, "upjet to create again what it can't find", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 		if err != nil {
 			return err
@@ -151,14 +150,14 @@ func (s *suite) testUpjetAlone(t *testing.T, n *shape, mrs ...string) {
 			want = append(want, n.Name+"-"+mr)
 		}
 		if got := makers(changes); !slices.Equal(got, want) {
-			return fmt.Errorf("it made %v anew, not %v", got, want)
+			return fmt.Errorf("it created %v again, not %v", got, want)
 		}
 
 		return s.readSince(ctx, n, n.ledger.Seq)
 	})
 }
 
-// makers are the names of the MRs for which something was made.
+// makers returns the names of the MRs for which an external resource was created.
 func makers(changes []api.Entry) []string {
 	var names []string
 	for _, e := range changes {
@@ -171,8 +170,7 @@ func makers(changes []api.Entry) []string {
 	return slices.Compact(names)
 }
 
-// testUpjetRestored wants a scene to be what it was, and nothing in the cloud to have been made or
-// deleted for it.
+// testUpjetRestored expects a scene to be unchanged, without creates or deletes in the cloud.
 func (s *suite) testUpjetRestored(t *testing.T, n *shape) {
 	ctx := t.Context()
 	s.awaitCompleted(t, n.Name)
@@ -194,8 +192,8 @@ func (s *suite) testUpjetRestored(t *testing.T, n *shape) {
 	}
 }
 
-// withNames is what a scene was, but for the external-name of the database that has none: it is
-// that which only its status names.
+// withNames returns the scene before the loss, with an external-name for the database that had
+// none: the one that only its status names.
 func withNames(n *shape) drill.Picture {
 	named := map[string]bool{}
 	for _, l := range n.picture {
@@ -218,8 +216,8 @@ func withNames(n *shape) drill.Picture {
 	return want
 }
 
-// testUpjetHeld wants an MR whose external resource upjet does not find to be held and named, and
-// nothing to be made for it.
+// testUpjetHeld expects an MR whose external resource upjet does not find to be held and named, and
+// nothing to be created for it.
 func (s *suite) testUpjetHeld(t *testing.T, n *shape) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)
@@ -235,8 +233,8 @@ func (s *suite) testUpjetHeld(t *testing.T, n *shape) {
 	}
 }
 
-// readSince returns an error unless the provider has read what each MR of a scene stands for since
-// the entry of the cloud's journal.
+// readSince returns an error unless the provider has read the external resource of each MR of a
+// scene since the entry of the cloud's journal.
 func (s *suite) readSince(ctx context.Context, n *shape, since int64) error {
 	entries, err := s.cloud.Journal(ctx, since, api.Read)
 	if err != nil {
@@ -260,7 +258,7 @@ func (s *suite) readSince(ctx context.Context, n *shape, since int64) error {
 	return errors.Join(missing...)
 }
 
-// upjets are the MRs of a scene in a cluster.
+// upjets returns the MRs of a scene in a cluster.
 func (s *suite) upjets(ctx context.Context, c *stack.Cluster, n *shape) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, kind := range upjetKinds() {

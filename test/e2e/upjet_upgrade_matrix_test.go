@@ -25,16 +25,17 @@ func TestMatrixUpjetConversionV1(t *testing.T) { testUpjetConversion(t, stack.V1
 
 func TestMatrixUpjetConversionV2(t *testing.T) { testUpjetConversion(t, stack.V2, "v2") }
 
-// testUpjetConversion backs a cluster up whose provider knows only the former version of a kind,
-// and restores it into one whose provider stores the latter and migrates what is stored, while it
-// is held: it writes each MR with an empty patch (upjet pkg/config/crds_migrator.go, after v2.2.0).
+// testUpjetConversion backs a cluster up whose provider knows only the first version of a kind. It
+// restores it into one whose provider stores the second version and migrates stored objects while
+// they are held: it writes each MR with an empty patch (upjet pkg/config/crds_migrator.go, after
+// v2.2.0).
 func testUpjetConversion(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	dir = filepath.Join("testdata", dir, "upjet", "volume")
-	alone := &shape{reason: "Velero alone has upjet make anew what its status would find.", Scene: drill.Scene{Name: "alone", Dir: dir}}
-	with := &shape{reason: "What is migrated must stay held, and be what it was.", Scene: drill.Scene{Name: "upgraded", Dir: dir}}
+	alone := &shape{reason: "After a restore by Velero alone, upjet creates again what its status would find.", Scene: drill.Scene{Name: "alone", Dir: dir}}
+	with := &shape{reason: "A migrated MR must stay held and unchanged.", Scene: drill.Scene{Name: "upgraded", Dir: dir}}
 	s := newUpjet(t, version)
 	s.source = s.upjet(t, "source", nil)
 	for _, n := range []*shape{alone, with} {
@@ -89,7 +90,7 @@ func (s *suite) changeVersions(t *testing.T, c *stack.Cluster, change func(versi
 		}
 		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 		for _, v := range versions {
-			change(v.(map[string]any)) //nolint:forcetypeassert // The API server says so.
+			change(v.(map[string]any)) //nolint:forcetypeassert // The API server guarantees it.
 		}
 		if err := unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"); err != nil {
 			return err
@@ -109,13 +110,13 @@ func (s *suite) volume(ctx context.Context, n *shape) (*unstructured.Unstructure
 	return &volumes[0], nil
 }
 
-// testMigrated writes the MR as upjet's migrator does, while the cloud refuses to say anything, and
-// wants it to be held after it.
+// testMigrated writes the MR as upjet's migrator does, while the cloud refuses all calls, and
+// expects it to be held after that.
 func (s *suite) testMigrated(t *testing.T, n *shape) {
 	s.eventually(t, "the cloud to refuse the volume", func(ctx context.Context) error {
 		u, err := s.volume(ctx, n)
 		if err == nil && !strings.Contains(message(u, "Synced"), "429") {
-			err = fmt.Errorf("it says %q", message(u, "Synced"))
+			err = fmt.Errorf("it reports %q", message(u, "Synced"))
 		}
 
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// widgets is a kind that is stored in one version. What comes after it depends.
+// widgets is a kind that is stored in one version. The rest of the CRD depends on the case.
 const widgets = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -41,8 +41,8 @@ const (
 	convertedByNobody = `{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/"}}}`
 )
 
-// TestMatrixVeleroWaits is the smallest reproduction of what docs/upstream.md reports: without any
-// plugin for Crossplane a Restore waits for a kind that can't be listed, for as long as it can't.
+// TestMatrixVeleroWaits is the smallest reproduction of docs/upstream.md: without any plugin for
+// Crossplane a Restore waits as long as a kind can't be listed.
 func TestMatrixVeleroWaits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -75,7 +75,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 		}}
 	}
 	define(unconverted, true)
-	must(t, c.RestartVelero(ctx)) // It looks for new kinds every five minutes.
+	must(t, c.RestartVelero(ctx)) // It discovers new kinds every five minutes.
 	must(t, c.ApplyObjects(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "demo"}}}))
 	must(t, c.ApplyObjects(ctx, widget("v1", "backed-up")))
 	must(t, drill.Platform{Namespace: "demo"}.Backup(ctx, c, "demo"))
@@ -84,11 +84,11 @@ func TestMatrixVeleroWaits(t *testing.T) {
 	define(unconverted, false)
 	must(t, c.ApplyObjects(ctx, widget("v2", "live")))
 	define(convertedByNobody, false)
-	must(t, c.Wait(ctx, patience, "nobody to convert widgets", unreadable))
+	must(t, c.Wait(ctx, patience, "widgets to be unreadable", unreadable))
 	must(t, drill.Platform{}.StartRestore(ctx, c, "waits", "demo"))
 	err = c.Wait(ctx, time.Minute, "the restore to go on", func(ctx context.Context) error { return inProgress(ctx, c, "waits") })
 	if err == nil {
-		t.Error("Velero does not wait any more for what can't be listed: docs/upstream.md and docs/limits.md say that it does")
+		t.Error("Velero does not wait any more for a kind that can't be listed, unlike docs/upstream.md and docs/limits.md")
 	}
 	t.Logf("After a minute: %v", err)
 	define(unconverted, false)
@@ -98,7 +98,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 
 	remove(t, c, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, "demo", "backed-up")
 	define(convertedByNobody, false)
-	must(t, c.Wait(ctx, patience, "nobody to convert widgets", unreadable))
+	must(t, c.Wait(ctx, patience, "widgets to be unreadable", unreadable))
 	must(t, c.AddArgs(stack.Velero, "--disable-informer-cache=true"))
 	must(t, c.RestartVelero(ctx))
 	must(t, drill.Platform{}.StartRestore(ctx, c, "goes-on", "demo"))
@@ -110,7 +110,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 	define(unconverted, false)
 }
 
-// inProgress returns an error as long as a restore has not come to an end of its items.
+// inProgress returns an error as long as a restore has not processed its items.
 func inProgress(ctx context.Context, c *stack.Cluster, name string) error {
 	r, err := get(ctx, c, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", name)
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *suite) usageKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "protection.crossplane.io", Version: "v1beta1", Kind: "Usage"}
 }
 
-// mrKind is a kind of the cloud's provider that XRs of the version compose.
+// mrKind returns a kind of the cloud's provider that XRs of the version compose.
 func (s *suite) mrKind(kind string) schema.GroupVersionKind {
 	group := "cloud.m.example.org"
 	if s.version == stack.V1 {
@@ -51,8 +51,8 @@ func (s *suite) of(ctx context.Context, c *stack.Cluster, scene string, kind sch
 	return mine, nil
 }
 
-// leftover returns a Usage of an XR's bucket by its network as Crossplane 1.18.0 left one when the
-// Composition dropped it: all that tells whose it was is there, but the XR does not list it.
+// leftover returns a Usage of an XR's bucket by its network, as Crossplane 1.18.0 left one when the
+// Composition dropped it: it has all references to the XR, but the XR does not list it.
 func (s *suite) leftover(xr *unstructured.Unstructured, scene, suffix string) *unstructured.Unstructured {
 	uses := map[string]any{}
 	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}} {
@@ -76,12 +76,12 @@ func (s *suite) leftover(xr *unstructured.Unstructured, scene, suffix string) *u
 	return u
 }
 
-// orderKind is the kind of a scene's XRs.
+// orderKind returns the kind of a scene's XRs.
 func (s *suite) orderKind(scene string) schema.GroupVersionKind {
 	return s.keeper(scene).GroupVersionKind()
 }
 
-// leaveBehind makes a leftover of each XR that has it as its controller, and one that has lost it.
+// leaveBehind creates two leftovers of each XR, one with the XR as controller and one without.
 func (s *suite) leaveBehind(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	xrs, err := s.of(ctx, c, scene.Name, s.orderKind(scene.Name))
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *suite) leaveBehind(ctx context.Context, c *stack.Cluster, scene drill.S
 	return s.awaitUsages(ctx, c, scene.Name, len(xrs)*2)
 }
 
-// awaitUsages waits until there are that many Usages of a scene, and Crossplane has seen to each.
+// awaitUsages waits until a scene has the wanted number of Usages, and each is Ready.
 func (s *suite) awaitUsages(ctx context.Context, c *stack.Cluster, scene string, want int) error {
 	return c.Wait(ctx, patience, fmt.Sprintf("%d Usages of %s", want, scene), func(ctx context.Context) error {
 		usages, err := s.of(ctx, c, scene, s.usageKind())
@@ -118,8 +118,8 @@ func (s *suite) awaitUsages(ctx context.Context, c *stack.Cluster, scene string,
 	})
 }
 
-// leaveTerminating leaves Usages behind that are being deleted, which Crossplane before v1.18.2
-// does when a Composition drops them.
+// leaveTerminating leaves Usages that are being deleted behind, as Crossplane before v1.18.2 does
+// when a Composition drops them.
 func (s *suite) leaveTerminating(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	if err := s.leaveBehind(ctx, c, scene); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *suite) leaveTerminating(ctx context.Context, c *stack.Cluster, scene dr
 	return nil
 }
 
-// leaveInTarget makes a leftover in the target of each XR that is to be restored there.
+// leaveInTarget creates a leftover in the target of each XR that is to be restored there.
 func (s *suite) leaveInTarget(t *testing.T, n *shape) {
 	t.Helper()
 	if s.version != stack.V1 {
@@ -156,7 +156,7 @@ func (s *suite) leaveInTarget(t *testing.T, n *shape) {
 	}
 }
 
-// foresee remembers the leftovers that the target is to have, and leaves none in the source.
+// foresee computes the leftovers that the target is to have, and creates none in the source.
 func (s *suite) foresee(n *shape) func(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	return func(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 		xrs, err := s.of(ctx, c, scene.Name, s.orderKind(scene.Name))
@@ -174,19 +174,19 @@ func (s *suite) testLeftoverAlone(t *testing.T, n *shape) {
 	usages, err := s.of(t.Context(), s.target, n.Name, s.usageKind())
 	must(t, err)
 	if len(usages) != 2*two {
-		t.Fatalf("Velero alone does not bring leftovers back, so the other tests prove nothing: %v", names(usages))
+		t.Fatalf("Velero alone does not restore leftovers, so the other tests prove nothing: %v", names(usages))
 	}
 	s.wantProtected(t, n, true)
 }
 
-// wantProtected checks whether the scene's buckets could be deleted. Crossplane notes that somebody
-// tried, which is taken off again.
+// wantProtected checks whether the scene's buckets could be deleted. Crossplane records each
+// attempt, and wantProtected removes that record.
 func (s *suite) wantProtected(t *testing.T, n *shape, want bool) {
 	t.Helper()
 	ctx := t.Context()
 	buckets, err := s.of(ctx, s.target, n.Name, s.mrKind("Bucket"))
 	must(t, err)
-	if want { // With Velero alone there can be others, that were made anew.
+	if want { // With Velero alone there can be others, which were created again.
 		buckets = slices.DeleteFunc(buckets, func(u unstructured.Unstructured) bool { return u.GetLabels()["crossplane.io/in-use"] != "true" })
 	}
 	if len(buckets) != two {
@@ -203,8 +203,8 @@ func (s *suite) wantProtected(t *testing.T, n *shape, want bool) {
 	}
 }
 
-// testLeftoverInBackup wants the leftovers that an XR controlled not to come back, the others to be
-// told of, and each by name with the command.
+// testLeftoverInBackup expects the leftovers that an XR controlled not to come back, and the others
+// to be reported, each by name with the command.
 func (s *suite) testLeftoverInBackup(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))
@@ -223,7 +223,7 @@ func (s *suite) testLeftoverInBackup(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// command is what clears a leftover of an XR, in parts.
+// command returns the command that clears a leftover of an XR, in parts.
 func (s *suite) command(xr *unstructured.Unstructured, suffix string) []string {
 	name := fmt.Sprintf("Usage.v1beta1.%s %s-%s", s.usageKind().Group, xr.GetName(), suffix)
 	if xr.GetNamespace() != "" {
@@ -233,8 +233,7 @@ func (s *suite) command(xr *unstructured.Unstructured, suffix string) []string {
 	return []string{"kubectl label " + name + " crossplane.io/composite-", "kubectl delete " + name}
 }
 
-// wantToldOf checks that a person hears of a leftover in what the restore says and in an Event
-// about the XR.
+// wantToldOf checks that the restore's output and an Event about the XR report a leftover.
 func (s *suite) wantToldOf(t *testing.T, n *shape, details string, xr *unstructured.Unstructured, suffix string) {
 	t.Helper()
 	words := append(s.command(xr, suffix), xr.GetName()+"-"+suffix+": ", "[UsageLeftBehind]")
@@ -255,7 +254,7 @@ func (s *suite) wantToldOf(t *testing.T, n *shape, details string, xr *unstructu
 	t.Errorf("%s No Event about %s has all of %q", n.reason, xr.GetName(), words)
 }
 
-// clear does what the command says that clears leftovers, and waits until they are gone.
+// clear runs the command that clears leftovers, and waits until they are gone.
 func (s *suite) clear(t *testing.T, usages []unstructured.Unstructured) {
 	t.Helper()
 	for _, u := range usages {
@@ -267,7 +266,7 @@ func (s *suite) clear(t *testing.T, usages []unstructured.Unstructured) {
 	}
 }
 
-// testLeftoverInTarget wants the leftovers to be told of, and to protect until they are cleared.
+// testLeftoverInTarget expects the leftovers to be reported, and to protect until they are cleared.
 func (s *suite) testLeftoverInTarget(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))
@@ -283,14 +282,13 @@ func (s *suite) testLeftoverInTarget(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testTerminatingInSource wants Usages that were being deleted to be named by the backup, and not
-// to come back.
+// testTerminatingInSource expects the backup to name terminating Usages, which must not come back.
 func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))
 	logs, err := s.target.Velero(ctx, "backup", "logs", n.Name)
 	must(t, err)
-	for _, xr := range s.orders(t, n, two) { // Velero says so without a name.
+	for _, xr := range s.orders(t, n, two) { // Velero's message has no name.
 		for _, suffix := range []string{"left", "lost"} {
 			wantTold(t, "the problems of the backup", problems(logs), "level=warning", xr.GetName()+"-"+suffix, "is being deleted", "[UsageLeftBehind]")
 		}
@@ -303,8 +301,7 @@ func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testTerminatingInTarget deletes the Usages of XRs, which wait for what uses the used, and
-// restores again.
+// testTerminatingInTarget deletes the XRs' Usages, which wait for their users, and restores again.
 func (s *suite) testTerminatingInTarget(t *testing.T, n *shape) {
 	ctx := t.Context()
 	usages, err := s.of(ctx, s.target, n.Name, s.usageKind())

@@ -16,7 +16,7 @@ import (
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
-// used returns what the Usages of a scene protect.
+// used returns the objects that the Usages of a scene protect.
 func (s *suite) used(ctx context.Context, c *stack.Cluster, scene string) ([]unstructured.Unstructured, error) {
 	used, err := s.of(ctx, c, scene, s.mrKind("Bucket"))
 	if err != nil || s.version == stack.V1 {
@@ -32,7 +32,7 @@ func (s *suite) used(ctx context.Context, c *stack.Cluster, scene string) ([]uns
 	return used, err
 }
 
-// tryToDelete has somebody try to delete what is in use. Crossplane refuses and notes it.
+// tryToDelete tries to delete the used objects. Crossplane refuses and records it.
 func (s *suite) tryToDelete(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	used, err := s.used(ctx, c, scene.Name)
 	if err != nil {
@@ -51,14 +51,14 @@ func (s *suite) tryToDelete(ctx context.Context, c *stack.Cluster, scene drill.S
 			return fmt.Errorf("cannot get %s: %w", u.GetName(), err)
 		}
 		if noted.GetAnnotations()[attempt] == "" {
-			return fmt.Errorf("nobody has noted the attempt to delete %s %s", u.GetKind(), u.GetName())
+			return fmt.Errorf("no record exists of the attempt to delete %s %s", u.GetKind(), u.GetName())
 		}
 	}
 
 	return nil
 }
 
-// leaveOutUsers has backups leave out what uses the used.
+// leaveOutUsers makes backups leave out the using objects.
 func (s *suite) leaveOutUsers(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	users, err := s.of(ctx, c, scene.Name, s.mrKind("Network"))
 	for _, u := range users {
@@ -70,13 +70,13 @@ func (s *suite) leaveOutUsers(ctx context.Context, c *stack.Cluster, scene drill
 	return err
 }
 
-// deleteUsers deletes what uses the used, and waits until the Usages are gone too.
+// deleteUsers deletes the using objects, and waits until the Usages are gone too.
 func (s *suite) deleteUsers(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
 	usages, err := s.of(ctx, s.target, n.Name, s.usageKind())
 	must(t, err)
-	must(t, s.awaitUsages(ctx, s.target, n.Name, len(usages))) // Until then they don't follow what uses the used.
+	must(t, s.awaitUsages(ctx, s.target, n.Name, len(usages))) // Until then they don't follow the using objects.
 	users, err := s.of(ctx, s.target, n.Name, s.mrKind("Network"))
 	must(t, err)
 	if len(users) != two || len(usages) < two {
@@ -90,29 +90,28 @@ func (s *suite) deleteUsers(t *testing.T, n *shape) {
 	}
 }
 
-// testReplayAlone is the control: what somebody tried to delete in the source is deleted in the
-// target.
+// testReplayAlone is the control: the target executes a deletion that was tried in the source.
 func (s *suite) testReplayAlone(t *testing.T, n *shape) {
 	s.awaitCompleted(t, n.Name)
 	s.deleteUsers(t, n)
-	s.eventually(t, "Crossplane to delete what was used, without which the other tests prove nothing", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to delete the used objects (the control)", func(ctx context.Context) error {
 		return s.changed(ctx, n, api.Delete, api.Bucket, two)
 	})
 }
 
-// testGuarded tries to delete what is in use as soon as it is there, and then what uses it: what
-// was tried in this life is done.
+// testGuarded tries to delete used objects as soon as they exist, and then deletes the using
+// objects. Attempts after the restore take effect.
 func (s *suite) testGuarded(t *testing.T, n *shape) {
 	s.awaitCompleted(t, n.Name)
 	s.wantProtected(t, n, true)
 	must(t, n.AwaitReady(t.Context(), s.target))
 	must(t, s.tryToDelete(t.Context(), s.target, n.Scene))
 	s.deleteUsers(t, n)
-	s.eventually(t, "what was used to be deleted", func(ctx context.Context) error { return s.changed(ctx, n, api.Delete, api.Bucket, two) })
+	s.eventually(t, "the used objects to be deleted", func(ctx context.Context) error { return s.changed(ctx, n, api.Delete, api.Bucket, two) })
 }
 
-// testNoUser wants Usages without what uses the used to be told of, and to protect until they are
-// cleared as the restore says.
+// testNoUser expects Usages without their using objects to be reported, and to protect until they
+// are cleared as the restore proposes.
 func (s *suite) testNoUser(t *testing.T, n *shape) {
 	ctx := t.Context()
 	logs := drill.Problems(ctx, s.target, n.Name)
@@ -131,7 +130,7 @@ func (s *suite) testNoUser(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testReplayForgotten wants what was used to stay when nothing uses it any more.
+// testReplayForgotten expects the used objects to stay when no object uses them any more.
 func (s *suite) testReplayForgotten(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))

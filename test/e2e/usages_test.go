@@ -14,10 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// two is how many instances a scene of Usages has.
+// two is the number of instances of a scene of Usages.
 const two = 2
 
-// Scenes of Usages.
+// These are the scenes of Usages.
 const (
 	aloneLeft    = "alone-left"
 	aloneReplay  = "alone-replay"
@@ -43,15 +43,15 @@ func usageScenes(s *suite) map[string]*shape {
 		return drill.Scene{Dir: "usages-" + dir, Count: two, Size: two * size}
 	}
 	scenes := map[string]*shape{
-		aloneLeft:    {reason: "Velero alone brings back a Usage that its XR does not list.", Scene: scene("left", order-1), last: s.leaveBehind},
-		aloneReplay:  {reason: "Velero alone brings back that somebody tried to delete something, and Crossplane does.", Scene: scene("replay", alone), last: s.tryToDelete},
-		guarded:      {reason: "What is used can't be deleted as soon as it is restored, and can be when it is not used any more.", Scene: scene("replay", alone)},
-		noUser:       {reason: "Without what uses it an object stays protected, and who restores it is told how to end that.", Scene: scene("replay", alone), last: s.leaveOutUsers},
-		left:         {reason: "A Usage that its XR does not list is not restored, or told of.", Scene: scene("left", order-1), last: s.leaveBehind},
-		leftInTarget: {reason: "One that was there before the restore is told of.", Scene: scene("left", order-1)},
+		aloneLeft:    {reason: "Velero alone restores a Usage that its XR does not list.", Scene: scene("left", order-1), last: s.leaveBehind},
+		aloneReplay:  {reason: "Velero alone restores the record of an attempted deletion, and Crossplane deletes the object.", Scene: scene("replay", alone), last: s.tryToDelete},
+		guarded:      {reason: "A used object is protected as soon as it is restored, and can be deleted when it is not used any more.", Scene: scene("replay", alone)},
+		noUser:       {reason: "Without its user an object stays protected, and the restore reports how to end that.", Scene: scene("replay", alone), last: s.leaveOutUsers},
+		left:         {reason: "A Usage that its XR does not list is not restored, or is reported.", Scene: scene("left", order-1), last: s.leaveBehind},
+		leftInTarget: {reason: "One that existed before the restore is reported.", Scene: scene("left", order-1)},
 		terminating:  {reason: "A Usage that is being deleted does not come back.", Scene: scene("left", order-1), last: s.leaveTerminating},
-		composed:     {reason: "What an XR composes is protected as it was; a Usage that is being deleted is left as it is.", Scene: scene("composed", order)},
-		replay:       {reason: "What somebody tried to delete before the backup is not deleted after the restore.", Scene: scene("replay", alone), last: s.tryToDelete},
+		composed:     {reason: "Composed resources are protected as before; a Usage that is being deleted is not changed.", Scene: scene("composed", order)},
+		replay:       {reason: "An object that a user tried to delete before the backup is not deleted after the restore.", Scene: scene("replay", alone), last: s.tryToDelete},
 	}
 	for name, n := range scenes {
 		if s.version == stack.V1 {
@@ -67,8 +67,7 @@ func TestUsagesV2(t *testing.T) { testUsages(t, stack.V2, "v2") }
 
 func TestUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
 
-// testUsages loses a cluster with Usages of all kinds, and restores in one that has just the
-// platform.
+// testUsages restores Usages of all kinds into a cluster that has only the platform.
 func testUsages(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -119,7 +118,7 @@ func testUsages(t *testing.T, version stack.Version, dir string) {
 			used, err := s.used(ctx, s.target, name)
 			must(t, err)
 			if want := map[bool]int{true: two, false: 2 * two}[version.IsV1()]; len(used) != want {
-				t.Errorf("%s Of what was used there is %v", scenes[name].reason, names(used))
+				t.Errorf("%s The used objects are %v", scenes[name].reason, names(used))
 			}
 		}
 	})
@@ -130,7 +129,7 @@ func testUsages(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// wantChanges wants the cloud to have seen just these calls for a scene, once each of its MRs was
+// wantChanges expects exactly these calls for a scene in the cloud, once each of its MRs was
 // reconciled since the entry of the cloud's journal.
 func (s *suite) wantChanges(t *testing.T, n *shape, since int64, want map[string]int) {
 	t.Helper()

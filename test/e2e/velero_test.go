@@ -21,8 +21,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// backupWith makes a backup with arguments to the velero command, waits until it is Completed and
-// returns it.
+// backupWith makes a backup with arguments, waits until it is Completed and returns it.
 func backupWith(t *testing.T, c *stack.Cluster, name string, args ...string) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
@@ -48,14 +47,14 @@ func backupWith(t *testing.T, c *stack.Cluster, name string, args ...string) *un
 	return backup
 }
 
-// warnings is how many there are in the status of a Backup or Restore.
+// warnings returns the number of warnings in the status of a Backup or Restore.
 func warnings(u *unstructured.Unstructured) int64 {
 	n, _, _ := unstructured.NestedInt64(u.Object, "status", "warnings")
 
 	return n
 }
 
-// problems returns the lines of a log that are not mere information.
+// problems returns the lines of a log above the level info.
 func problems(logs string) string {
 	var lines []string
 	for line := range strings.Lines(logs) {
@@ -67,13 +66,13 @@ func problems(logs string) string {
 	return strings.Join(lines, "")
 }
 
-// start starts to restore a tenant's backup, and has it given up in time to say what it waits for.
+// start starts a restore of a tenant's backup, which gives up in time to name what is missing.
 func (s *suite) start(t *testing.T, n *tenant, restore string, args ...string) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target, restore, n.backup(), append([]string{"--item-operation-timeout", "2m"}, args...)...))
 }
 
-// backup is the name of the tenant's backup.
+// backup returns the name of the tenant's backup.
 func (n *tenant) backup() string {
 	if n.Prefix != "" {
 		return n.Prefix
@@ -82,7 +81,7 @@ func (n *tenant) backup() string {
 	return n.Namespace
 }
 
-// wantPhase waits until a restore has ended and checks how.
+// wantPhase waits until a restore has ended and checks its phase.
 func (s *suite) wantPhase(t *testing.T, restore, phase string) {
 	t.Helper()
 	r, err := drill.AwaitRestore(t.Context(), s.target, restore)
@@ -92,7 +91,7 @@ func (s *suite) wantPhase(t *testing.T, restore, phase string) {
 	}
 }
 
-// details is what a person is told of a restore.
+// details returns the output of "velero restore describe --details".
 func (s *suite) details(t *testing.T, restore string) string {
 	t.Helper()
 	out, err := s.target.Velero(t.Context(), "restore", "describe", restore, "--details")
@@ -134,7 +133,7 @@ func hasAll(line string, words []string) bool {
 	return true
 }
 
-// contents returns what is in a backup, as the paths in its tarball, with the JSON of each.
+// contents returns the content of a backup: the JSON of each file by its path in the tarball.
 func contents(t *testing.T, c *stack.Cluster, backup string) map[string]string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), backup+".tar.gz")

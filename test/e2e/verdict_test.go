@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// measure makes the changes where nothing was restored, and waits for what they are known to do.
+// measure makes the changes where nothing was restored, and waits for their known outcome.
 func (s *suite) measure(t *testing.T, drifts []*drift) {
 	t.Helper()
 	for _, d := range drifts {
@@ -25,7 +25,7 @@ func (s *suite) measure(t *testing.T, drifts []*drift) {
 	}
 }
 
-// testNotRestored checks what a change does to an instance that was never restored.
+// testNotRestored checks the outcome of a change to an instance that was never restored.
 func testNotRestored(t *testing.T, d *drift) {
 	t.Helper()
 	if err := errors.Join(d.errs...); err != nil {
@@ -33,9 +33,9 @@ func testNotRestored(t *testing.T, d *drift) {
 	}
 }
 
-// awaitOutcome waits until what came of a change is what is wanted.
+// awaitOutcome waits until the outcome of a change is the wanted one.
 func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *drift, want drill.Outcome) error {
-	return c.Wait(ctx, time.Minute, "what is wanted of "+d.Namespace, func(ctx context.Context) error {
+	return c.Wait(ctx, time.Minute, "the wanted outcome of "+d.Namespace, func(ctx context.Context) error {
 		got, err := d.Compare(ctx, c, s.cloud, d.before)
 		if diff := cmp.Diff(want, got); err == nil && diff != "" {
 			err = fmt.Errorf("-want, +got:\n%s", diff)
@@ -45,9 +45,8 @@ func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *drift, wa
 	})
 }
 
-// restoreDrifts restores all of them at once from one backup, those with the same change with one
-// Restore, and meanwhile others in some order. It makes each change at its step, and waits until
-// nothing moves any more.
+// restoreDrifts restores all from one backup, with one Restore for each change, and meanwhile
+// disorders. It makes each change at its step, and waits until nothing changes any more.
 func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, disorders []*disorder) {
 	t.Helper()
 	ctx := t.Context()
@@ -84,8 +83,7 @@ func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, diso
 	s.settleDrifts(t, all, func(d *drift) drill.Outcome { return d.change.want })
 }
 
-// check has every change to what the drifts have pass by them, until the function that it returns
-// is called.
+// check observes every change to the objects of the drifts, until the returned function is called.
 func (s *suite) check(t *testing.T, drifts []*drift) func() {
 	t.Helper()
 	p, err := s.target.Check(t.Context(), "drifts", checked(), func(ctx context.Context, a stack.Admission) {
@@ -100,8 +98,8 @@ func (s *suite) check(t *testing.T, drifts []*drift) func() {
 	return func() { must(t, p.Remove(t.Context())) }
 }
 
-// settleDrifts waits for what is wanted of each, and until every MR was reconciled once more, so
-// that further damage would show.
+// settleDrifts waits for the wanted outcome of each, and until every MR was reconciled once more,
+// so that further damage would show.
 func (s *suite) settleDrifts(t *testing.T, drifts []*drift, want func(d *drift) drill.Outcome) {
 	t.Helper()
 	ctx := t.Context()
@@ -120,7 +118,7 @@ func (s *suite) settleDrifts(t *testing.T, drifts []*drift, want func(d *drift) 
 }
 
 // testDrift checks that all was adopted under the old revision before the change had any effect,
-// and that it then had the one that it has without a restore, and no other.
+// and that the change then had the same effect as without a restore.
 func (s *suite) testDrift(t *testing.T, d *drift) {
 	t.Helper()
 	ctx := t.Context()
@@ -144,7 +142,7 @@ func (s *suite) testDrift(t *testing.T, d *drift) {
 		t.Errorf("%s %s In the end: -want, +got:\n%s", d.step.reason, d.change.reason, diff)
 	}
 	if foreground := s.version == stack.V2 || s.version == stack.V24; d.change.want.Deletes > 0 && d.foreground != foreground {
-		t.Errorf("Crossplane deletes in the foreground: %v, so this version is not one that collects garbage in another way", d.foreground)
+		t.Errorf("Crossplane deletes in the foreground: %v, so this version does not collect garbage in another way", d.foreground)
 	}
 	dead, err := d.DeadOwners(ctx, s.target)
 	must(t, err)

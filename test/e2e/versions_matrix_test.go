@@ -9,19 +9,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// What make test runs on v1.20 and v2.3 is the same on the other versions, unless the case says
-// otherwise.
+// These tests run the tests of "make test" (v1.20 and v2.3) on the other versions, with the same
+// expectations unless the case differs.
 
 // Crossplane v2.0 has no circuit breaker.
 func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.CrossplaneV20, nil) }
 
-// Crossplane v2.4 has one event for what earlier versions have one for each reference of, so as
-// many XRs as open the circuit breaker there don't.
+// Crossplane v2.4 has one event where earlier versions have one for each reference, so more XRs are
+// needed to open the circuit breaker.
 func TestMatrixRealtimeV24(t *testing.T) {
 	testRealtime(t, stack.V24, build.CrossplaneV24, hives(6, build.CrossplaneV24, false))
 }
 
-// TestMatrixCircuitBreakerV24 has fewer events open the circuit breaker.
+// TestMatrixCircuitBreakerV24 has a circuit breaker that opens after fewer events.
 func TestMatrixCircuitBreakerV24(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -93,7 +93,7 @@ func TestMatrixAppliedFirstV20(t *testing.T) { testFirst(t, stack.V20) }
 
 func TestMatrixAppliedFirstV24(t *testing.T) { testFirst(t, stack.V24) }
 
-// testFirst is what TestCrossplane has among others.
+// testFirst is a part of TestCrossplane.
 func testFirst(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

@@ -15,9 +15,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// clusterResources must be said to be wanted in a backup of everything: without any filter Velero
-// v1.18.3 filters by scope, and leaves out VolumeSnapshotContents itself, which it then takes for a
-// filter that leaves out all cluster-scoped objects that are not asked for.
+// clusterResources must be set explicitly in a backup of everything. Without any filter Velero
+// v1.18.3 filters by scope: it leaves out VolumeSnapshotContents, and then takes that for a filter
+// that leaves out all cluster-scoped objects that are not requested.
 const clusterResources = "--include-cluster-resources"
 
 // few is enough where the number of instances makes no difference.
@@ -31,23 +31,21 @@ type way struct {
 	reason    string
 	namespace string
 	size      int
-	// first backs up before any other namespace has instances.
+	// first is true to back up before any other namespace has instances.
 	first bool
-	// last makes the instances after the backup of everything, which would bring them back where
-	// they were too.
+	// last is true to create the instances after the backup of everything, so that it lacks them.
 	last bool
-	// alone backs up without the plugin.
+	// alone is true to back up without the plugin.
 	alone bool
-	// scheduled makes a schedule of the arguments first, and then a backup from it.
+	// scheduled is true to create a schedule with the arguments first, and then a backup from it.
 	scheduled bool
 	backup    []string
-	// warns is what a warning of the backup says of each instance.
+	// warns is a part of the backup's warning about each instance.
 	warns   string
 	restore []string
-	// to is the namespace that is restored into, if it is another one.
+	// to is the namespace that is restored into; "" for the same one.
 	to string
-	// held says that the claims can't have their XRs, and are held until a restore with these
-	// arguments brings them.
+	// held is true if the claims are held until a restore with the arguments again brings the XRs.
 	held  bool
 	again []string
 
@@ -59,7 +57,7 @@ func TestWaysV2(t *testing.T) { testWays(t, stack.V2) }
 func TestWaysV1(t *testing.T) { testWays(t, stack.V1) }
 
 // testWays backs up in every way, loses the cluster, and restores all of it in another one. The
-// restores wait together for what takes its time.
+// restores run at the same time.
 func testWays(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -144,15 +142,15 @@ func waysOf(version stack.Version) map[string]*way {
 	const namespaces, cluster = "--include-namespaces", clusterResources
 	ways := map[string]*way{
 		"ClusterResources": {
-			reason:    "With all cluster-scoped objects the tree is found by more than one way.",
+			reason:    "With all cluster-scoped objects the tree is found in more than one way.",
 			namespace: "scoped", size: few, first: true, backup: []string{namespaces, "scoped", cluster + "=true"}, restore: []string{cluster + "=true"},
 		},
 		"Selector": {
-			reason:    "Only the instances have the label, and all that belongs to them must come along.",
+			reason:    "Only the instances have the label, and all that belongs to them must be included.",
 			namespace: "selected", size: count, backup: []string{"--selector", "pick=selected"}, restore: []string{"--selector", "pick=selected"},
 		},
 		"Unfiltered": {
-			reason:    "A backup of all namespaces has what belongs to them.",
+			reason:    "A backup of all namespaces includes all that belongs to them.",
 			namespace: "plain", size: few, restore: []string{namespaces, "plain"},
 		},
 		"Schedule": {
@@ -160,27 +158,27 @@ func waysOf(version stack.Version) map[string]*way {
 			namespace: "scheduled", size: few, scheduled: true, backup: []string{namespaces, "scheduled"},
 		},
 		"Moved": {
-			reason:    "Every reference follows into the other namespace.",
+			reason:    "Every reference points into the other namespace.",
 			namespace: "moved", size: few, last: true, backup: []string{namespaces, "moved"}, restore: []string{"--namespace-mappings", "moved:elsewhere"}, to: "elsewhere",
 		},
 		"NoClusterResourcesRestored": {
-			reason:    "A restore without cluster-scoped objects needs none if the platform is there, but can't bring the XR of a claim.",
+			reason:    "A restore without cluster-scoped objects works if the platform exists, but lacks the XR of a claim.",
 			namespace: "narrow", size: few, backup: []string{namespaces, "narrow"}, restore: []string{cluster + "=false"},
 			held: version == stack.V1, again: []string{namespaces, "narrow"},
 		},
 		"BeforeThePlugin": {
-			reason:    "A backup from before the plugin was installed is restored as well as can be.",
+			reason:    "A backup from before the plugin was installed is restored as far as possible.",
 			namespace: "early", size: count, alone: true, backup: []string{namespaces, "early"},
 			held: version == stack.V1,
 		},
 	}
 	if version == stack.V1 {
 		ways["NoClusterResourcesBackedUp"] = &way{
-			reason:    "A backup without cluster-scoped objects has the claims only, and says so.",
+			reason:    "A backup without cluster-scoped objects has the claims only, and warns of that.",
 			namespace: "bare", size: few, backup: []string{namespaces, "bare", cluster + "=false"}, warns: cluster + "=false", held: true,
 		}
 		ways["WholeClusterBeforeThePlugin"] = &way{
-			reason:    "A backup of everything has the tree, even if nothing wrote down what it is.",
+			reason:    "A backup of everything has the tree, even without a record of it.",
 			namespace: "sooner", size: few, alone: true, backup: []string{cluster + "=true"}, restore: []string{namespaces, "sooner"},
 		}
 	}
@@ -193,7 +191,7 @@ func waysOf(version stack.Version) map[string]*way {
 	return ways
 }
 
-// fill makes the instances of all ways, and those that a backup of the whole cluster is judged by.
+// fill creates the instances of all ways, and those for the backup of the whole cluster.
 func (s *suite) fill(t *testing.T, ways map[string]*way) *tenant {
 	t.Helper()
 	for _, w := range ways {
@@ -287,7 +285,7 @@ func (s *suite) startWays(t *testing.T, ways map[string]*way) {
 	s.settleAll(t, back...)
 }
 
-// settleAll is settle for some, which wait together.
+// settleAll is settle for several tenants at the same time.
 func (s *suite) settleAll(t *testing.T, tenants ...*tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -303,7 +301,7 @@ func (s *suite) settleAll(t *testing.T, tenants ...*tenant) {
 	}
 }
 
-// restored is the tenant as it should be after the restore.
+// restored returns the tenant that is expected after the restore.
 func (w *way) restored() *tenant {
 	n := *w.tenant
 	n.Prefix, n.Namespace = w.namespace, w.to
@@ -323,7 +321,7 @@ func (s *suite) testWay(t *testing.T, w *way) {
 	}
 }
 
-// testHeld checks that claims whose XRs can't come are held and named, and nothing is made; a
+// testHeld checks that claims without their XRs are held and named, and that nothing is created. A
 // restore that brings the XRs adopts all.
 func (s *suite) testHeld(t *testing.T, w *way) {
 	ctx, n := t.Context(), w.tenant
@@ -331,7 +329,7 @@ func (s *suite) testHeld(t *testing.T, w *way) {
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
 	if got.Creates+got.Deletes+got.Duplicates > 0 || got.Holds != w.size {
-		t.Errorf("%s The claims should be held and nothing made: %+v", w.reason, got)
+		t.Errorf("%s The claims must be held and nothing created: %+v", w.reason, got)
 	}
 	details := s.details(t, w.namespace)
 	claims, err := n.Instances(ctx, s.target)
@@ -366,8 +364,7 @@ func (s *suite) testWholeCluster(t *testing.T, n *tenant, rebuilt *rebuilt) {
 	t.Run("Rebuilt", func(t *testing.T) { s.testRebuilt(t, rebuilt, n.Namespace) })
 }
 
-// wantNothingLeft checks that what was restored has no annotation that the plugin, or Velero on its
-// behalf, put there.
+// wantNothingLeft checks that restored objects have no annotation that the plugin causes.
 func (s *suite) wantNothingLeft(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)
