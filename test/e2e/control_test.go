@@ -47,7 +47,10 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *dam
 
 	alone, reverse := outcomes[c.alone], outcomes[c.reverse]
 	t.Logf("Velero alone: %+v; with a backup of the plugin's: %+v", alone, reverse)
-	if reverse.Creates > alone.Creates || reverse.Duplicates > alone.Duplicates || reverse.Orphans > alone.Orphans || reverse.Deletes > alone.Deletes {
+	// Velero restores Networks after their XRs, of which each has one: how many it restores before
+	// Crossplane reconciles the XR is chance.
+	most := func(n int) int { return max(n, c.alone.size) }
+	if reverse.Creates > most(alone.Creates) || reverse.Duplicates > most(alone.Duplicates) || reverse.Orphans > most(alone.Orphans) || reverse.Deletes > alone.Deletes {
 		t.Errorf("a backup with the plugin restored without it does more damage than Velero alone: %+v, not %+v", reverse, alone)
 	}
 }
