@@ -50,7 +50,8 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *dam
 	// Velero restores Networks after their XRs, of which each has one: how many it restores before
 	// Crossplane reconciles the XR is chance.
 	most := func(n int) int { return max(n, c.alone.size) }
-	if reverse.Creates > most(alone.Creates) || reverse.Duplicates > most(alone.Duplicates) || reverse.Orphans > most(alone.Orphans) || reverse.Deletes > alone.Deletes {
+	if reverse.Creates > most(alone.Creates) || reverse.Duplicates > most(alone.Duplicates) ||
+		reverse.Orphans > most(alone.Orphans) || reverse.Deletes > alone.Deletes {
 		t.Errorf("a backup with the plugin restored without it does more damage than Velero alone: %+v, not %+v", reverse, alone)
 	}
 }
