@@ -178,7 +178,7 @@ func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-again", n.Name, "--include-cluster-resources=true"))
 	s.awaitEnd(t, n.Name+"-again")
 	s.awaitAll(t, n, "Shop", "Claim is waiting for composite resource to become Ready")
-	if r := command(t, s.target, "validate", "-o", "json"); strings.Count(r.stdout, "set the label "+ownerUID) < n.Count {
+	if r := command(t, s.target, "validate", "-o", "json"); strings.Count(r.stdout, "label "+ownerUID+" to ") < n.Count {
 		t.Errorf("validate does not name the cure for the Secrets: %+v", r)
 	}
 }
