@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// progress tells people how far things are, a line each, with the time since the beginning.
+// progress writes a line for each step, with the time since the beginning.
 type progress struct {
 	mu    sync.Mutex
 	out   io.Writer
