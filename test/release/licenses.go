@@ -12,11 +12,10 @@ import (
 	"strings"
 )
 
-// licenseFile is how modules name the files that whoever passes them on has to pass on too.
+// licenseFile matches the files of a module that its license requires a distributor to include.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([-.].*)?$`)
 
-// licenses returns the licenses of all modules that a program is made of, and of Go. It fails if
-// one of them has none.
+// licenses returns the licenses of all modules in a program, and of Go. It fails if one has none.
 func (b bill) licenses(ctx context.Context, root string) ([]byte, error) {
 	goroot, err := goSays(ctx, root, b.GoVersion, "env", "GOROOT")
 	if err != nil {
@@ -65,7 +64,7 @@ func writeLicenses(w io.Writer, name, dir string) error {
 	return nil
 }
 
-// goSays asks the go command of a version.
+// goSays runs the go command of a version and returns its output.
 func goSays(ctx context.Context, dir, version string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOTOOLCHAIN="+version, "GOFLAGS=-mod=mod", "GOWORK=off")
