@@ -212,7 +212,7 @@ func TestIncomplete(t *testing.T) {
 				file := filepath.Join(r.Root, "go.mod")
 				write(t, file, strings.Replace(read(t, file), module, "example.org/other", 1))
 			},
-			want: `it is of module "example.org/other"`,
+			want: `it is built from module "example.org/other"`,
 		},
 		"Replaced": {
 			reason: "A user who requires the module gets another version than the program has.",

@@ -38,7 +38,7 @@ func madeOf(program string) (bill, error) {
 	}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
-			return bill{}, fmt.Errorf("cannot list the modules of %s: go.mod replaces %s, and a user who requires the module would not get the replacement", program, m.Path)
+			return bill{}, fmt.Errorf("cannot list the modules of %s: go.mod replaces %s, which a user of the module would not get", program, m.Path)
 		}
 	}
 
