@@ -96,7 +96,7 @@ func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
 // is the beginning.
 func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Request, next int64, err error) {
 	if !c.options.Audit {
-		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: its options do not say Audit", c.options.Name)
+		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: it has no option Audit", c.options.Name)
 	}
 	// The API server logs a request just after it has answered it. Once a later request is in the
 	// log, all earlier ones are.

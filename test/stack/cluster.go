@@ -189,7 +189,7 @@ func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 	if err := c.install(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot start cluster %s: %w", o.Name, err), c.Destroy())
 	}
-	c.say(began, "all")
+	c.report(began, "all")
 
 	return c, nil
 }
@@ -363,7 +363,7 @@ func (c *Cluster) run(ctx context.Context, m *component) error {
 	if err := c.launch(ctx, m); err != nil {
 		return err
 	}
-	c.say(began, m.name)
+	c.report(began, m.name)
 
 	return nil
 }
@@ -374,6 +374,6 @@ func (c *Cluster) program(name string) (string, error) {
 	return a.Path, err
 }
 
-func (c *Cluster) say(began time.Time, what string) {
-	c.host.out.say("%s: %s ready after %s", c.options.Name, what, since(began))
+func (c *Cluster) report(began time.Time, what string) {
+	c.host.out.report("%s: %s ready after %s", c.options.Name, what, since(began))
 }

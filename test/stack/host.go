@@ -103,7 +103,7 @@ func (h *Host) run(ctx context.Context, name string, ready probe, args ...string
 	if err != nil {
 		return err
 	}
-	h.out.say("%s ready after %s", name, since(began))
+	h.out.report("%s ready after %s", name, since(began))
 
 	return nil
 }

@@ -42,7 +42,7 @@ func (c *Cluster) Rewind(ctx context.Context, name string, with ...string) error
 	if err := c.resume(ctx, append([]string{ControllerManager, Velero}, with...)); err != nil {
 		return err
 	}
-	c.say(began, "what was saved as "+name)
+	c.report(began, "saved state "+name)
 
 	return nil
 }

@@ -61,7 +61,7 @@ type builder struct {
 
 // withLock runs a function while it holds a lock, and reports if it has to wait for the lock.
 func (b *builder) withLock(name string, do func() error) error {
-	unlock, err := lock(filepath.Join(b.cache, name), func() { b.say("waiting for another process that builds") })
+	unlock, err := lock(filepath.Join(b.cache, name), func() { b.report("waiting for another process that builds") })
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (b *builder) remote(ctx context.Context, missing []Recipe, of int) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	b.say("building %d of %d programs, once; they are kept in %s", len(missing), of, b.cache)
+	b.report("building %d of %d programs, once; they are kept in %s", len(missing), of, b.cache)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -129,19 +129,19 @@ func (b *builder) remote(ctx context.Context, missing []Recipe, of int) error {
 			return fmt.Errorf("cannot find %s %s after building it in %s", r.Name, r.Version, b.dir(r))
 		}
 		b.set[r.Name] = a
-		b.say("%s built in %s", step, time.Since(began).Round(time.Second))
+		b.report("%s built in %s", step, time.Since(began).Round(time.Second))
 	}
 
 	return nil
 }
 
-func (b *builder) say(format string, args ...any) {
+func (b *builder) report(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.out, "%8s  %s\n", time.Since(b.began).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
 // tick reports every 15 s that a step is still running, until the returned function is called.
 func (b *builder) tick(step string) func() {
-	b.say("%s ...", step)
+	b.report("%s ...", step)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -152,7 +152,7 @@ func (b *builder) tick(step string) func() {
 			case <-done:
 				return
 			case <-t.C:
-				b.say("%s ... still building", step)
+				b.report("%s ... still building", step)
 			}
 		}
 	})

@@ -144,13 +144,13 @@ func cluster() kind {
 }
 
 func text(d *schema.ResourceData, key string) string {
-	return d.Get(key).(string) //nolint:forcetypeassert // The schema says so.
+	return d.Get(key).(string) //nolint:forcetypeassert // The schema has this type.
 }
 
 func tags(d *schema.ResourceData) map[string]string {
 	tags := map[string]string{}
-	for key, value := range d.Get("tags").(map[string]any) { //nolint:forcetypeassert // The schema says so.
-		tags[key] = value.(string) //nolint:forcetypeassert // The schema says so.
+	for key, value := range d.Get("tags").(map[string]any) { //nolint:forcetypeassert // The schema has this type.
+		tags[key] = value.(string) //nolint:forcetypeassert // The schema has this type.
 	}
 
 	return tags
