@@ -144,7 +144,7 @@ func (r Result) when() string {
 	return when
 }
 
-// flat removes the characters of a text that a table's cell can't have.
+// flat makes a text fit into a table's cell: one line, escaped and cut.
 func flat(text string) string {
 	const most = 300
 	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)

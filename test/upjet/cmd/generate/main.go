@@ -71,8 +71,9 @@ func run(ctx context.Context, root string) (err error) {
 	)
 }
 
-// methods writes the methods of the kinds. Without them upjet's conversion code does not compile,
-// and the kinds can't be loaded.
+// methods writes the methods of the kinds with angryjet. Upjet's conversion code does not compile
+// without them, and angryjet can't read packages that don't compile. So the conversions are moved
+// aside meanwhile.
 func methods(ctx context.Context, root string) (err error) {
 	spokes, err := filepath.Glob(filepath.Join(root, "apis", "*", "*", "*", "zz_generated.conversion_spokes.go"))
 	if err != nil {
