@@ -105,7 +105,7 @@ func (w *world) successors(s *state, emit func(step)) {
 	w.crossplaneSteps(s, tidy)
 	w.kubernetesSteps(s, tidy)
 	w.providerSteps(s, tidy)
-	w.personSteps(s, tidy)
+	w.userSteps(s, tidy)
 	w.tenantSteps(s, tidy)
 	w.applierSteps(s, tidy)
 	w.gitSteps(s, tidy)

@@ -7,7 +7,7 @@ func isIdle(s *state, steps []step) bool {
 		return false
 	}
 	for _, t := range steps {
-		if t.actor != velero && t.actor != person && t.actor != tenant && t.actor != applier && t.verb != verbIdles {
+		if t.actor != velero && t.actor != user && t.actor != tenant && t.actor != applier && t.verb != verbIdles {
 			return false
 		}
 	}

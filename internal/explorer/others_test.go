@@ -65,10 +65,10 @@ func (w *world) deletion(s *state, o *object) damage {
 	return 0
 }
 
-// personSteps are the steps of a user who removes a node from a Composition, once, at any time. Its
+// userSteps are the steps of a user who removes a node from a Composition, once, at any time. Its
 // revision is the newest then: a restored one does not outrank it (restoreitem,
 // Cluster.RaiseRevision).
-func (w *world) personSteps(s *state, emit func(step)) {
+func (w *world) userSteps(s *state, emit func(step)) {
 	if s.revised != 0 {
 		return
 	}
@@ -76,7 +76,7 @@ func (w *world) personSteps(s *state, emit func(step)) {
 		if w.removable.has(n) {
 			next := *s
 			next.revised = uint8(n + 1)
-			emit(step{label: label{person, "takes out of its Composition", int8(original(n))}, next: next})
+			emit(step{label: label{user, "takes out of its Composition", int8(original(n))}, next: next})
 		}
 	}
 }

@@ -144,7 +144,7 @@ const (
 	crossplane actor = "crossplane"
 	kubernetes actor = "kubernetes"
 	provider   actor = "provider"
-	person     actor = "person"
+	user       actor = "person"
 	tenant     actor = "tenant"
 	applier    actor = "applier"
 )
@@ -184,11 +184,11 @@ var damages = map[damage]string{
 	unproven:       "an XR is released that does not control what it composed (P2)",
 	orphaned:       "an external resource is there and no XR has it (P2)",
 	unsettled:      "nothing moves any more, and it is not as it was (P5, P6)",
-	trustedForgery: "something is changed on the word of a mark that a tenant has forged",
+	trustedForgery: "an object is changed because of a mark that a tenant has forged",
 	changedOthers:  "a plan for a tenant's tree changes what is not the tenant's",
-	influenced:     "the plan for somebody else's tree is another because of what a tenant has written",
-	falseAlarm:     "an XR is said to have lost something, of which nobody has taken the hold off",
-	wrongOwner:     "what is restored is owned by a live XR that does not list it",
+	influenced:     "the plan for another user's tree depends on the objects of a tenant",
+	falseAlarm:     "the plugin reports a loss for an XR whose hold no other writer has removed",
+	wrongOwner:     "a restored object is owned by a live XR that does not list it",
 	endless:        "one process of the plugin and a tenant undo each other's steps without end",
 }
 

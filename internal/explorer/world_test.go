@@ -95,7 +95,7 @@ type world struct {
 	git bool
 
 	backup    [theClaim + 1]*unstructured.Unstructured
-	order     []instance // What Velero restores, in its order. -1 - node is the revision of an XR's Composition.
+	order     []instance // The items in the order in which Velero restores them. -1 - node is the revision of an XR's Composition.
 	marks     []string
 	markIDs   map[string]uint16
 	results   []actionResult

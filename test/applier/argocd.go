@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What Argo CD calls itself, and the annotation by which it knows what it has applied
+// Argo CD's name for itself, and the annotation by which it recognizes objects that it has applied
 // (argoproj/argo-cd common/common.go).
 const (
 	argocdManager  = "argocd-controller"
@@ -40,8 +40,7 @@ func (a *argocd) apply(_ context.Context, manifest, live *unstructured.Unstructu
 	return a.sync(manifest, live, func(common.ResourceSyncResult) bool { return false }, sync.WithOperationSettings(false, false, false, true))
 }
 
-// prune deletes in the foreground, as Argo CD does unless its PrunePropagationPolicy says
-// otherwise.
+// prune deletes in the foreground, as Argo CD does unless its PrunePropagationPolicy is another.
 func (a *argocd) prune(_ context.Context, live *unstructured.Unstructured) error {
 	foreground := metav1.DeletePropagationForeground
 
@@ -49,8 +48,8 @@ func (a *argocd) prune(_ context.Context, live *unstructured.Unstructured) error
 		sync.WithOperationSettings(false, true, false, true), sync.WithPrunePropagationPolicy(&foreground))
 }
 
-// sync is one sync from start to end, or until it has a result that is enough. It takes more than
-// one call: the first tries all without changing anything.
+// sync runs one sync to its end, or until enough accepts a result. It takes more than one call: the
+// first is a dry run of all.
 func (a *argocd) sync(manifest, live *unstructured.Unstructured, enough func(common.ResourceSyncResult) bool, options ...sync.SyncOpt) error {
 	of := manifest
 	if of == nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What Flux's kustomize-controller calls itself.
+// The name of Flux's kustomize-controller for itself.
 const (
 	fluxManager = "kustomize-controller"
 	fluxGroup   = "kustomize.toolkit.fluxcd.io"
@@ -34,7 +34,7 @@ func (f *flux) apply(ctx context.Context, manifest, _ *unstructured.Unstructured
 	f.manager.SetOwnerLabels(objects, fluxName, fluxNamespace)
 	_, err := f.manager.ApplyAll(ctx, objects, fluxOptions())
 
-	return err //nolint:wrapcheck // Whoever calls says what can't be applied.
+	return err //nolint:wrapcheck // The caller adds which object can't be applied.
 }
 
 // prune deletes as the garbage collection of kustomize-controller does
@@ -46,7 +46,7 @@ func (f *flux) prune(ctx context.Context, live *unstructured.Unstructured) error
 		Exclusions:        map[string]string{fluxGroup + "/prune": "disabled", fluxGroup + "/reconcile": "disabled"},
 	})
 
-	return err //nolint:wrapcheck // Whoever calls says what can't be pruned.
+	return err //nolint:wrapcheck // The caller adds which object can't be pruned.
 }
 
 // fluxOptions are those of kustomize-controller (fluxcd/kustomize-controller

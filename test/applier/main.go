@@ -1,6 +1,6 @@
-// The applier command applies manifests again and again, as whoever has them in Git does: Flux and
-// Argo CD with their own code, and kubectl as the command that it is. It prints a line for each
-// object that it has applied: "free" or "held", after what it found on it, and the object's name.
+// The applier command applies manifests again and again, as a GitOps controller does: Flux and Argo
+// CD with their own code, and kubectl as a command. It prints a line for each object that it has
+// applied: "free" or "held", for the state before, and the object's name.
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pause is how long it waits before it begins again.
+// pause is the time between two rounds.
 const pause = 200 * time.Millisecond
 
-// settings are what the command line says.
+// settings are the values of the flags.
 type settings struct {
 	as, kubeconfig, manifests, mark string
 	once, prune                     bool
@@ -33,7 +33,7 @@ type settings struct {
 func main() {
 	var s settings
 	flag.StringVar(&s.as, "as", "command",
-		"Who applies: flux, argocd, argocd-server-side, argocd-replace, or the command behind the flags, which has the manifest as its input.")
+		"The applier: flux, argocd, argocd-server-side, argocd-replace, or the command behind the flags, which has the manifest as its input.")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "The cluster.")
 	flag.StringVar(&s.manifests, "manifests", "", "A file with a list of objects, as YAML or JSON.")
 	flag.StringVar(&s.mark, "mark", "", "The annotation of an object that is held.")
@@ -57,13 +57,13 @@ func main() {
 	}
 }
 
-// An applier applies a manifest over what is live, which is nil if there is nothing.
+// An applier applies a manifest over the live object, which is nil if there is none.
 type applier interface {
 	apply(ctx context.Context, manifest, live *unstructured.Unstructured) error
 }
 
-// A pruner deletes what is live and was applied before, and is not in Git any more. It does not
-// wait until that is gone.
+// A pruner deletes a live object that was applied before and is not in Git any more. It does not
+// wait until the object is gone.
 type pruner interface {
 	prune(ctx context.Context, live *unstructured.Unstructured) error
 }
@@ -104,7 +104,7 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-func newApplier(s settings, config *rest.Config, c client.Client) (applier, error) { //nolint:ireturn // Who applies is chosen when it runs.
+func newApplier(s settings, config *rest.Config, c client.Client) (applier, error) { //nolint:ireturn // A flag chooses the applier.
 	switch s.as {
 	case "flux":
 		return newFlux(c), nil
@@ -139,7 +139,7 @@ func read(path string) ([]unstructured.Unstructured, error) {
 // A getter gets a live object.
 type getter func(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error
 
-// A loop has manifests applied.
+// A loop applies manifests.
 type loop struct {
 	get     getter
 	applier applier
@@ -148,7 +148,7 @@ type loop struct {
 	errs    io.Writer
 }
 
-// once applies each manifest, and fails with the first that it can't.
+// once applies each manifest, and stops at the first error.
 func (l *loop) once(ctx context.Context, manifests []unstructured.Unstructured) error {
 	for i := range manifests {
 		live, err := l.live(ctx, &manifests[i])
@@ -163,11 +163,11 @@ func (l *loop) once(ctx context.Context, manifests []unstructured.Unstructured) 
 	return nil
 }
 
-// prune deletes each object, and fails with the first that it can't.
+// prune deletes each object, and stops at the first error.
 func (l *loop) prune(ctx context.Context, manifests []unstructured.Unstructured) error {
 	p, ok := l.applier.(pruner)
 	if !ok {
-		return errors.New("who applies so does not prune")
+		return errors.New("this applier does not prune")
 	}
 	for i := range manifests {
 		live, err := l.live(ctx, &manifests[i])
@@ -182,7 +182,8 @@ func (l *loop) prune(ctx context.Context, manifests []unstructured.Unstructured)
 	return nil
 }
 
-// again applies what is there, and goes on after each failure as whoever does it again does.
+// again applies the manifests of live objects, and goes on after each error, as a GitOps controller
+// does.
 func (l *loop) again(ctx context.Context, manifests []unstructured.Unstructured) {
 	for i := range manifests {
 		live, err := l.live(ctx, &manifests[i])
@@ -195,7 +196,7 @@ func (l *loop) again(ctx context.Context, manifests []unstructured.Unstructured)
 	}
 }
 
-// live returns the object that a manifest is of; nil if there is none.
+// live returns the live object of a manifest; nil if there is none.
 func (l *loop) live(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(manifest.GroupVersionKind())
@@ -221,7 +222,7 @@ func (l *loop) apply(ctx context.Context, manifest, live *unstructured.Unstructu
 		return fmt.Errorf("cannot apply %s %s: %w", manifest.GetKind(), manifest.GetName(), err)
 	}
 	if _, err := fmt.Fprintln(l.out, state, manifest.GetName()); err != nil {
-		return errors.New("cannot say what was applied")
+		return errors.New("cannot print the applied object")
 	}
 
 	return nil

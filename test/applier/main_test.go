@@ -39,21 +39,21 @@ func TestLoop(t *testing.T) {
 		want   want
 	}{
 		"Again": {
-			reason: "Only what is there must be applied, and it must be said what was held.",
+			reason: "Only live objects must be applied, and the output must show which of them were held.",
 			want:   want{Out: "free a\nheld b\n"},
 		},
 		"Once": {
-			reason: "What is not there must be made if each is applied once.",
+			reason: "A missing object must be created if each is applied once.",
 			once:   true,
 			want:   want{Out: "free a\nheld b\nfree c\n"},
 		},
 		"AgainRefused": {
-			reason: "Whoever applies again and again goes on after a failure.",
+			reason: "The loop must go on after a failure.",
 			refuse: true,
 			want:   want{Errs: "cannot apply ConfigMap a: it is refused\ncannot apply ConfigMap b: it is refused\n"},
 		},
 		"OnceRefused": {
-			reason: "Whoever applies once must know what failed.",
+			reason: "Applying once must return the failure.",
 			once:   true,
 			refuse: true,
 			want:   want{Err: true},
@@ -96,7 +96,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// pruning is an applier that notes what it prunes.
+// pruning is an applier that records the objects that it prunes.
 type pruning struct {
 	applierFn
 
@@ -126,14 +126,14 @@ func TestPrune(t *testing.T) {
 	p := &pruning{}
 	err = (&loop{get: get, applier: p}).prune(t.Context(), manifests)
 	if diff := cmp.Diff([]string{"a", "b"}, p.pruned); err != nil || diff != "" {
-		t.Errorf("What is there is pruned: %v, -want, +got:\n%s", err, diff)
+		t.Errorf("Live objects must be pruned: %v, -want, +got:\n%s", err, diff)
 	}
 	p.err = errors.New("it is refused")
 	if err := (&loop{get: get, applier: p}).prune(t.Context(), manifests); err == nil {
-		t.Error("Who prunes must know what failed.")
+		t.Error("Pruning must return the failure.")
 	}
 	if err := (&loop{get: get, applier: &command{}}).prune(t.Context(), manifests); err == nil {
-		t.Error("Who does not prune must say so.")
+		t.Error("An applier that does not prune must return an error.")
 	}
 }
 
@@ -144,11 +144,11 @@ func TestCommand(t *testing.T) {
 	}
 	err := (&command{args: []string{"sh", "-c", "echo why; exit 1"}}).apply(t.Context(), m, nil)
 	if err == nil || !strings.Contains(err.Error(), "why") {
-		t.Errorf("What the command says must be in the error: %v", err)
+		t.Errorf("The command's output must be in the error: %v", err)
 	}
 }
 
-// written is a file with three manifests.
+// written returns a file with three manifests.
 func written(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

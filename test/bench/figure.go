@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// A Figure is something that was measured, and what it is to be.
+// A Figure is a measured value with its target.
 type Figure struct {
 	Name string
-	// Target as a person reads it, "" if there is none; what was measured meets it if it is not
-	// more than Limit.
+	// Target as text, "" if there is none. The value meets it if it is not more than Limit.
 	Target string
 	Limit  float64
 	Unit   string
-	// Values that were measured; none if nothing was.
+	// Values that were measured; empty without a measurement.
 	Values []float64
-	// Detail is what else there is to know, in a few words.
+	// Detail is a short note about the figure.
 	Detail string
 }
 
-// Median of what was measured.
+// Median returns the median of the values.
 func (f Figure) Median() float64 { return median(f.Values) }
 
-// Verdict says in a word whether the target is met. It is not if nothing was measured.
+// Verdict returns whether the target is met, as text. Without a measurement it is not.
 func (f Figure) Verdict() string { return verdict(f, f.Median(), len(f.Values) > 0) }
 
 func verdict(f Figure, median float64, isMeasured bool) string {
@@ -39,7 +38,7 @@ func verdict(f Figure, median float64, isMeasured bool) string {
 	}
 }
 
-// Measured is the median with its unit.
+// Measured returns the median with its unit.
 func (f Figure) Measured() string {
 	if len(f.Values) == 0 {
 		return "-"
@@ -48,7 +47,7 @@ func (f Figure) Measured() string {
 	return number(f.Median()) + f.Unit
 }
 
-// Spread is from the least to the most.
+// Spread returns the range of the values.
 func (f Figure) Spread() string {
 	if len(f.Values) < 2 {
 		return "-"
@@ -57,7 +56,7 @@ func (f Figure) Spread() string {
 	return number(slices.Min(f.Values)) + " to " + number(slices.Max(f.Values)) + f.Unit
 }
 
-// number shows three digits of what is below 1000, and none behind the point above.
+// number shows three digits of a value below 1000, and no decimals above.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a == math.Trunc(a) && a < 1000:
@@ -86,7 +85,7 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// each takes a value from each of what was measured.
+// each applies a function to each measurement.
 func each[T any](all []T, value func(T) float64) []float64 {
 	var values []float64
 	for _, one := range all {

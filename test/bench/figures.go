@@ -11,15 +11,15 @@ import (
 const (
 	megabyte = 1 << 20
 
-	// flat is how much more memory something that does not grow may take at the larger size, since
-	// a garbage collector is never quite the same.
+	// flat is how much more memory something that does not grow may take at the larger size: a
+	// garbage collector varies a little.
 	flat = 1.25
 	// slack is how much more than in proportion the cost may grow.
 	slack = 1.1
 )
 
-// Figures are all that there is a target for, in the order of the issue that set them, and what
-// else tells something, whether they were measured or not.
+// Figures returns all figures, measured or not: those with a target, in the order of the issue that
+// set the targets, and some others of interest.
 func (r *Results) Figures(s Sizes) []Figure {
 	trees := fmt.Sprintf("%d XRs x %d MRs", s.XRs, s.MRs)
 
@@ -68,7 +68,7 @@ func (r *Results) backup() Figure {
 	return f
 }
 
-// named lists a few names behind a text, and says nothing if there are none.
+// named returns a text with a few names after it, or "" without names.
 func named(text string, names []string) string {
 	const few = 6
 	if len(names) == 0 {
@@ -159,7 +159,7 @@ func (r *Results) memory(s Sizes) []Figure {
 	return []Figure{at(s.XRs, r.Base), at(s.Large, r.Large), same, r.velero(s), r.growth(s)}
 }
 
-// velero is what shares its Pod's memory with the plugin.
+// velero returns the memory of Velero's own process, which shares its Pod with the plugin.
 func (r *Results) velero(s Sizes) Figure {
 	f := Figure{Name: fmt.Sprintf("Peak RSS of Velero alone while it restores %d items", s.Items(s.Large)), Unit: " MB"}
 	if r.LargeAlone != nil {
@@ -172,7 +172,7 @@ func (r *Results) velero(s Sizes) Figure {
 	return f
 }
 
-// growth is of what has grown most.
+// growth returns the figure of the cost that has grown most.
 func (r *Results) growth(s Sizes) Figure {
 	limit := s.Factor() * slack
 	f := Figure{
@@ -200,12 +200,12 @@ func (r *Results) growth(s Sizes) Figure {
 		add("backup", r.Large.Grown.Backup.Seconds, r.Base.Grown.Backup.Seconds, 1)
 	}
 	if len(r.Inspections) > 0 && len(r.Tenth) > 0 {
-		// The files differ by ten, whatever the factor is.
+		// One file has ten times as many objects as the other, for any factor.
 		add("inspect", median(each(r.Inspections, func(i Inspections) float64 { return i.Inspect.Seconds })),
 			median(each(r.Tenth, func(t meter.Run) float64 { return t.Seconds })), s.Factor()/10)
 	}
 	f.Values = []float64{worst}
-	if r.LargeAlone != nil && len(r.Restores) > 0 { // It is no cost of the plugin's.
+	if r.LargeAlone != nil && len(r.Restores) > 0 { // The plugin has no part in this cost.
 		alone := median(each(r.Restores, func(p Restores) float64 { return p.Alone.Seconds }))
 		details = append(details, "Velero alone "+number(r.LargeAlone.Seconds/alone)+"x")
 	}
@@ -227,7 +227,7 @@ func (r *Results) inspect(s Sizes) []Figure {
 	return []Figure{ratio, memory}
 }
 
-// peer compares the whole job: from the beginning in the one cluster to the end in the other.
+// peer compares the whole job: from the beginning in one cluster to the end in the other.
 func (r *Results) peer() []Figure {
 	time := Figure{Name: "Backup, restore and adoption / export, apply and reconcile with a kubectl script", Target: "faster: < 1", Limit: 1, Unit: "x"}
 	twice := Figure{Name: "Cloud resources made twice, with the plugin", Target: "0", Limit: 0}

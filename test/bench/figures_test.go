@@ -15,12 +15,12 @@ import (
 
 var sizes = Sizes{XRs: 500, MRs: 10, Pairs: 3, Large: 5000, Held: 1000, Objects: 100000}
 
-// row is what matters of a figure.
+// row has the fields of a figure that a case compares.
 type row struct {
 	Measured, Spread, Verdict, Detail string
 }
 
-// named returns the figure whose name begins with a text.
+// figureOf returns the figure whose name begins with a text.
 func figureOf(t *testing.T, r *Results, name string) row {
 	t.Helper()
 	for _, f := range r.Figures(sizes) {
@@ -56,7 +56,7 @@ func TestFigures(t *testing.T) {
 		figure  string
 		want    row
 	}{
-		"Nothing": {reason: "What was not measured is not met.", figure: "Restore, items phase", want: row{Measured: "-", Spread: "-", Verdict: "not measured"}},
+		"Nothing": {reason: "A figure without a measurement must not meet its target.", figure: "Restore, items phase", want: row{Measured: "-", Spread: "-", Verdict: "not measured"}},
 		"Ratio": {
 			reason: "The median is that of the ratios of each pair, so that a slow minute of the machine is in both.", results: Results{Restores: pairs}, figure: "Restore, items phase",
 			want: row{Measured: "1.10x", Spread: "1.02 to 1.40x", Verdict: "met", Detail: "5510 items; 110 s / 100 s; Velero's calls per item 2 / 2"},
@@ -66,7 +66,7 @@ func TestFigures(t *testing.T) {
 			want: row{Measured: "1.10x", Spread: "1.02 to 1.40x", Verdict: "missed", Detail: "5510 items; 110 s / 100 s; Velero's calls per item 2 / 2"},
 		},
 		"Calls": {
-			reason: "The plugin's calls are those while items are restored; what the release costs is said beside it.", results: Results{Restores: pairs, Releases: release},
+			reason: "The plugin's calls are those while items are restored; the cost of the release must be beside it.", results: Results{Restores: pairs, Releases: release},
 			figure: "The plugin's API calls",
 			want:   row{Measured: "0.091", Spread: "0.091 to 0.091", Verdict: "met", Detail: "501 calls for 5510 items; with all until the last XR is released 0.200"},
 		},
@@ -75,12 +75,12 @@ func TestFigures(t *testing.T) {
 			want: row{Measured: "3x", Spread: "-", Verdict: "missed", Detail: "30 s / 10 s"},
 		},
 		"Backup": {
-			reason: "What only one backup has must be named.", figure: "Backup of the same",
+			reason: "Objects that only one backup has must be named.", figure: "Backup of the same",
 			results: Results{Backups: []lab.Backups{{Plugin: &lab.Backup{Items: 12, Seconds: 5}, Alone: &lab.Backup{Items: 11, Seconds: 5}, More: []string{"compositions/c"}}}},
 			want:    row{Measured: "1x", Spread: "-", Verdict: "met", Detail: "5 s / 5 s; 12 / 11 objects; only with the plugin: compositions/c"},
 		},
 		"Proportional": {
-			reason: "What grows as the objects do is within the limit.", results: Results{Base: grown(1), Large: grown(10)}, figure: "Cost of everything",
+			reason: "A cost that grows in proportion to the objects must be within the limit.", results: Results{Base: grown(1), Large: grown(10)}, figure: "Cost of everything",
 			want: row{Measured: "10x", Spread: "-", Verdict: "met", Detail: "restore 10x, calls 1x, poll 10x, release 10x, backup 10x"},
 		},
 		"Worst": {
@@ -88,16 +88,16 @@ func TestFigures(t *testing.T) {
 			want: row{Measured: "25x", Spread: "-", Verdict: "missed", Detail: "restore 10x, calls 1x, poll 25x, release 10x, backup 10x"},
 		},
 		"HeldOnly": {
-			reason:  "What was measured counts when the rest was not yet, and Velero's own growth is no cost of the plugin's.",
+			reason:  "A measured figure must count when the others are missing, and Velero's own growth is no cost of the plugin.",
 			results: Results{Base: Growth{Held: grown(1).Held}, Large: grown(10), Restores: pairs, LargeAlone: restored(3000)}, figure: "Cost of everything",
 			want: row{Measured: "10x", Spread: "-", Verdict: "met", Detail: "restore 10x, calls 1x, poll 10x, Velero alone 30x"},
 		},
 		"Memory": {
-			reason: "The largest process counts, whatever it did.", results: Results{Large: larger}, figure: "Peak RSS of the plugin, 55000",
+			reason: "The largest process must count, for any work.", results: Results{Large: larger}, figure: "Peak RSS of the plugin, 55000",
 			want: row{Measured: "300 MB", Spread: "-", Verdict: "missed", Detail: "restoring 60, polling 300, releasing 80, backing up 50"},
 		},
 		"Velero": {
-			reason:  "What Velero itself takes is shown, and no target of the plugin's.",
+			reason:  "Velero's own memory must be shown, without a target.",
 			results: Results{Restores: pairs, LargeAlone: &lab.Restore{VeleroPeak: 300 << 20}}, figure: "Peak RSS of Velero alone while it restores 55000",
 			want: row{Measured: "300 MB", Spread: "-", Detail: "90 MB at 5500 items"},
 		},
@@ -133,7 +133,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// The page has the marks between which it is written.
+// The page has marks around the generated section.
 func TestReplace(t *testing.T) {
 	page, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Machine describes this one in a sentence.
+// Machine describes this machine in a sentence.
 func Machine() string {
 	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
 		memory(field("/proc/meminfo", "MemTotal")), kernel(), runtime.Version())
 }
 
-// field returns what a file says behind a name and a colon.
+// field returns the value of a field in a file of "name: value" lines.
 func field(path, name string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -28,7 +28,7 @@ func field(path, name string) string {
 	return "unknown"
 }
 
-// memory turns a number of kilobytes into one of gigabytes.
+// memory converts kilobytes to gigabytes.
 func memory(kb string) string {
 	var n int
 	if _, err := fmt.Sscanf(kb, "%d kB", &n); err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/chart"
 )
 
-// A Record has each figure as it was measured last, so that a run which measures some of them
+// A Record has the last measurement of each figure, so that a run which measures some of them
 // leaves the others as they are.
 type Record struct {
 	Sizes Sizes `json:"sizes"`
 	Rows  []Row `json:"figures"`
 }
 
-// A Row is what was measured of a figure.
+// A Row is the measurement of one figure.
 type Row struct {
 	Name   string  `json:"name"`
 	Median float64 `json:"median"`
@@ -31,16 +31,16 @@ type Row struct {
 	Origin
 }
 
-// An Origin is where what was measured comes from.
+// An Origin identifies the time and the commit of a measurement.
 type Origin struct {
-	// On is the day, as 2006-01-02, and Of the commit of the plugin.
+	// On is the day, as 2006-01-02, and Of the plugin's commit.
 	On      string `json:"on"`
 	Of      string `json:"of"`
 	Machine string `json:"machine"`
 }
 
-// ReadRecord reads the Record of these sizes. It is empty if there is none in the file, or one of
-// other sizes.
+// ReadRecord reads the Record of these sizes. It is empty if the file is missing or has other
+// sizes.
 func ReadRecord(path string, s Sizes) (*Record, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func ReadRecord(path string, s Sizes) (*Record, error) {
 	return r, nil
 }
 
-// Write writes the Record into a file.
+// Write writes the Record to a file.
 func (r *Record) Write(path string) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Record) Write(path string) error {
 	return nil
 }
 
-// Update takes over the figures that were measured. What is the same as before has its origin then.
+// Update takes over the measured figures. A figure with the same values keeps its origin.
 func (r *Record) Update(figures []Figure, origin Origin) {
 	for _, f := range figures {
 		if len(f.Values) == 0 {
@@ -100,7 +100,7 @@ func (r Row) isLike(other Row) bool {
 	return r == other
 }
 
-// row returns what was measured of a figure last.
+// row returns the last measurement of a figure.
 func (r *Record) row(f Figure) (Row, bool) {
 	for _, row := range r.Rows {
 		if row.Name == f.Name {
@@ -111,7 +111,7 @@ func (r *Record) row(f Figure) (Row, bool) {
 	return Row{}, false
 }
 
-// Section is what is written into docs/performance.md: a table of the figures.
+// Section returns the table of the figures for docs/performance.md.
 func (r *Record) Section(figures []Figure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nMeasured by `make bench XRS=%d MRS=%d PAIRS=%d LARGE=%d HELD=%d OBJECTS=%d` on %s. "+
@@ -164,7 +164,7 @@ func (r *Record) Plot(figures []Figure) ([]byte, error) {
 	return chart.Draw("What was measured, as part of what it may be", bars)
 }
 
-// OriginAt returns the Origin of what is measured now, of a commit.
+// OriginAt returns the Origin of a measurement at a time, of a commit.
 func OriginAt(now time.Time, commit string) Origin {
 	return Origin{On: now.UTC().Format(time.DateOnly), Of: commit, Machine: Machine()}
 }

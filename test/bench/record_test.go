@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What one run has measured stays when the next measures something else, each with where it comes
-// from.
+// The measurements of one run stay when the next run measures others, each with its origin.
 func TestRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "performance.json")
 	runs := []struct {
@@ -37,7 +36,7 @@ func TestRecord(t *testing.T) {
 		}
 		section = r.Section(figures)
 		if _, err := r.Plot(figures); err != nil {
-			t.Errorf("What was not measured must not keep the rest from being drawn: %v", err)
+			t.Errorf("The measured figures must be drawn without the others: %v", err)
 		}
 	}
 	for _, want := range []string{
@@ -53,7 +52,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Figures of other sizes are other figures, though they have the same names.
+// Figures of other sizes are other figures, even with the same names.
 func TestReadRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "performance.json")
 	if err := (&Record{Sizes: sizes, Rows: []Row{{Name: "Binary, stripped", Runs: 1}}}).Write(path); err != nil {
@@ -68,6 +67,6 @@ func TestReadRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ReadRecord(path, sizes); err == nil {
-		t.Error("What can't be read must not be lost.")
+		t.Error("A record that can't be read must be an error.")
 	}
 }

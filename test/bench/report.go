@@ -11,7 +11,7 @@ import (
 // Print prints the figures as a table for a terminal.
 func Print(w io.Writer, figures []Figure) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // Flush says if it could not be written.
+	row := func(cells ...string) { _, _ = fmt.Fprintln(t, strings.Join(cells, "\t")) } // Flush returns the error.
 	row("FIGURE", "TARGET", "MEASURED", "SPREAD", "PAIRS", "")
 	for _, f := range figures {
 		row(f.Name, f.Target, f.Measured(), f.Spread(), count(f), f.Verdict())
@@ -36,7 +36,7 @@ func count(f Figure) string {
 	return strconv.Itoa(len(f.Values))
 }
 
-// The parts of docs/performance.md that are written, by the names of who writes them.
+// The generated parts of docs/performance.md, by the names of their generators.
 const (
 	Figures  = "make bench (figures)"
 	Requests = "make bench (requests)"

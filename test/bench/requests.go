@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Requests says who has asked the API server for what while items were restored, once with the
-// plugin and once without, as a table for docs/performance.md.
+// Requests returns a table for docs/performance.md with the requests of each client during the
+// items phase, with the plugin and without.
 func (r *Results) Requests() string {
 	if len(r.Restores) == 0 {
 		return ""

@@ -5,35 +5,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
 )
 
-// Restores are two of the same backup, with the plugin and with Velero alone.
+// Restores are two restores of the same backup, with the plugin and with Velero alone.
 type Restores struct {
 	Plugin *lab.Restore `json:"plugin"`
 	Alone  *lab.Restore `json:"alone"`
 }
 
-// Inspections are two of the same file: by inspect, and by a program that reads and decodes it and
-// does nothing else.
+// Inspections are two runs over the same file: of inspect, and of a program that only reads and
+// decodes it.
 type Inspections struct {
 	Inspect *meter.Run `json:"inspect"`
 	Decode  *meter.Run `json:"decode"`
 }
 
-// A Start is what was measured of the plugin's start.
+// A Start is the measurement of the plugin's start.
 type Start struct {
-	// Milliseconds from the start of the process to the handshake, each time.
+	// Milliseconds of each start, from the process' start to the handshake.
 	Milliseconds []float64 `json:"milliseconds"`
 	// Bytes of the program.
 	Bytes int64 `json:"bytes"`
 }
 
-// Growth is what was measured of everything at one size, in one cluster.
+// Growth has the measurements at one size, in one cluster.
 type Growth struct {
 	Held  *lab.Held
 	Grown *lab.Grown
 }
 
-// Peak is the most memory that a process of the plugin has had, in bytes; zero if nothing was
-// measured.
+// Peak returns the largest peak memory of the plugin's processes, in bytes; zero without a
+// measurement.
 func (g Growth) Peak() float64 {
 	var most int64
 	if g.Held != nil {
@@ -46,10 +46,10 @@ func (g Growth) Peak() float64 {
 	return float64(most)
 }
 
-// Results are what was measured. What was not is nil.
+// Results are all measurements; nil where there is none.
 type Results struct {
 	Start *Start
-	// Inspections are of the large file, and Tenth of one with a tenth of the objects.
+	// Inspections are of the large file, and Tenth of one with a tenth of its objects.
 	Inspections []Inspections
 	Tenth       []meter.Run
 
@@ -61,7 +61,7 @@ type Results struct {
 	Peer     *lab.Peer
 	Held     *lab.Held
 
-	// Base and Large are of the two sizes, and LargeAlone is the large restore by Velero alone.
+	// Base and Large are of the two sizes. LargeAlone is the large restore with Velero alone.
 	Base, Large Growth
 	LargeAlone  *lab.Restore
 }

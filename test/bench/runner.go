@@ -15,37 +15,37 @@ import (
 )
 
 const (
-	// starts is how often the plugin is started, and polls how many polls are measured.
+	// starts and polls are how many starts of the plugin and how many polls are measured.
 	starts = 21
 	polls  = 5
 )
 
-// A Runner measures what was not measured yet.
+// A Runner takes the measurements that are missing.
 type Runner struct {
-	// Sizes of what is measured.
+	// Sizes of the measured backups.
 	Sizes Sizes
-	// Ledger keeps what was measured.
+	// Ledger stores the measurements.
 	Ledger *ledger.Ledger
-	// Of is the plugin that is measured.
+	// Of identifies the measured plugin.
 	Of string
 	// Plugin and Self are the paths of the plugin and of this program, which decodes a file if its
 	// first argument is DecodeCommand.
 	Plugin, Self string
-	// Open starts the Lab. It is called when something is to be measured that needs one.
+	// Open starts the Lab, once a measurement needs it.
 	Open func(ctx context.Context) (*lab.Lab, error)
-	// Out is where it tells how far it is.
+	// Out gets the progress.
 	Out io.Writer
 
 	lab     *lab.Lab
 	results Results
 }
 
-// DecodeCommand is the first argument with which the program that measures is the one that inspect
-// is compared with.
+// DecodeCommand is the first argument that makes this program decode a file, for the comparison
+// with inspect.
 const DecodeCommand = "decode"
 
-// Run measures the stages that are named, or all, and returns all results, also those of other
-// stages that are kept from before.
+// Run measures the named stages, or all, and returns all results, including the stored ones of
+// other stages.
 func (r *Runner) Run(ctx context.Context, only []string) (*Results, error) {
 	for _, name := range only {
 		if !slices.Contains(Names(), name) {
@@ -61,7 +61,7 @@ func (r *Runner) Run(ctx context.Context, only []string) (*Results, error) {
 			}
 		}
 	}
-	r.say("what is left to measure takes about %s", left.Round(time.Minute))
+	r.say("the missing measurements take about %s", left.Round(time.Minute))
 	for _, s := range Stages() {
 		for i, entry := range s.entries(r.Sizes) {
 			kept := r.Ledger.Has(entry, r.Of)
@@ -94,7 +94,7 @@ func (r *Runner) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Out, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// in returns the Lab, and starts it for the first time.
+// in returns the Lab, and starts it at the first call.
 func (r *Runner) in(ctx context.Context) (*lab.Lab, error) {
 	if r.lab != nil {
 		return r.lab, nil
@@ -105,7 +105,7 @@ func (r *Runner) in(ctx context.Context) (*lab.Lab, error) {
 	return r.lab, err
 }
 
-// kept measures in the Lab what was not kept yet.
+// kept returns a stored measurement, or takes it in the Lab and stores it.
 func kept[T any](ctx context.Context, r *Runner, entry string, measure func(l *lab.Lab) (T, error)) (T, error) {
 	return ledger.Entry(r.Ledger, entry, r.Of, func() (none T, err error) {
 		l, err := r.in(ctx)
@@ -180,7 +180,7 @@ func (r *Runner) inspectTenth(ctx context.Context, entry string, _ int) error {
 	return nil
 }
 
-// alternately does the one thing first, and in the next pair the other.
+// alternately swaps the order of its two functions for every other i.
 func alternately(i int, one, other func() error) error {
 	first, second := one, other
 	if i%2 == 1 {

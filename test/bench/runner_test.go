@@ -28,9 +28,9 @@ func TestRun(t *testing.T) {
 		only   []string
 		fails  string
 	}{
-		"Kept":    {reason: "What was measured is neither measured again nor is a cluster started for it.", of: "this plugin", only: []string{"restore"}},
-		"Changed": {reason: "Another plugin is measured anew.", of: "another plugin", only: []string{"restore"}, fails: errOpened.Error()},
-		"Missing": {reason: "What was not measured yet needs a cluster.", of: "this plugin", only: []string{"status"}, fails: errOpened.Error()},
+		"Kept":    {reason: "A stored measurement must not be taken again, nor a cluster started for it.", of: "this plugin", only: []string{"restore"}},
+		"Changed": {reason: "Another plugin must be measured again.", of: "another plugin", only: []string{"restore"}, fails: errOpened.Error()},
+		"Missing": {reason: "A missing measurement needs a cluster.", of: "this plugin", only: []string{"status"}, fails: errOpened.Error()},
 		"Unknown": {reason: "A stage that is mistyped must not pass for one that was measured.", of: "this plugin", only: []string{"restores"}, fails: "there are start, inspect"},
 	}
 	for name, tc := range cases {
@@ -61,10 +61,10 @@ func TestAlternately(t *testing.T) {
 		}
 	}
 	if order != "abbaab" {
-		t.Errorf("What is first must change, or one is always measured on the warmer machine: %s", order)
+		t.Errorf("The order must alternate, or one is always measured on the warmer machine: %s", order)
 	}
 	errFirst := errors.New("first")
 	if err := alternately(0, func() error { return errFirst }, func() error { t.Error("Half a pair is none."); return nil }); !errors.Is(err, errFirst) {
-		t.Errorf("What failed must be said: %v", err)
+		t.Errorf("A failure must be returned: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package bench measures what the plugin costs, on the real stack, and compares that with what it
-// may cost. Each figure has a function that takes it from what was measured.
+// Package bench measures the plugin's costs on the real stack and compares them with their targets.
+// Each figure has a function that computes it from the measurements.
 package bench
 
 import (
@@ -7,28 +7,27 @@ import (
 	"fmt"
 )
 
-// Sizes say how much is measured.
+// Sizes are the sizes of the measured backups and the number of measurements.
 type Sizes struct {
-	// XRs is how many composite resources there are, and MRs how many managed resources each of
-	// them composes.
+	// XRs is the number of composite resources, and MRs the number of managed resources of each.
 	XRs int `json:"xrs"`
 	MRs int `json:"mrs"`
-	// Pairs is how often each two things are measured that are compared.
+	// Pairs is how often each two compared things are measured.
 	Pairs int `json:"pairs"`
-	// Large is the number of XRs for what is measured at a larger size, once.
+	// Large is the number of XRs at the larger size, which is measured once.
 	Large int `json:"large"`
 	// Held is the number of held XRs that are polled.
 	Held int `json:"held"`
-	// Objects is how many objects there are in the backup that is inspected.
+	// Objects is the number of objects in the inspected backup.
 	Objects int `json:"objects"`
 }
 
-// Full are the sizes for which there are targets.
+// Full returns the sizes that have targets.
 func Full() Sizes {
 	return Sizes{XRs: 500, MRs: 10, Pairs: 5, Large: 5000, Held: 1000, Objects: 100000}
 }
 
-// Check returns an error if nothing can be measured so.
+// Check returns an error if nothing can be measured with these sizes.
 func (s Sizes) Check() error {
 	for name, n := range map[string]int{"XRS": s.XRs, "MRS": s.MRs, "PAIRS": s.Pairs, "HELD": s.Held} {
 		if n < 1 {
@@ -45,11 +44,11 @@ func (s Sizes) Check() error {
 	return nil
 }
 
-// Items is how many objects there are in that many trees.
+// Items returns the number of objects in that many trees.
 func (s Sizes) Items(xrs int) int { return xrs * (s.MRs + 1) }
 
-// Trees is how many trees have about as many objects as are inspected.
+// Trees returns the number of trees with about as many objects as the inspected backup.
 func (s Sizes) Trees() int { return s.Objects / (s.MRs + 1) }
 
-// Factor is how many times as much there is at the larger size.
+// Factor returns the ratio of the larger size to the normal one.
 func (s Sizes) Factor() float64 { return float64(s.Large) / float64(s.XRs) }

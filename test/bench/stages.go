@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A Stage is a part of what can be measured.
+// A Stage is a part of the measurements that can be chosen.
 type Stage struct {
-	// Name by which it is chosen.
+	// Name of the stage in the flag.
 	Name string
-	// entries are the names of what it keeps.
+	// entries returns the names of its ledger entries.
 	entries func(s Sizes) []string
-	// each is about how long one of these takes.
+	// each returns about how long one of these takes.
 	each func(s Sizes) time.Duration
 	run  func(r *Runner, ctx context.Context, entry string, i int) error
 }
 
-// numbered are n names.
+// numbered returns n names.
 func numbered(name string, n int) []string {
 	var names []string
 	for i := range n {
@@ -28,15 +28,15 @@ func numbered(name string, n int) []string {
 	return names
 }
 
-// about is how long it takes to restore that many objects at Velero's limit of 100 requests per
-// second, and to get ready for that.
+// about estimates how long it takes to prepare and restore that many objects at Velero's limit of
+// 100 requests per second.
 func about(items, calls int) time.Duration {
 	const ready = 20 * time.Second
 
 	return ready + time.Duration(items*calls)*11*time.Millisecond
 }
 
-// Stages are what can be measured, in the order in which it is.
+// Stages returns all stages in the order of their measurement.
 func Stages() []Stage {
 	pairs := func(name string) func(s Sizes) []string {
 		return func(s Sizes) []string { return numbered(name, s.Pairs) }
@@ -109,7 +109,7 @@ func Stages() []Stage {
 	}
 }
 
-// Names of all stages.
+// Names returns the names of all stages.
 func Names() []string {
 	var names []string
 	for _, s := range Stages() {

@@ -1,5 +1,5 @@
-// Package compat loses and restores a cluster with each combination of versions that there is, and
-// writes down what came of it.
+// Package compat loses and restores a cluster with each supported combination of versions, and
+// writes tables of the results.
 package compat
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A Cell is a combination of minor versions. No minor is one of two programs, so a minor alone says
-// whose it is.
+// A Cell is a combination of minor versions. Two programs never have the same minor, so a minor
+// alone identifies its program.
 type Cell struct {
 	Velero, Crossplane, Kubernetes string
 }
 
-// The versions, as people know them, and the programs that have them.
+// The minor versions, and the stack's programs with them.
 
 func veleros() []version {
 	return []version{{"v1.16", "velero-v1.16"}, {"v1.17", "velero-v1.17"}, {"v1.18", stack.Velero}}
@@ -41,7 +41,7 @@ func kubernetes() []version {
 
 type version struct{ minor, program string }
 
-// program returns the one that has a minor version.
+// program returns the name of the program with a minor version.
 func program(of []version, minor string) string {
 	for _, v := range of {
 		if v.minor == minor {
@@ -52,10 +52,10 @@ func program(of []version, minor string) string {
 	return ""
 }
 
-// exact returns the version that a minor is here.
+// exact returns the full version of a minor.
 func exact(of []version, minor string) string { return build.Version(program(of, minor)) }
 
-// Cells are all combinations.
+// Cells returns all combinations.
 func Cells() []Cell {
 	var cells []Cell
 	for _, k := range kubernetes() {
@@ -69,7 +69,7 @@ func Cells() []Cell {
 	return cells
 }
 
-// Only are the cells that have all of the minors. It fails if that is none.
+// Only returns the cells that have all of the minors. It fails if there are none.
 func Only(minors []string) ([]Cell, error) {
 	cells := slices.DeleteFunc(Cells(), func(c Cell) bool {
 		return slices.ContainsFunc(minors, func(m string) bool { return m != c.Velero && m != c.Crossplane && m != c.Kubernetes })
@@ -93,7 +93,7 @@ func (c Cell) versions() string {
 
 func (c Cell) judge(r *drill.Recovery) error { return judge(r) }
 
-// Options are those of both clusters.
+// Options returns the options of both clusters.
 func (c Cell) Options() stack.Options {
 	return stack.Options{
 		Velero: program(veleros(), c.Velero), Crossplane: stack.Version(program(crossplanes(), c.Crossplane)), Kubernetes: c.Kubernetes, Plugin: true,

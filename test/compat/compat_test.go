@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A program of a cell that nobody can build would be found after hours only.
+// Without this test, a program that the build package does not know would show only after hours.
 func TestCells(t *testing.T) {
 	cells := Cells()
 	if len(cells) != 3*6*2 {
@@ -27,7 +27,7 @@ func TestCells(t *testing.T) {
 	for _, c := range cells {
 		for _, name := range stack.Programs(c.Options()) {
 			if !slices.Contains(build.Names(), name) {
-				t.Errorf("%s needs %s, which nobody can build", c, name)
+				t.Errorf("%s needs %s, which has no recipe", c, name)
 			}
 		}
 		if of := c.versions(); strings.HasPrefix(of, ", ") || strings.Contains(of, ", ,") || strings.HasSuffix(of, ", ") {
@@ -51,7 +51,7 @@ func TestOnly(t *testing.T) {
 		"Velero":  {reason: "All with one Velero.", minors: []string{"v1.16"}, want: 12},
 		"One":     {reason: "A minor of each.", minors: []string{"v1.37", "v2.0", "v1.16"}, want: 1},
 		"Two":     {reason: "No cell has two of a kind.", minors: []string{"v2.0", "v2.1"}},
-		"Unknown": {reason: "What is not in the matrix is said.", minors: []string{"v3.0"}},
+		"Unknown": {reason: "A minor that is not in the matrix must be an error.", minors: []string{"v3.0"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func sound() *drill.Recovery {
 	return &drill.Recovery{Outcome: drill.Outcome{Adopted: 9, Total: 9}, Phase: "Completed", Seconds: 12.3}
 }
 
-// What was found is found once, and what was not as it should be again and again, until it is.
+// A good result is stored and reused. A bad one is repeated until it is good.
 func TestRun(t *testing.T) {
 	kept, failing, late := Cells()[0], Cells()[1], Cells()[2]
 	l, err := ledger.Open(t.TempDir())
@@ -101,7 +101,7 @@ func TestRun(t *testing.T) {
 			failed: map[Cell]string{kept: "", failing: "the restore is Completed; 0 creates, 0 deletes, 0 duplicates, 0 orphans, 8 of 9 adopted, 1 held"},
 		},
 		{
-			name: "Again", reason: "What failed is run again, and what was not wanted shows all the same.", source: "a", wanted: []Cell{failing}, err: errors.New("no"),
+			name: "Again", reason: "A failed cell must be run again, and stored results of other cells must show.", source: "a", wanted: []Cell{failing}, err: errors.New("no"),
 			played: []Cell{failing}, failed: map[Cell]string{kept: "", failing: "no"},
 		},
 		{
@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 			played: []Cell{kept}, failed: map[Cell]string{kept: "", failing: "", late: ""},
 		},
 		{
-			name: "Broken", reason: "What this plugin fails at is not shown as what another one did.", source: "b", wanted: []Cell{failing}, err: errors.New("no"),
+			name: "Broken", reason: "A failure of this plugin must not show as the result of another one.", source: "b", wanted: []Cell{failing}, err: errors.New("no"),
 			played: []Cell{failing}, failed: map[Cell]string{kept: "", failing: "no", late: ""},
 		},
 		{name: "Forgotten", reason: "Not the next time either.", source: "b", wanted: []Cell{kept}, failed: map[Cell]string{kept: "", late: ""}},
@@ -159,7 +159,7 @@ func TestRunEndsWhenItIsStopped(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	if results, err := r.Run(ctx, Cells()); err == nil {
-		t.Errorf("what was stopped is no result: %v", results)
+		t.Errorf("a stopped run must have no result: %v", results)
 	}
 }
 

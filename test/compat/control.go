@@ -9,11 +9,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// tolerance is how long a control waits for what may never come.
+// tolerance is how long a control waits for an object that may never be Ready.
 const tolerance = time.Minute
 
-// control restores each scene with Velero alone and counts what became of it. What is never Ready,
-// or not there, is part of the damage.
+// control restores each scene with Velero alone and counts the damage. Objects that are missing or
+// never Ready are part of it.
 func (u *upgrade) control(ctx context.Context, c *stack.Cluster) (*drill.Recovery, error) {
 	began := time.Now()
 	for _, s := range u.scenes {
@@ -51,12 +51,12 @@ func (u *upgrade) control(ctx context.Context, c *stack.Cluster) (*drill.Recover
 			return nil, err
 		}
 	}
-	r.Wrong = nil // All is wrong that is not counted as adopted, at length.
+	r.Wrong = nil // It would list every object that is not adopted.
 
 	return r, nil
 }
 
-// tolerate gives something a while, and says what it came to. It fails only if all is to end.
+// tolerate runs a function for a while, and logs its error. It fails only if ctx is done.
 func (u *upgrade) tolerate(ctx context.Context, do func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, tolerance)
 	defer cancel()

@@ -10,21 +10,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Side is the minor versions of Velero, Crossplane and Kubernetes on one side of a restore.
-// Without a Kubernetes it has that of all other tests.
+// A Side has the minor versions of Velero, Crossplane and Kubernetes on one side of a restore. An
+// empty Kubernetes is the default version.
 type Side struct {
 	Velero, Crossplane, Kubernetes string
 }
 
-// A Pair is what a backup is made with, and what it is restored with.
+// A Pair has the versions that make a backup, and those that restore it.
 type Pair struct {
 	From, To Side
-	// Alone says that Velero is without the plugin, to see what that is for.
+	// Alone runs Velero without the plugin, as a control.
 	Alone bool
 }
 
-// Pairs are those that an upgrade of Crossplane, Velero or Kubernetes can make, and one step back
-// between minors of Crossplane v2. All else is the newest.
+// Pairs returns the pairs that an upgrade of Crossplane, Velero or Kubernetes can make, and one
+// step back between minors of Crossplane v2. The other versions are the newest.
 func Pairs() []Pair {
 	var pairs []Pair
 	vs, xs := minors(veleros()), minors(crossplanes())
@@ -49,7 +49,7 @@ func Pairs() []Pair {
 	return append(pairs, Pair{From: from, To: to})
 }
 
-// Controls are a pair of each kind of step with Velero alone.
+// Controls returns one pair for each kind of step, with Velero alone.
 func Controls() []Pair {
 	var controls []Pair
 	for _, p := range Pairs() {
@@ -63,8 +63,9 @@ func Controls() []Pair {
 	return controls
 }
 
-// OnlyPairs are those that are named by the two minors that differ, such as v1.20-v2.3, or
-// v1.20-v2.4-alone for a control; all if none is named. It fails if one is no pair.
+// OnlyPairs returns the pairs with those names, or all without names. A name has the two minors
+// that differ, such as v1.20-v2.3, and for a control a suffix: v1.20-v2.4-alone. It fails if a name
+// is unknown.
 func OnlyPairs(names []string) ([]Pair, error) {
 	all := append(Pairs(), Controls()...)
 	if len(names) == 0 {
@@ -93,7 +94,7 @@ func minors(of []version) []string {
 
 func isV2(minor string) bool { return strings.HasPrefix(minor, "v2.") }
 
-// step are the minor versions that differ.
+// step returns the minor versions that differ.
 func (p Pair) step() (from, to string) {
 	switch {
 	case p.From.Velero != p.To.Velero:
@@ -105,7 +106,7 @@ func (p Pair) step() (from, to string) {
 	}
 }
 
-// name is what OnlyPairs knows the pair by.
+// name returns the pair's name for OnlyPairs.
 func (p Pair) name() string {
 	from, to := p.step()
 	if p.Alone {
@@ -127,7 +128,7 @@ func (p Pair) String() string {
 
 func (p Pair) versions() string { return p.From.exact() + ", " + p.To.exact() }
 
-// judge wants of a control that it shows damage.
+// judge returns an error for a control without damage.
 func (p Pair) judge(r *drill.Recovery) error {
 	if !p.Alone {
 		return judge(r)
@@ -148,7 +149,7 @@ func (s Side) exact() string {
 	return all
 }
 
-// options are those of the cluster of a side.
+// options returns the options of a side's cluster.
 func (p Pair) options(s Side, name string) stack.Options {
 	return stack.Options{
 		Name: name, Velero: program(veleros(), s.Velero), Crossplane: stack.Version(program(crossplanes(), s.Crossplane)), Plugin: !p.Alone, KubernetesProvider: true,
@@ -157,5 +158,6 @@ func (p Pair) options(s Side, name string) stack.Options {
 	}
 }
 
-// old reports whether what the backup has may be in a mode that Crossplane does not have any more.
+// old reports whether the backup may use a mode that the target's Crossplane does not have any
+// more.
 func (p Pair) old() bool { return !isV2(p.From.Crossplane) && isV2(p.To.Crossplane) }

@@ -21,7 +21,7 @@ func TestPairs(t *testing.T) {
 		names[from+"-"+to] = true
 		for _, name := range stack.Programs(p.options(p.From, "source"), p.options(p.To, "target")) {
 			if !slices.Contains(build.Names(), name) {
-				t.Errorf("%s needs %s, which nobody can build", p, name)
+				t.Errorf("%s needs %s, which has no recipe", p, name)
 			}
 		}
 		if of := p.versions(); strings.HasPrefix(of, ", ") || strings.Contains(of, ", ,") || strings.HasSuffix(of, ", ") {
@@ -58,11 +58,11 @@ func TestOnlyPairs(t *testing.T) {
 		t.Errorf("-want, +got:\n%s%v", diff, err)
 	}
 	if got, err := OnlyPairs([]string{"v2.3-v1.20"}); err == nil {
-		t.Errorf("what is no pair is %v", got)
+		t.Errorf("an unknown pair is %v", got)
 	}
 }
 
-// A control that shows nothing is not as it should be.
+// A control without damage is an error.
 func TestControls(t *testing.T) {
 	for _, p := range Controls() {
 		if got, err := OnlyPairs([]string{p.name()}); err != nil || !slices.Equal(got, []Pair{p}) || !p.Alone {

@@ -15,51 +15,51 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// instances is how many there are in each cluster: more than one, so that one could be mistaken for
-// another.
+// instances is how many there are in each cluster: more than one, so that a mix-up of two would
+// show.
 const instances = 3
 
-// A Result is what came of a cell or a pair.
+// A Result is the result of a cell or a pair.
 type Result struct {
-	// At is when.
+	// At is the time of the run.
 	At time.Time `json:"at"`
-	// Commit is the one that was checked out.
+	// Commit is the checked out commit.
 	Commit string `json:"commit,omitempty"`
-	// Recovery is nil if it did not come so far.
+	// Recovery is nil if the run failed before it.
 	Recovery *drill.Recovery `json:"recovery,omitempty"`
-	// Failed is what is wrong; "" if all is as if nothing had happened.
+	// Failed is the damage or failure; "" if all is as before the loss.
 	Failed string `json:"-"`
 }
 
-// A Case is what has a result: a Cell or a Pair.
+// A Case is a Cell or a Pair.
 type Case interface {
 	comparable
 	fmt.Stringer
 
-	// versions are the exact ones.
+	// versions returns the full versions.
 	versions() string
-	// judge says what is wrong with what came of it; nil if nothing is.
+	// judge returns what is wrong in a recovery; nil if nothing is.
 	judge(r *drill.Recovery) error
 }
 
-// A Runner runs cells or pairs, and keeps the results of those that are as they should be. Others
-// are run again the next time.
+// A Runner runs cells or pairs, and stores the good results. The others are run again the next
+// time.
 type Runner[C Case] struct {
 	Ledger *ledger.Ledger
-	// Source is what the plugin is built from. What was run with another is run again if it is
-	// wanted, and else shows with its commit.
+	// Source identifies the files that the plugin is built from. A result of another Source is run
+	// again if it is wanted; otherwise it shows with its commit.
 	Source string
-	// Commit is the one that is checked out.
+	// Commit is the checked out commit.
 	Commit string
 	Out    io.Writer
-	// All are those that there are.
+	// All has all cases.
 	All []C
-	// Play runs one.
+	// Play runs one case.
 	Play func(ctx context.Context, c C, out io.Writer) (*drill.Recovery, error)
 }
 
-// Run runs the wanted ones of which there is no result with this plugin, and returns the results of
-// all that have one of the same versions.
+// Run runs the wanted cases that have no result with this plugin. It returns the results of all
+// cases that have one of the same versions.
 func (r *Runner[C]) Run(ctx context.Context, wanted []C) (map[C]Result, error) {
 	results := map[C]Result{}
 	for i, c := range wanted {
@@ -73,7 +73,7 @@ func (r *Runner[C]) Run(ctx context.Context, wanted []C) (map[C]Result, error) {
 		if err != nil {
 			r.say("%s: %v", c, err)
 			result.Failed = err.Error()
-			// What an older plugin came to must not show for what this one fails at.
+			// An older plugin's result must not show for a case that this plugin fails.
 			if err := r.Ledger.Drop(c.String()); err != nil {
 				return nil, err
 			}
@@ -96,8 +96,7 @@ func (r *Runner[C]) Run(ctx context.Context, wanted []C) (map[C]Result, error) {
 	return results, nil
 }
 
-// Missing are those of the wanted ones of which there is no result of the same versions, with
-// whatever plugin.
+// Missing returns the wanted cases that have no result of the same versions, with any plugin.
 func (r *Runner[C]) Missing(wanted []C) ([]C, error) {
 	var missing []C
 	for _, c := range wanted {
@@ -113,7 +112,7 @@ func (r *Runner[C]) Missing(wanted []C) ([]C, error) {
 	return missing, nil
 }
 
-// last returns the result of the same versions that was kept last.
+// last returns the last stored result of the same versions.
 func (r *Runner[C]) last(c C) (Result, bool, error) {
 	last, of, ok, err := ledger.Last[Result](r.Ledger, c.String())
 	_, versions, _ := strings.Cut(of, ", ")
@@ -121,10 +120,10 @@ func (r *Runner[C]) last(c C) (Result, bool, error) {
 	return last, ok && versions == c.versions(), err
 }
 
-// of is what a result is a result of.
+// of identifies the plugin and the versions of a result.
 func (r *Runner[C]) of(c C) string { return r.Source + ", " + c.versions() }
 
-// run runs one, unless there is a result of it.
+// run runs a case unless it has a result.
 func (r *Runner[C]) run(ctx context.Context, c C) (Result, error) {
 	return ledger.Entry(r.Ledger, c.String(), r.of(c), func() (Result, error) {
 		recovery, err := r.Play(ctx, c, r.Out)
@@ -141,7 +140,7 @@ func (r *Runner[C]) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Out, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// judge says what is wrong; nil if nothing is.
+// judge returns what is wrong in a recovery; nil if nothing is.
 func judge(r *drill.Recovery) error {
 	if r.Sound() {
 		return nil
@@ -152,8 +151,8 @@ func judge(r *drill.Recovery) error {
 	return errors.New(strings.Join(append(wrong, r.Wrong...), "; "))
 }
 
-// Play loses a cluster of the cell's versions and restores into another. Programs that are missing
-// are built.
+// Play loses a cluster of the cell's versions and restores it into another. It builds missing
+// programs.
 func Play(ctx context.Context, c Cell, out io.Writer) (recovery *drill.Recovery, err error) {
 	options := c.Options()
 	set, err := build.Ensure(ctx, out, stack.Programs(options)...)

@@ -11,7 +11,7 @@ import (
 // native is the scene whose Compositions only Crossplane v1 can run.
 const native = "native"
 
-// scenes are the shapes of trees that a pair is tried with: those of the source's version.
+// scenes returns the scenes for a pair: those of the source's version.
 func (p Pair) scenes() ([]drill.Scene, error) {
 	root, err := build.Root()
 	if err != nil {
@@ -36,14 +36,15 @@ func (p Pair) scenes() ([]drill.Scene, error) {
 		}
 	}
 	for i := range scenes {
-		// Another Crossplane names the revision of the same Composition otherwise.
+		// Another version of Crossplane gives the revision of the same Composition another name.
 		scenes[i].Dir, scenes[i].Drift = filepath.Join(root, "test", "e2e", "testdata", dir, cmp.Or(scenes[i].Dir, scenes[i].Name)), true
 	}
 
 	return scenes, nil
 }
 
-// selected backs up one scene's cluster-scoped objects, of kinds that other scenes have too.
+// selected returns the arguments that back up one scene's cluster-scoped objects. Other scenes have
+// objects of the same kinds.
 func selected(scene string) []string {
 	return []string{"--include-namespaces", scene, "--include-cluster-resources=true", "--selector", "scene=" + scene}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Section is what is written into docs/compatibility.md.
+// Section returns the table of the cells for docs/compatibility.md.
 func Section(results map[Cell]Result, machine string, now time.Time) string {
 	var b strings.Builder
 	sound := 0
@@ -38,8 +38,8 @@ func Section(results map[Cell]Result, machine string, now time.Time) string {
 	return b.String()
 }
 
-// PairSection is what is written into docs/compatibility.md of the pairs: a row for each version
-// that is restored into.
+// PairSection returns the table of the pairs for docs/compatibility.md, with a row for each target
+// version.
 func PairSection(results map[Pair]Result, machine string, now time.Time) string {
 	var b strings.Builder
 	sound := 0
@@ -74,7 +74,7 @@ func PairSection(results map[Pair]Result, machine string, now time.Time) string 
 	return b.String()
 }
 
-// describeControl is the row of a control.
+// describeControl returns the row of a control.
 func describeControl(p Pair, r Result, ran bool) string {
 	from, to := p.step()
 	cells := []string{from + " to " + to, "", "", "", ""}
@@ -134,7 +134,7 @@ func describe(r Result, ran bool) string {
 	}
 }
 
-// when is the date of a result, and the commit that the plugin was built of.
+// when returns the date of a result, and the plugin's commit.
 func (r Result) when() string {
 	when := r.At.Format(time.DateOnly)
 	if r.Commit != "" {
@@ -144,7 +144,7 @@ func (r Result) when() string {
 	return when
 }
 
-// flat makes a text fit into a cell of a table.
+// flat makes a text fit into a table's cell: one line, escaped and cut.
 func flat(text string) string {
 	const most = 300
 	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)

@@ -20,10 +20,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// patience is how long a step may take on a busy machine.
+// patience is the timeout of a step on a busy machine.
 const patience = 4 * time.Minute
 
-// An upgrade is a pair while it is run.
+// An upgrade is the run of a pair.
 type upgrade struct {
 	Pair
 
@@ -33,7 +33,7 @@ type upgrade struct {
 	say    func(format string, args ...any)
 }
 
-// A scene with what it was before it was lost.
+// A scene with its state before the loss.
 type scene struct {
 	drill.Scene
 
@@ -42,12 +42,12 @@ type scene struct {
 }
 
 // PlayPair loses a cluster of a pair's source versions and restores all scenes into one of its
-// target versions. Programs that are missing are built.
+// target versions. It builds missing programs.
 func PlayPair(ctx context.Context, p Pair, out io.Writer) (recovery *drill.Recovery, err error) {
 	return PlayScenes(ctx, p, out)
 }
 
-// PlayScenes is PlayPair with only those scenes that are named, if any is.
+// PlayScenes is PlayPair with the named scenes only, or all without names.
 func PlayScenes(ctx context.Context, p Pair, out io.Writer, only ...string) (recovery *drill.Recovery, err error) {
 	set, err := build.Ensure(ctx, out, stack.Programs(p.options(p.From, "source"), p.options(p.To, "target"))...)
 	if err != nil {
@@ -97,7 +97,7 @@ func (u *upgrade) cluster(ctx context.Context, options stack.Options, extra stri
 	return c, nil
 }
 
-// lose makes the scenes, backs each up, and loses the cluster.
+// lose makes the scenes, backs up each, and loses the cluster.
 func (u *upgrade) lose(ctx context.Context) (err error) {
 	c, err := u.cluster(ctx, u.options(u.From, "source"), "source.yaml")
 	if err != nil {
@@ -119,7 +119,7 @@ func (u *upgrade) lose(ctx context.Context) (err error) {
 	return nil
 }
 
-// store waits until a scene is complete, remembers it, and backs it up.
+// store waits until a scene is complete, records its state, and backs it up.
 func (u *upgrade) store(ctx context.Context, c *stack.Cluster, s *scene) error {
 	incomplete := s.Scene
 	incomplete.Size = 0
@@ -146,7 +146,7 @@ func (u *upgrade) store(ctx context.Context, c *stack.Cluster, s *scene) error {
 	return s.BackUp(ctx, c)
 }
 
-// recover restores each scene and judges by what is in the target and in the cloud.
+// recover restores each scene and compares it with the target and the cloud.
 func (u *upgrade) recover(ctx context.Context) (r *drill.Recovery, err error) {
 	c, err := u.cluster(ctx, u.options(u.To, "target"), "target.yaml")
 	if err != nil {
@@ -201,7 +201,7 @@ func (u *upgrade) await(ctx context.Context, c *stack.Cluster, s scene, r *drill
 	}
 	want := "Completed"
 	if s.Name == native && u.old() {
-		want = "PartiallyFailed" // What could not be created is an error.
+		want = "PartiallyFailed" // An object that could not be created is an error of the restore.
 	}
 	if phase := drill.Phase(restore); phase != want {
 		r.Phase = phase
@@ -216,8 +216,8 @@ func (u *upgrade) await(ctx context.Context, c *stack.Cluster, s scene, r *drill
 	return s.AwaitReady(ctx, c)
 }
 
-// judge compares a scene with what it was. Fields that another version has, or manages, are no
-// damage.
+// judge compares a scene with its state before the loss. Fields that another version adds or
+// manages are no damage.
 func (u *upgrade) judge(ctx context.Context, c *stack.Cluster, s scene, r *drill.Recovery) error {
 	after, err := s.Picture(ctx, c)
 	if err != nil {
@@ -241,8 +241,8 @@ func (u *upgrade) judge(ctx context.Context, c *stack.Cluster, s scene, r *drill
 	return u.count(ctx, s, r)
 }
 
-// inOrder returns the fields of an object with what an XR composes in one order: a pipeline has
-// another than what v1 composed natively.
+// inOrder returns an object's fields with the resource references sorted: a pipeline orders them
+// differently from v1's native composition.
 func inOrder(fields any) any {
 	m, _ := fields.(map[string]any)
 	refs, _, _ := unstructured.NestedFieldNoCopy(m, "spec", "resourceRefs")
@@ -253,7 +253,7 @@ func inOrder(fields any) any {
 	return fields
 }
 
-// count counts what was done in the cloud.
+// count counts the changes in the cloud.
 func (u *upgrade) count(ctx context.Context, s scene, r *drill.Recovery) error {
 	changes, err := s.Changes(ctx, u.cloud, s.ledger.Seq, s.ledger.External)
 	if err != nil {
@@ -284,8 +284,8 @@ func (u *upgrade) count(ctx context.Context, s scene, r *drill.Recovery) error {
 	return nil
 }
 
-// cure wants what was composed natively to be held and to say so, with the next step, and takes
-// that step.
+// cure checks that natively composed trees are held, with a message that has the next step, and
+// takes that step.
 func (u *upgrade) cure(ctx context.Context, c *stack.Cluster, s scene, r *drill.Recovery) error {
 	err := c.Wait(ctx, patience, "the word that "+s.Name+" needs a pipeline", func(ctx context.Context) error {
 		details, err := c.Velero(ctx, "restore", "describe", s.Name, "--details")
@@ -308,7 +308,7 @@ func (u *upgrade) cure(ctx context.Context, c *stack.Cluster, s scene, r *drill.
 	if len(changes) > 0 {
 		r.Wrong = append(r.Wrong, fmt.Sprintf("while %s was held: %v", s.Name, changes))
 	}
-	u.say("what was composed natively is held; converting its Compositions")
+	u.say("natively composed trees are held; converting their Compositions")
 
 	return s.Cure(ctx, c)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// AddDetails gives the connection secret of each of the scene's databases a key that nothing will
-// publish again. Many providers learn a password or a private key when they create a resource, and
-// never after.
+// AddDetails adds a key to the connection secret of each of the scene's databases that nothing
+// publishes again. Many providers learn a password or a private key when they create a resource,
+// and never after.
 func (s Scene) AddDetails(ctx context.Context, c *stack.Cluster) error {
 	all, err := s.objects(ctx, c)
 	if err != nil {

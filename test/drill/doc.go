@@ -1,4 +1,4 @@
-// Package drill is the story that the demo tells and the tests check, step by step: a platform,
-// instances of it, a backup, the loss of them, a restore, and the judgement of what came back. It
-// judges by what the API server and the cloud's journal say, with no code of the plugin.
+// Package drill runs the steps that the demo shows and the tests check: it makes a platform and
+// instances of it, backs them up, loses them, restores them, and compares the result with what
+// there was. It reads only the API server and the cloud's journal, and uses no code of the plugin.
 package drill

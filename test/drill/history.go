@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A History is every state that objects were in, as the API server told it.
+// A History has every state of watched objects, as the API server reported it.
 type History struct {
 	mu     sync.Mutex
 	states []*unstructured.Unstructured
@@ -29,8 +29,7 @@ func (h *History) collect(w watch.Interface, prefix string) {
 	}
 }
 
-// Of returns the states of the objects of a kind, by name, each in the order in which they came to
-// be.
+// Of returns the states of the objects of a kind by name, each in the order of the changes.
 func (h *History) Of(kind string) map[string][]*unstructured.Unstructured {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,8 +46,8 @@ func (h *History) Of(kind string) map[string][]*unstructured.Unstructured {
 	return states
 }
 
-// Version returns the resource version as a number. etcd counts all changes of a cluster in one
-// row, so versions of two objects tell which change came first.
+// Version returns the resource version as a number. etcd numbers all changes of a cluster in
+// sequence, so the versions of two objects show which change came first.
 func Version(u *unstructured.Unstructured) int64 {
 	n, err := strconv.ParseInt(u.GetResourceVersion(), 10, 64)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Make makes the namespace and n instances in it. They take a while to be Ready.
+// Make creates the namespace and n instances in it. They take a while to be Ready.
 func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.Namespace},
@@ -38,18 +38,18 @@ func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
 // Name of the i-th instance.
 func (p Platform) Name(i int) string { return fmt.Sprintf("%s-%02d", p.prefix(), i) }
 
-// Manifest is what people apply for the i-th instance.
+// Manifest returns the manifest that a user applies for the i-th instance.
 func (p Platform) Manifest(i int) *unstructured.Unstructured {
 	spec := map[string]any{"region": "eu-central", "cidr": fmt.Sprintf("10.%d.0.0/16", i)}
-	choice := map[string]any{"compositionRef": map[string]any{"name": p.compositionName()}}
+	settings := map[string]any{"compositionRef": map[string]any{"name": p.compositionName()}}
 	if p.UpdatePolicy != "" {
-		choice["compositionUpdatePolicy"] = p.UpdatePolicy
+		settings["compositionUpdatePolicy"] = p.UpdatePolicy
 	}
 	if p.v1() {
-		maps.Copy(spec, choice)
+		maps.Copy(spec, settings)
 		spec["writeConnectionSecretToRef"] = map[string]any{"name": p.Name(i) + "-connection"}
 	} else {
-		spec["crossplane"] = choice
+		spec["crossplane"] = settings
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(p.instance())
@@ -59,19 +59,19 @@ func (p Platform) Manifest(i int) *unstructured.Unstructured {
 	return u
 }
 
-// AwaitReady waits until there are n instances, and they, their XRs and what these compose are
-// Ready and Synced. What a person has paused is neither.
+// AwaitReady waits until there are n instances, and they, their XRs and the composed resources are
+// Ready and Synced. A resource that a user has paused is neither.
 func (p Platform) AwaitReady(ctx context.Context, c *stack.Cluster, n int) error {
-	return c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
 		return p.ready(ctx, c, n)
 	})
 }
 
-// AwaitMade is AwaitReady in a cluster where nothing was restored. It deletes what is composed
-// twice meanwhile, and returns what that was: see Scene.Prune.
+// AwaitMade is AwaitReady in a cluster where nothing was restored. Meanwhile it deletes resources
+// that are composed twice, and returns them: see Scene.Prune.
 func (p Platform) AwaitMade(ctx context.Context, c *stack.Cluster, n int) ([]string, error) {
 	var pruned []string
-	err := c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
+	err := c.Wait(ctx, stepTimeout, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
 		strays, err := p.strays(ctx, c)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (p Platform) ready(ctx context.Context, c *stack.Cluster, n int) error {
 	return summarize(unready)
 }
 
-// summarize returns one error that says how many there are, and the first few.
+// summarize returns one error with the number of errors and the first few.
 func summarize(errs []error) error {
 	const few = 3
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
@@ -135,21 +135,21 @@ func summarize(errs []error) error {
 	return fmt.Errorf("%d conditions are not met, such as: %w", len(errs), errors.Join(errs[:few]...))
 }
 
-// Instances returns what people made: claims on v1, XRs on v2.
+// Instances returns the objects that users create: claims on v1, XRs on v2.
 func (p Platform) Instances(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
 	return list(ctx, c, p.instance(), p.Namespace, "")
 }
 
 // Composites returns the XRs of the namespace.
 func (p Platform) Composites(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
-	return p.mine(ctx, c, p.composite())
+	return p.listOwn(ctx, c, p.composite())
 }
 
 // Managed returns the MRs of the namespace.
 func (p Platform) Managed(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, kind := range p.managed() {
-		mrs, err := p.mine(ctx, c, kind)
+		mrs, err := p.listOwn(ctx, c, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -159,9 +159,9 @@ func (p Platform) Managed(ctx context.Context, c *stack.Cluster) ([]unstructured
 	return all, nil
 }
 
-// mine lists a kind: cluster-scoped objects have names that begin with an instance's, and a label
-// with its namespace.
-func (p Platform) mine(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+// listOwn lists the namespace's objects of a kind. The cluster-scoped ones have names that begin with
+// an instance's, and a label with its namespace.
+func (p Platform) listOwn(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	all, err := list(ctx, c, gvk, p.Namespace, "")
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (p Platform) DeleteNamespace(ctx context.Context, c *stack.Cluster) error {
 		return fmt.Errorf("cannot delete namespace %s: %w", p.Namespace, err)
 	}
 
-	return c.Wait(ctx, patience, "namespace "+p.Namespace+" to be gone", func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "namespace "+p.Namespace+" to be gone", func(ctx context.Context) error {
 		mrs, err := p.Managed(ctx, c)
 		if err != nil {
 			return err

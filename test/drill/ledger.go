@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Ledger is what the cloud has for a scene, and since when.
+// A Ledger has the cloud's resources of a scene at one time.
 type Ledger struct {
 	// External are the resources, as kind and ID.
 	External map[string]bool
@@ -42,8 +42,8 @@ func (s Scene) Ledger(ctx context.Context, cloud *api.Client) (*Ledger, error) {
 	return l, nil
 }
 
-// caused reports whether a call was made for an object of this scene. The provider says which MR it
-// calls for, as version, kind, name, UID.
+// caused reports whether a call was made for an object of this scene. The provider sends the MR
+// that it calls for, as version, kind, name and UID.
 func (s Scene) caused(by api.Caller) bool {
 	parts := strings.Split(by.ManagedBy, ", ")
 	if len(parts) != 4 {
@@ -56,8 +56,9 @@ func (s Scene) caused(by api.Caller) bool {
 	return strings.HasPrefix(parts[2], s.Name+"-") || strings.HasPrefix(by.Composite, s.Name+"-")
 }
 
-// Changes returns what was made for the scene, or deleted of it or of the given resources, since
-// the entry of the cloud's journal. Crossplane takes the labels off what it garbage-collects.
+// Changes returns the creations for the scene, and the deletions of its resources or of the given
+// ones, after an entry of the cloud's journal. Crossplane removes the labels of resources that it
+// garbage-collects.
 func (s Scene) Changes(ctx context.Context, cloud *api.Client, since int64, external map[string]bool) ([]api.Entry, error) {
 	entries, err := cloud.Journal(ctx, since, api.Create, api.Delete)
 	if err != nil {
@@ -69,15 +70,15 @@ func (s Scene) Changes(ctx context.Context, cloud *api.Client, since int64, exte
 	}), nil
 }
 
-// AwaitReads waits until each MR of the scene has been reconciled since the entry of the cloud's
-// journal, so that damage would show.
+// AwaitReads waits until each MR of the scene has been reconciled after an entry of the cloud's
+// journal, so that damage is visible.
 func (s Scene) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Client, since int64) error {
 	all, err := s.objects(ctx, c)
 	if err != nil {
 		return err
 	}
 
-	return c.Wait(ctx, patience, "every MR of "+s.Name+" to be reconciled once more", func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "every MR of "+s.Name+" to be reconciled once more", func(ctx context.Context) error {
 		entries, err := cloud.Journal(ctx, since, api.Read)
 		if err != nil {
 			return err

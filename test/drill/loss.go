@@ -13,44 +13,44 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Loss is one loss of a cluster, etcd and all, and the restore of a namespace of it into another
-// cluster.
+// A Loss is one loss of a cluster with its etcd, and the restore of one of its namespaces into
+// another cluster.
 type Loss struct {
 	Host  *stack.Host
 	Cloud *api.Client
-	// Options are those of both clusters, but for their names.
+	// Options of both clusters, without their names.
 	Options  stack.Options
 	Platform Platform
 	// Count is how many instances there are.
 	Count int
-	// Say tells how far it is.
+	// Say reports progress.
 	Say func(format string, args ...any)
-	// Follow is called when the restore has begun, and what it returns when all is Ready; nil if
-	// nobody follows.
+	// Follow is called when the restore has begun, and the function that it returns when all is
+	// Ready. It may be nil.
 	Follow func(ctx context.Context, target *stack.Cluster) func()
 }
 
-// A Recovery is what came of a Loss.
+// A Recovery is the result of a Loss.
 type Recovery struct {
 	Outcome
 
-	// Phase is that of the Restore.
+	// Phase of the Restore.
 	Phase string
 	// Seconds from the start of the restore until all was Ready.
 	Seconds float64
-	// Wrong is what else is not as it was: owners that are not alive, and claims and XRs with other
+	// Wrong has the other differences: owners that don't exist, and claims and XRs with other
 	// settings.
 	Wrong []string
 }
 
-// Sound reports whether all is as if nothing had happened.
+// Sound reports whether all is as it was before the loss.
 func (r *Recovery) Sound() bool {
 	return r.Outcome.Sound() && r.Phase == "Completed" && len(r.Wrong) == 0
 }
 
-// Recover makes instances, backs them up, loses the cluster, restores them, and judges by what is
-// in the target and in the cloud. It fails if it can't come so far; whatever happens, neither
-// cluster is left.
+// Recover makes instances, backs them up, loses the cluster, restores them, and compares the target
+// and the cloud with what there was. It fails if one of these steps fails. It removes both clusters
+// in any case.
 func (l *Loss) Recover(ctx context.Context) (recovery *Recovery, err error) {
 	source, err := l.cluster(ctx, "source")
 	if err != nil {
@@ -98,7 +98,7 @@ func (l *Loss) cluster(ctx context.Context, role string) (*stack.Cluster, error)
 	return c, nil
 }
 
-// backUp makes the instances, backs them up, and returns what there was.
+// backUp makes the instances, backs them up, and returns the records of them.
 func (l *Loss) backUp(ctx context.Context, source *stack.Cluster) (*Record, map[string]any, error) {
 	p := l.Platform
 	l.Say("making %d environments, each a bucket, a network and a database in the cloud", l.Count)
@@ -158,7 +158,7 @@ func (l *Loss) restore(ctx context.Context, target *stack.Cluster, before *Recor
 	return r, err
 }
 
-// wrong names what is not as it was in the target.
+// wrong returns the differences in the target.
 func (l *Loss) wrong(ctx context.Context, target *stack.Cluster, before map[string]any) ([]string, error) {
 	wrong, err := l.Platform.DeadOwners(ctx, target)
 	if err != nil {
@@ -172,7 +172,7 @@ func (l *Loss) wrong(ctx context.Context, target *stack.Cluster, before map[stri
 	return append(wrong, changed(before, after)...), nil
 }
 
-// changed names what differs between two sets of objects.
+// changed returns the names of the objects that differ between two sets.
 func changed(before, after map[string]any) []string {
 	var names []string
 	for name := range after {

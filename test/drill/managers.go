@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Managers are the entries of an object's managedFields, without their times and their order: of
+// Managers are the entries of an object's managedFields, without their times and their order: for
 // each manager, with its operation, API version and subresource, the paths of the fields that it
-// manages. Whoever has the same Managers gets the same answers to whatever is applied.
+// manages. Two objects with the same Managers give the same answers to every apply.
 type Managers map[string][]string
 
-// ManagersOf returns the Managers of an object. Its owners have their kind and name in the paths,
-// in place of the UID that each cluster gives them anew.
+// ManagersOf returns the Managers of an object. A path to an owner has the owner's kind and name in
+// place of its UID, which differs between clusters.
 func ManagersOf(u *unstructured.Unstructured) Managers {
 	owners := map[string]string{}
 	for _, o := range u.GetOwnerReferences() {
@@ -52,9 +52,9 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 
 const conditionsPath = "/status/conditions"
 
-// isCrossplane reports whether an entry is one of those under which Crossplane writes the status of
-// claims and XRs. Crossplane v2 applies the conditions of an XR, and updates them too. Which of the
-// two manages which part of a condition depends on what the other had written, and when.
+// isCrossplane reports whether Crossplane writes the status of claims and XRs under this entry.
+// Crossplane v2 applies the conditions of an XR, and updates them too. Which of the two manages
+// which part of a condition depends on the order and content of the writes.
 func isCrossplane(entry map[string]any) bool {
 	manager, _ := entry["manager"].(string)
 
@@ -69,7 +69,7 @@ func (m Managers) Without(prefix string) Managers {
 	return rest
 }
 
-// add adds an entry. One that is there twice is another than one that is there once.
+// add adds an entry. An entry that is there twice differs from one that is there once.
 func (m Managers) add(name string, paths []string) {
 	for {
 		if _, taken := m[name]; !taken {
@@ -92,8 +92,8 @@ func describeEntry(entry map[string]any) string {
 	return strings.Join(words, " ")
 }
 
-// flatten adds the path of each field of a set: of one that has nothing in it, and of one that is
-// itself in the set, which "." in it says.
+// flatten adds the path of each field of a set that has no fields below it, or that is itself in
+// the set, which "." in it means.
 func flatten(paths map[string]bool, at string, fields map[string]any, owners map[string]string) {
 	for key, value := range fields {
 		path := at
@@ -112,22 +112,23 @@ func flatten(paths map[string]bool, at string, fields map[string]any, owners map
 	}
 }
 
-// itself stands, in a field of a set, for the field.
+// itself stands for the field itself in the set of its fields.
 const itself = "."
 
-// varies reports whether a field changes hands, or comes, without a restore too. Whoever writes the
-// first condition manages the status and the conditions, and what is restored has none. Crossplane
-// v2 says whether it listens to all events that concern an XR (Responsive) some time after the
-// first ones. A condition has a message as long as something is not well, and a generation once a
-// reconcile has written it, which what upjet says at the end of an asynchronous create has not.
+// varies reports whether the manager of a field, or its presence, changes without a restore too.
+// The writer of the first condition manages the status and the conditions, and a restored object
+// has none. Some time after the first conditions, Crossplane v2 sets whether it watches all events
+// of an XR (Responsive). A condition has a message only while there is a problem. It has a
+// generation only once a reconcile has written it, and the condition that upjet writes at the end
+// of an asynchronous create has none.
 func varies(path string) bool {
 	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/{"type":"Responsive"}`) ||
 		strings.HasPrefix(path, conditionsPath+"/") && (strings.HasSuffix(path, "/message") || strings.HasSuffix(path, "/observedGeneration"))
 }
 
-// withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a
-// claim to its XR, and a provider into the status of what shows an object; and the map that they
-// are in, if it has nothing else.
+// withoutVeleroFields removes the labels that Velero writes, and the map that they are in if it has
+// no other fields. Crossplane copies these labels from a claim to its XR, and provider-kubernetes
+// copies them into the status of its Objects.
 func withoutVeleroFields(fields map[string]any) map[string]any {
 	kept := maps.Clone(fields)
 	maps.DeleteFunc(kept, func(key string, _ any) bool { return strings.HasPrefix(key, "f:velero.io/") })
@@ -138,8 +139,8 @@ func withoutVeleroFields(fields map[string]any) map[string]any {
 	return kept
 }
 
-// ownerNamed returns a key without what says of what sort it is, and with the kind and the name of
-// an owner if it is that of one.
+// ownerNamed returns a key without its type prefix. The key of an owner becomes the owner's kind
+// and name.
 func ownerNamed(key, at string, owners map[string]string) string {
 	sort, text, _ := strings.Cut(key, ":")
 	if sort != "k" {

@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Kinds that belong to a namespace's instances.
+// kinds returns the kinds of a namespace's instances and of all that belongs to them.
 func (p Platform) kinds() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{p.composite()}
 	if p.v1() {
@@ -30,7 +30,7 @@ func (p Platform) kinds() []schema.GroupVersionKind {
 func (p Platform) Objects(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, kind := range p.kinds() {
-		objects, err := p.mine(ctx, c, kind)
+		objects, err := p.listOwn(ctx, c, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -46,8 +46,8 @@ func (p Platform) Objects(ctx context.Context, c *stack.Cluster) ([]unstructured
 	})...), nil
 }
 
-// Wishes returns what people and Crossplane want of the claims and XRs: their spec, labels and
-// annotations, without Velero's labels, by kind and name.
+// Wishes returns the desired state of the claims and XRs, as users and Crossplane set it: their
+// spec, labels and annotations, without Velero's labels, by kind and name.
 func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any, error) {
 	wishes := map[string]any{}
 	kinds := p.kinds()[:1]
@@ -55,7 +55,7 @@ func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any,
 		kinds = p.kinds()[:2]
 	}
 	for _, kind := range kinds {
-		objects, err := p.mine(ctx, c, kind)
+		objects, err := p.listOwn(ctx, c, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +70,7 @@ func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any,
 	return wishes, nil
 }
 
-// Managers returns who manages which fields of the claims, XRs, MRs and connection secrets, by kind
-// and name.
+// Managers returns the Managers of the claims, XRs, MRs and connection secrets, by kind and name.
 func (p Platform) Managers(ctx context.Context, c *stack.Cluster) (map[string]Managers, error) {
 	objects, err := p.Objects(ctx, c)
 	if err != nil {
@@ -85,15 +84,15 @@ func (p Platform) Managers(ctx context.Context, c *stack.Cluster) (map[string]Ma
 	return managers, nil
 }
 
-// withoutVelero leaves out the labels that say which backup and restore an object came from.
+// withoutVelero removes the labels with the backup and the restore of an object.
 func withoutVelero(labels map[string]string) map[string]string {
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "velero.io/") })
 
 	return labels
 }
 
-// DeadOwners names the objects that have, or whose managedFields have, an owner which is not there
-// any more, and the connection secrets without an owner.
+// DeadOwners returns the names of the objects whose owner references or managedFields have an owner
+// that does not exist, and of the connection secrets without an owner.
 func (p Platform) DeadOwners(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	objects, err := p.Objects(ctx, c)
 	if err != nil {
@@ -149,8 +148,7 @@ func deadField(entry metav1.ManagedFieldsEntry, alive map[types.UID]bool) types.
 	return ""
 }
 
-// A Print is what tells one state of an object from another; a status that is written again is
-// none.
+// A Print identifies a state of an object. It is the same if only the same status is written again.
 type Print struct {
 	UID        types.UID
 	Generation int64
@@ -177,7 +175,7 @@ func (p Platform) Prints(ctx context.Context, c *stack.Cluster) (map[string]Prin
 	return prints, nil
 }
 
-// Watch collects what happens to the namespace's XRs, claims and MRs from now on, until the context
+// Watch collects the changes of the namespace's XRs, claims and MRs from now on, until the context
 // is done.
 func (p Platform) Watch(ctx context.Context, c *stack.Cluster) (*History, error) {
 	h := &History{}

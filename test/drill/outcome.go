@@ -14,27 +14,27 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// An Outcome is what a restore did to a namespace's instances, compared with what they had before.
+// An Outcome compares a namespace's instances after a restore with those before.
 type Outcome struct {
-	// Creates and Deletes count the calls that changed the cloud since before.
+	// Creates and Deletes count the calls since before that changed the cloud.
 	Creates, Deletes int
 	// Duplicates are external resources beyond one for each slot.
 	Duplicates int
-	// Orphans are external resources from before that no XR reaches any more.
+	// Orphans are external resources from before that belong to no XR any more.
 	Orphans int
-	// Adopted of Total slots have the same composite, MR and external resource as before, and are
-	// controlled by the XR as it is now.
+	// Adopted of Total slots have the same composite, MR and external resource as before, and their
+	// controller is the live XR.
 	Adopted, Total int
-	// Holds are XRs and claims that the plugin still holds.
+	// Holds counts the XRs and claims that the plugin still holds.
 	Holds int
 }
 
-// Sound reports whether nothing was lost and nothing made anew.
+// Sound reports whether no resource was lost and none was created again.
 func (o Outcome) Sound() bool {
 	return o == Outcome{Adopted: o.Total, Total: o.Total} && o.Total > 0
 }
 
-// Compare compares what there is now with what was recorded before.
+// Compare compares the current state with an earlier record.
 func (p Platform) Compare(ctx context.Context, c *stack.Cluster, cloud *api.Client, before *Record) (Outcome, error) {
 	o := Outcome{Total: len(before.Slots)}
 	now, err := p.Record(ctx, c, cloud)
@@ -57,8 +57,8 @@ func (p Platform) Compare(ctx context.Context, c *stack.Cluster, cloud *api.Clie
 	if err != nil {
 		return o, fmt.Errorf("cannot read the cloud's journal: %w", err)
 	}
-	// Crossplane takes the labels off what it garbage collects, so a delete is known by its ID
-	// only.
+	// Crossplane removes the labels of resources that it garbage-collects, so a deletion is known
+	// by its ID only.
 	mine := maps.Clone(before.External)
 	for _, e := range entries {
 		switch {
@@ -121,8 +121,8 @@ func (p Platform) holds(ctx context.Context, c *stack.Cluster) (int, error) {
 	return holds, nil
 }
 
-// Held reports whether an object has a mark of the plugin that is its own. A Composition can copy
-// that of an XR onto what it composes.
+// Held reports whether an object has a mark of its own from the plugin. A Composition can copy an
+// XR's mark onto a composed resource.
 func Held(u *unstructured.Unstructured) bool {
 	for annotation, value := range u.GetAnnotations() {
 		if strings.HasPrefix(annotation, "velero.crossplane.") && !isCopied(value, u.GetName()) {
@@ -133,7 +133,7 @@ func Held(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// isCopied reports whether a mark says that it is of an object of another name.
+// isCopied reports whether a mark was written for an object of another name.
 func isCopied(mark, name string) bool {
 	var m struct {
 		Of string `json:"of"`
@@ -142,10 +142,10 @@ func isCopied(mark, name string) bool {
 	return json.Unmarshal([]byte(mark), &m) == nil && m.Of != "" && !strings.HasSuffix(m.Of, "/"+name)
 }
 
-// AwaitReads waits until the cloud was asked for every external resource of the record since the
-// given entry of its journal: each MR has been reconciled once more since then.
+// AwaitReads waits until the provider has asked the cloud for every external resource of the record
+// since an entry of its journal: each MR has then been reconciled once more.
 func (p Platform) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Client, record *Record, since int64) error {
-	return c.Wait(ctx, patience, "every MR in "+p.Namespace+" to be reconciled once more", func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "every MR in "+p.Namespace+" to be reconciled once more", func(ctx context.Context) error {
 		entries, err := cloud.Journal(ctx, since, api.Read)
 		if err != nil {
 			return err

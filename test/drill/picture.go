@@ -20,29 +20,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Picture is what a scene's objects are, without what every cluster makes anew: a restored
-// scene's picture is the same as the original's.
+// A Picture describes a scene's objects without the fields that differ in every cluster: a restored
+// scene has the same Picture as the original.
 type Picture map[string]Likeness
 
-// A Likeness is what of an object a restore must bring back.
+// A Likeness has the parts of an object that a restore must bring back.
 type Likeness struct {
 	Labels, Annotations map[string]string
 	Finalizers          []string
-	// GenerateName is what its name was made from.
+	// GenerateName is the object's metadata.generateName.
 	GenerateName string
-	// Owners are kind and name of each owner, whether it is the controller, and whether it is the
-	// one that lives now.
+	// Owners have the kind and name of each owner, and whether it is the controller and whether it
+	// is live with this UID.
 	Owners []string
-	// Fields are all that the object has beside metadata and status; of a Secret's values the
-	// digests.
+	// Fields are all fields beside metadata and status. For a Secret they have the digests of its
+	// values.
 	Fields any
-	// Dead are owner UIDs in its managedFields that none of its owners has.
+	// Dead is the owner UID in its managedFields that none of its owners has; "" if there is none.
 	Dead types.UID
-	// Managers are who manages which of its fields.
+	// Managers are the managers of its fields.
 	Managers Managers
 }
 
-// Picture returns the scene as it is now.
+// Picture returns the current Picture of the scene.
 func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 	all, err := s.objects(ctx, c)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Secret stores write there whose a Secret is.
+		// Secret stores write the owner's UID into this label.
 		if uid, ok := l.Labels[ownerUIDLabel]; ok {
 			l.Labels = maps.Clone(l.Labels)
 			l.Labels[ownerUIDLabel] = cmp.Or(byUID[uid], "dead")
@@ -72,7 +72,7 @@ func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 	return p, nil
 }
 
-// Only returns the part of the picture that the text is in the names of.
+// Only returns the objects whose names contain the text.
 func (p Picture) Only(text string) Picture {
 	part := Picture{}
 	for name, l := range p {
@@ -115,7 +115,8 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 	return l, nil
 }
 
-// digest replaces the values of a Secret, so that a difference tells the key and not the secret.
+// digest replaces the values of a Secret by digests, so that a difference shows the key and not the
+// secret.
 func digest(secret map[string]any) {
 	data, _ := secret["data"].(map[string]any)
 	for key, value := range data {
@@ -124,7 +125,7 @@ func digest(secret map[string]any) {
 	}
 }
 
-// owners says of each owner whether it is there, and returns the UIDs of those that are.
+// owners describes each owner and whether it is live, and returns the UIDs of the live ones.
 func owners(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) ([]string, map[types.UID]bool, error) {
 	var texts []string
 	alive := map[types.UID]bool{}

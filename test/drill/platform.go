@@ -18,46 +18,45 @@ import (
 )
 
 const (
-	// patience is how long a step may take on a busy machine.
-	patience = 4 * time.Minute
+	// stepTimeout is how long a step may take on a busy machine.
+	stepTimeout = 4 * time.Minute
 
 	group   = "platform.example.org"
 	version = "v1alpha1"
 )
 
-// A Platform is what a namespace's instances are made of: the XRD of a Crossplane version, and a
-// Composition of the namespace's own, so that a change to it is nobody else's.
+// A Platform defines a namespace's instances: the XRD for a Crossplane version, and a Composition
+// for this namespace only, so that a change to it affects no other.
 type Platform struct {
 	// Crossplane is the version whose schema is used.
 	Crossplane stack.Version
-	// Native composes with the patch-and-transform that is built into Crossplane v1, rather than
-	// with a function.
+	// Native uses the patch-and-transform Composition that is built into Crossplane v1, instead of
+	// a function.
 	Native bool
 	// Orphan keeps the external resources when MRs are deleted.
 	Orphan bool
 	// Namespace of the instances.
 	Namespace string
-	// Prefix of the instances' names, if it is not the namespace: what is restored into another one
-	// has the names that it had.
+	// Prefix of the instances' names, if it is not the namespace: instances that are restored into
+	// another namespace keep their names.
 	Prefix string
-	// UpdatePolicy is the composition update policy that the instances ask for; none if it is "".
+	// UpdatePolicy is the composition update policy of the instances; none if it is "".
 	UpdatePolicy string
-	// Without names composed resources that the Composition leaves out.
+	// Without names composed resources that the Composition does not have.
 	Without []string
-	// Twice names composed resources that the Composition has another one of, under the name and
-	// "-2".
+	// Twice names composed resources that the Composition has a second time, with "-2" added to the
+	// name.
 	Twice []string
-	// Renamed names composed resources that have another name in the Composition: the name and
-	// "-renamed".
+	// Renamed names composed resources that have "-renamed" added to their name in the Composition.
 	Renamed []string
 }
 
-// CompositeKind is the name of the XRs' kind.
+// CompositeKind returns the kind of the XRs.
 func (p Platform) CompositeKind() string { return p.composite().Kind }
 
 func (p Platform) v1() bool { return p.Crossplane.IsV1() }
 
-// Dir is the folder of what is for the version of Crossplane.
+// Dir returns the folder of the manifests for the version of Crossplane.
 func (p Platform) Dir() string {
 	if p.v1() {
 		return "v1.20"
@@ -66,12 +65,12 @@ func (p Platform) Dir() string {
 	return "v2"
 }
 
-// instance is the kind that people make: claims on v1, XRs on v2.
+// instance returns the kind that users create: claims on v1, XRs on v2.
 func (p Platform) instance() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: version, Kind: "Environment"}
 }
 
-// composite is the kind of the XRs.
+// composite returns the kind of the XRs.
 func (p Platform) composite() schema.GroupVersionKind {
 	if p.v1() {
 		return schema.GroupVersionKind{Group: group, Version: version, Kind: "XEnvironment"}
@@ -80,7 +79,7 @@ func (p Platform) composite() schema.GroupVersionKind {
 	return p.instance()
 }
 
-// managed are the kinds of the composed resources.
+// managed returns the kinds of the composed resources.
 func (p Platform) managed() []schema.GroupVersionKind {
 	g := "cloud.m.example.org"
 	if p.v1() {
@@ -94,8 +93,8 @@ func (p Platform) managed() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Install makes the XRD and waits until it is Established. Velero must be restarted to see the new
-// kinds at once.
+// Install applies the XRD and waits until it is Established. Velero sees the new kinds at once only
+// after a restart.
 func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	root, err := build.Root()
 	if err != nil {
@@ -114,7 +113,7 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 		conditions = append(conditions, "Offered")
 	}
 
-	return c.Wait(ctx, patience, "the XRD "+name, func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "the XRD "+name, func(ctx context.Context) error {
 		u, err := get(ctx, c, xrd, "", name)
 		if err != nil {
 			return err
@@ -129,7 +128,7 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	})
 }
 
-// Compose makes or changes the Composition and waits for the revision of it.
+// Compose applies the Composition and waits for its revision.
 func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
 	u, err := p.composition()
 	if err != nil {
@@ -141,7 +140,7 @@ func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
 	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
 	want := p.resourcesOf(u)
 
-	return c.Wait(ctx, patience, "a revision of the Composition "+u.GetName(), func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "a revision of the Composition "+u.GetName(), func(ctx context.Context) error {
 		revisions, err := list(ctx, c, kind, "", "crossplane.io/composition-name="+u.GetName())
 		if err != nil {
 			return err
@@ -160,7 +159,7 @@ func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
 	})
 }
 
-// Resources names what the Composition composes.
+// Resources returns the names of the Composition's resources.
 func (p Platform) Resources() ([]string, error) {
 	u, err := p.composition()
 	if err != nil {
@@ -170,7 +169,7 @@ func (p Platform) Resources() ([]string, error) {
 	return p.resourcesOf(u), nil
 }
 
-// resourcesOf names what a Composition or a revision of it composes.
+// resourcesOf returns the names of the resources of a Composition or a revision.
 func (p Platform) resourcesOf(u *unstructured.Unstructured) []string {
 	resources, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
 	if !p.Native {
@@ -247,8 +246,8 @@ func (p Platform) composition() (*unstructured.Unstructured, error) {
 	return u, unstructured.SetNestedSlice(u.Object, steps, "spec", "pipeline")
 }
 
-// edit leaves out what is left out, adds what there is more of and renames what has another name,
-// and keeps external resources if they are to be kept.
+// edit removes, duplicates and renames resources as p asks, and sets the deletion policy if p keeps
+// external resources.
 func (p Platform) edit(object map[string]any, path ...string) error {
 	resources, _, err := unstructured.NestedSlice(object, path...)
 	if err != nil {
@@ -301,7 +300,7 @@ func get(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind, nam
 	return u, nil
 }
 
-// list lists a kind, in a namespace if the kind has one.
+// list lists a kind. It ignores the namespace for a cluster-scoped kind.
 func list(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind, namespace, selector string) ([]unstructured.Unstructured, error) {
 	r, err := c.Resource(ctx, gvk, namespace)
 	if err != nil {

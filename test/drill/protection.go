@@ -10,8 +10,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Unprotected names the scene's objects that say they are in use and could be deleted all the same.
-// Crossplane notes that somebody tried, which is taken off again.
+// Unprotected returns the names of the scene's objects that are in use according to their Usages
+// and could be deleted all the same. Crossplane records the attempt on the Usage; Unprotected
+// removes that record.
 func (s Scene) Unprotected(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	all, err := s.objects(ctx, c)
 	if err != nil {

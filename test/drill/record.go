@@ -14,13 +14,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Slot is the place of one composed resource: which instance's, and which of its resources.
+// A Slot is the place of one composed resource: its instance, and its name in the Composition.
 type Slot struct {
 	Instance string
 	Resource string
 }
 
-// A Holder is what fills a Slot.
+// A Holder is the resource in a Slot.
 type Holder struct {
 	Composite    string
 	Kind         string
@@ -28,7 +28,7 @@ type Holder struct {
 	ExternalName string
 }
 
-// A Record is what a namespace's instances had at one time.
+// A Record has a namespace's instances at one time.
 type Record struct {
 	Slots map[Slot]Holder
 	// External are the IDs of the resources that the cloud had for them.
@@ -39,8 +39,8 @@ type Record struct {
 
 var generated = regexp.MustCompile(`-[a-z0-9]{5}$`)
 
-// instanceOf returns the name of the instance that an XR belongs to: on v1 an XR has the name of
-// its claim and a random ending.
+// instanceOf returns the name of the instance of an XR. On v1 an XR has the name of its claim and a
+// random suffix.
 func (p Platform) instanceOf(composite string) string {
 	if p.v1() {
 		return generated.ReplaceAllString(composite, "")
@@ -49,8 +49,8 @@ func (p Platform) instanceOf(composite string) string {
 	return composite
 }
 
-// Record records what there is. A slot counts only if the XR references the MR and the MR's
-// controller is the XR as it is now.
+// Record records the current state. A slot counts only if the XR references the MR and the MR's
+// controller is the live XR.
 func (p Platform) Record(ctx context.Context, c *stack.Cluster, cloud *api.Client) (*Record, error) {
 	r := &Record{Slots: map[Slot]Holder{}, External: map[string]bool{}}
 	mrs, err := p.Managed(ctx, c)
@@ -101,7 +101,7 @@ func (p Platform) caused(by api.Caller) bool {
 	return strings.HasPrefix(by.Composite, p.prefix()+"-")
 }
 
-// Refs returns what an XR references, as Kind/name.
+// Refs returns the resource references of an XR, as Kind/name.
 func (p Platform) Refs(xr *unstructured.Unstructured) []string {
 	path := []string{"spec", "crossplane", "resourceRefs"}
 	if p.v1() {

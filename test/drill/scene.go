@@ -21,14 +21,14 @@ import (
 //
 //	platform.yaml   XRDs and Compositions, in every cluster
 //	source.yaml     what of the platform only the source has from the start
-//	instances.yaml  what people make, Count times
+//	instances.yaml  what users create, Count times
 //	change.yaml     what the platform team changes in the source when the instances are Ready
 //	target.yaml     what of the platform only the target has
-//	cure.yaml       what of the platform a person mends when what is restored waits for it
+//	cure.yaml       what of the platform a user repairs when restored objects wait for it
 //
 // All but instances.yaml may be missing. In them ${scene} is the scene's name, ${store} is Store,
 // and ${n} is the number of the instance. Every name must begin with the scene's name and a dash,
-// or be made up from such a name: that is how the cloud's journal is told apart.
+// or be made up from such a name: the cloud's journal is filtered by it.
 type Scene struct {
 	// Name of the scene, and of the namespace of its instances.
 	Name string
@@ -45,13 +45,13 @@ type Scene struct {
 	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back
 	// up and restore; the namespaces if empty.
 	BackupArgs, RestoreArgs []string
-	// Drift says that the target has revisions of its own, so that an XR on Automatic runs on
-	// another one than before.
+	// Drift is true if the target has other revisions than the source, so that an XR on Automatic
+	// runs on another one than before.
 	Drift bool
 }
 
-// Install applies what a cluster has of the platform from the start, and waits until it is there.
-// Velero must be restarted to see the new kinds at once. The extra file is source.yaml or
+// Install applies the part of the platform that a cluster has from the start, and waits until it is
+// served. Velero sees the new kinds at once only after a restart. The extra file is source.yaml or
 // target.yaml.
 func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) error {
 	var all []*unstructured.Unstructured
@@ -66,7 +66,7 @@ func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) erro
 	return s.platform(ctx, c, all)
 }
 
-// Change applies what the platform team changes when the instances are there.
+// Change applies the platform team's changes once the instances exist.
 func (s Scene) Change(ctx context.Context, c *stack.Cluster) error {
 	objects, err := s.read("change.yaml", 1)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s Scene) Change(ctx context.Context, c *stack.Cluster) error {
 	return s.platform(ctx, c, objects)
 }
 
-// Cure applies what a person mends in the target.
+// Cure applies a user's repairs in the target.
 func (s Scene) Cure(ctx context.Context, c *stack.Cluster) error {
 	objects, err := s.read("cure.yaml", 1)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s Scene) platform(ctx context.Context, c *stack.Cluster, objects []*unstru
 }
 
 func (s Scene) awaitOffered(ctx context.Context, c *stack.Cluster, objects []*unstructured.Unstructured) error {
-	return c.Wait(ctx, patience, "the platform of "+s.Name, func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "the platform of "+s.Name, func(ctx context.Context) error {
 		for _, u := range objects {
 			if err := s.offered(ctx, c, u); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (s Scene) awaitOffered(ctx context.Context, c *stack.Cluster, objects []*un
 	})
 }
 
-// Offered waits until what the scene has of the platform is there, whoever has brought it.
+// Offered waits until the scene's platform is complete, by whichever way it came.
 func (s Scene) Offered(ctx context.Context, c *stack.Cluster) error {
 	objects, err := s.read("platform.yaml", 1)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Un
 	}
 }
 
-// newest returns the newest revision of each Composition.
+// newest returns the newest revision of each Composition by the Composition's name.
 func newest(ctx context.Context, c *stack.Cluster) (map[string]unstructured.Unstructured, error) {
 	all, err := list(ctx, c, revisionKind, "", "")
 	if err != nil {
@@ -170,14 +170,14 @@ func newest(ctx context.Context, c *stack.Cluster) (map[string]unstructured.Unst
 
 var revisionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
 
-// templates counts the resources that a Composition or revision is made of.
+// templates counts the resource templates of a Composition or revision.
 func templates(u *unstructured.Unstructured) int {
 	native, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
 
 	return len(native) + len(inputOf(u))
 }
 
-// Make makes the namespaces and the instances. They take a while to be Ready.
+// Make creates the namespaces and the instances. They take a while to be Ready.
 func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 	for _, name := range s.namespaces() {
 		namespace := &unstructured.Unstructured{Object: map[string]any{
@@ -206,12 +206,13 @@ func (s Scene) namespaces() []string {
 	}
 }
 
-// instances are what people make.
+// instances returns the objects that users create.
 func (s Scene) instances() ([]*unstructured.Unstructured, error) {
 	return s.read("instances.yaml", max(s.Count, 1))
 }
 
-// read reads a file n times, with another number in it each time. There need not be such a file.
+// read reads a file n times, each time with another number in it. It returns nothing for a missing
+// file.
 func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	if file == "" {
 		return nil, nil
@@ -240,8 +241,8 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// BackUp backs the scene up and waits until the backup is Completed. One after the other: Velero
-// 1.18 at times leaves a second one in its queue for a minute.
+// BackUp backs up the scene and waits until the backup is Completed. Backups run one after the
+// other: Velero 1.18 sometimes leaves a second one in its queue for a minute.
 func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
 	args := s.BackupArgs
 	if len(args) == 0 {
@@ -263,13 +264,13 @@ func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
 	return nil
 }
 
-// StartRestore waits until the backup is known to the cluster and starts to restore it.
+// StartRestore waits until the cluster knows the backup, and starts to restore it.
 func (s Scene) StartRestore(ctx context.Context, c *stack.Cluster) error {
 	return startRestore(ctx, c, s.Name, s.Name, s.RestoreArgs...)
 }
 
-// AddOwner makes a named object of a kind an owner, but not the controller, of those of the kind
-// that have a label.
+// AddOwner makes a named object an owner, but not the controller, of the objects of its kind that
+// have a label.
 func AddOwner(ctx context.Context, objects dynamic.ResourceInterface, owner, label string) error {
 	u, err := objects.Get(ctx, owner, metav1.GetOptions{})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Prune deletes what an XR of the scene controls and does not list, and returns what that was. On a
-// machine with much to do, Crossplane v1 composes a resource twice if it reconciles an XR before it
-// has seen its own last write, and then forgets the first. That is no concern of a backup's test.
+// Prune deletes the resources that an XR of the scene controls and does not list, and returns them.
+// On a busy machine, Crossplane v1 composes a resource twice if it reconciles an XR before its
+// cache has its own last write, and then forgets the first. A test of backups does not judge that.
 func (s Scene) Prune(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	all, err := s.objects(ctx, c)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s Scene) Prune(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	return remove(ctx, c, all.strays())
 }
 
-// remove deletes objects and returns what they were.
+// remove deletes objects and returns their names.
 func remove(ctx context.Context, c *stack.Cluster, strays []*unstructured.Unstructured) ([]string, error) {
 	var removed []string
 	for _, u := range strays {
@@ -42,8 +42,8 @@ func remove(ctx context.Context, c *stack.Cluster, strays []*unstructured.Unstru
 	return removed, nil
 }
 
-// strays returns what an XR of the platform controls and does not list. What it composes is looked
-// at before it: it is listed before it is created.
+// strays returns the objects that an XR of the platform controls and does not list. It lists
+// composed resources before XRs: an XR lists a resource before it creates it.
 func (p Platform) strays(ctx context.Context, c *stack.Cluster) ([]*unstructured.Unstructured, error) {
 	mrs, err := p.Managed(ctx, c)
 	if err != nil {
@@ -69,8 +69,8 @@ func (p Platform) strays(ctx context.Context, c *stack.Cluster) ([]*unstructured
 	return strays, nil
 }
 
-// strays returns what an XR controls and does not list.
-func (f *forest) strays() []*unstructured.Unstructured {
+// strays returns the objects that an XR controls and does not list.
+func (f *sceneObjects) strays() []*unstructured.Unstructured {
 	listed := map[types.UID]map[ID]bool{}
 	for _, u := range f.objects {
 		if isComposite(u) {

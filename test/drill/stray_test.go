@@ -24,7 +24,7 @@ func TestStrays(t *testing.T) {
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
 	secret.SetNamespace("vault")
-	f := &forest{objects: map[ID]*unstructured.Unstructured{}}
+	f := &sceneObjects{objects: map[ID]*unstructured.Unstructured{}}
 	for _, u := range []*unstructured.Unstructured{xr, secret, owned("listed", "1"), owned("forgotten", "1"), owned("another's", "2")} {
 		f.objects[idOf(u)] = u
 	}

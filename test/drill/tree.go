@@ -24,7 +24,7 @@ type ID struct {
 	Group, Kind, Namespace, Name string
 }
 
-// String is the kind with its group, and the name.
+// String returns the kind with its group, and the name.
 func (id ID) String() string {
 	return strings.TrimSuffix(id.Kind+"."+id.Group, ".") + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
 }
@@ -33,49 +33,50 @@ func idOf(u *unstructured.Unstructured) ID {
 	return ID{Group: u.GroupVersionKind().Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// A ref names an object that another names. A cluster-scoped kind has no namespace, whatever the
-// ref has.
+// A ref names an object that another object references. A cluster-scoped kind ignores the
+// namespace.
 type ref struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
 }
 
-// A forest is the scene's objects at one time.
-type forest struct {
+// sceneObjects are the scene's objects at one time.
+type sceneObjects struct {
 	objects map[ID]*unstructured.Unstructured
 	missing []ref
 	// newest is the newest revision of each Composition.
 	newest map[string]unstructured.Unstructured
 }
 
-// A walk finds the scene's objects. It lists each kind once.
+// A walk collects the scene's objects. It lists each kind once.
 type walk struct {
 	scene   Scene
 	cluster *stack.Cluster
 	lists   map[ref][]unstructured.Unstructured
-	forest
+	sceneObjects
 }
 
-// objects returns what people made, all that can be reached from there, and whatever else of the
-// same kinds is in the scene's namespaces or says that it belongs to them.
-func (s Scene) objects(ctx context.Context, c *stack.Cluster) (*forest, error) {
+// objects returns the objects that users create, all objects that they reference directly or
+// indirectly, and the other objects of the same kinds that are in the scene's namespaces or whose
+// labels name the scene.
+func (s Scene) objects(ctx context.Context, c *stack.Cluster) (*sceneObjects, error) {
 	instances, err := s.instances()
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{scene: s, cluster: c, lists: map[ref][]unstructured.Unstructured{}, forest: forest{objects: map[ID]*unstructured.Unstructured{}}}
+	w := &walk{scene: s, cluster: c, lists: map[ref][]unstructured.Unstructured{}, sceneObjects: sceneObjects{objects: map[ID]*unstructured.Unstructured{}}}
 	for _, u := range instances {
 		if err := w.visit(ctx, ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}); err != nil {
 			return nil, err
 		}
 	}
 
-	if err := w.sweep(ctx); err != nil {
+	if err := w.addUnreferenced(ctx); err != nil {
 		return nil, err
 	}
 	w.newest, err = newest(ctx, c)
 
-	return &w.forest, err
+	return &w.sceneObjects, err
 }
 
 func (w *walk) visit(ctx context.Context, r ref) error {
@@ -126,8 +127,8 @@ func (w *walk) list(ctx context.Context, kind schema.GroupVersionKind, namespace
 	return all, err
 }
 
-// children returns what an object names as its own: a claim its XR, an XR what it composes, and
-// each its connection secret.
+// children returns the objects that an object references as its own: a claim its XR, an XR its
+// composed resources, and each its connection secret.
 func children(u *unstructured.Unstructured) []ref {
 	var all []ref
 	if m, ok, _ := unstructured.NestedMap(u.Object, "spec", "resourceRef"); ok {
@@ -162,9 +163,9 @@ func refFrom(m map[string]any, namespace string) ref {
 	return ref{kind: schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")), namespace: namespace, name: text("name")}
 }
 
-// sweep adds what is of a kind that was found, and belongs to the scene though nothing names it:
-// that is what damage looks like.
-func (w *walk) sweep(ctx context.Context) error {
+// addUnreferenced adds the objects of the found kinds that belong to the scene and that no object
+// references. Only damage leaves such objects.
+func (w *walk) addUnreferenced(ctx context.Context) error {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, u := range w.objects {
 		kinds[u.GroupVersionKind()] = true
@@ -188,16 +189,16 @@ func (w *walk) sweep(ctx context.Context) error {
 
 func (s Scene) has(u *unstructured.Unstructured) bool {
 	if u.GetNamespace() != "" {
-		return u.GetName() != "kube-root-ca.crt" // The control plane makes it in every namespace.
+		return u.GetName() != "kube-root-ca.crt" // The control plane creates it in every namespace.
 	}
 
 	return slices.Contains(s.namespaces(), u.GetLabels()[claimNamespaceLabel]) || strings.HasPrefix(u.GetName(), s.Name+"-")
 }
 
-// AwaitReady waits until the scene is complete: all that is named is there, no hold is left, XRs,
-// claims, MRs and Usages are Synced and Ready, and every XR runs on the revision that it should.
+// AwaitReady waits until the scene is complete: all referenced objects exist, no hold is left, XRs,
+// claims, MRs and Usages are Synced and Ready, and every XR runs on the right revision.
 func (s Scene) AwaitReady(ctx context.Context, c *stack.Cluster) error {
-	return c.Wait(ctx, patience, "scene "+s.Name+" to be Ready", func(ctx context.Context) error {
+	return c.Wait(ctx, stepTimeout, "scene "+s.Name+" to be Ready", func(ctx context.Context) error {
 		all, err := s.objects(ctx, c)
 		if err != nil {
 			return err
@@ -217,7 +218,7 @@ func (s Scene) AwaitReady(ctx context.Context, c *stack.Cluster) error {
 	})
 }
 
-func (f *forest) ready(u *unstructured.Unstructured) error {
+func (f *sceneObjects) ready(u *unstructured.Unstructured) error {
 	var errs []error
 	if Held(u) {
 		errs = append(errs, fmt.Errorf("%s is held: %v", idOf(u), u.GetAnnotations()))
@@ -226,9 +227,9 @@ func (f *forest) ready(u *unstructured.Unstructured) error {
 		errs = append(errs, stack.HasCondition(u, condition, "True"))
 	}
 	if isComposite(u) && !isManual(u) {
-		composition, _ := choice(u, "compositionRef", "name").(string)
+		composition, _ := crossplaneField(u, "compositionRef", "name").(string)
 		want := f.newest[composition]
-		if got := choice(u, "compositionRevisionRef", "name"); got != want.GetName() {
+		if got := crossplaneField(u, "compositionRevisionRef", "name"); got != want.GetName() {
 			errs = append(errs, fmt.Errorf("%s runs on revision %v, not the newest, %s", idOf(u), got, want.GetName()))
 		}
 	}
@@ -236,7 +237,7 @@ func (f *forest) ready(u *unstructured.Unstructured) error {
 	return errors.Join(errs...)
 }
 
-// conditions are those that an object has when all is well.
+// conditions returns the condition types that are True on a healthy object.
 func conditions(u *unstructured.Unstructured) []string {
 	switch group := u.GroupVersionKind().Group; {
 	case strings.HasSuffix(u.GetKind(), "Usage"):
@@ -248,21 +249,21 @@ func conditions(u *unstructured.Unstructured) []string {
 	}
 }
 
-// isComposite tells an XR by what it references. One that composes nothing is none that matters
-// here.
+// isComposite reports whether an object is an XR, by its resource references. An XR without any
+// does not matter here.
 func isComposite(u *unstructured.Unstructured) bool {
-	refs, _ := choice(u, "resourceRefs").([]any)
+	refs, _ := crossplaneField(u, "resourceRefs").([]any)
 
 	return len(refs) > 0
 }
 
 func isManual(u *unstructured.Unstructured) bool {
-	return choice(u, "compositionUpdatePolicy") == "Manual"
+	return crossplaneField(u, "compositionUpdatePolicy") == "Manual"
 }
 
-// choice returns a field that Crossplane owns: in spec.crossplane of the modern schema, else in
-// spec.
-func choice(u *unstructured.Unstructured, path ...string) any {
+// crossplaneField returns a field that belongs to Crossplane: in spec.crossplane of the modern
+// schema, else in spec.
+func crossplaneField(u *unstructured.Unstructured, path ...string) any {
 	for _, at := range [][]string{{"spec", "crossplane"}, {"spec"}} {
 		if v, ok, err := unstructured.NestedFieldNoCopy(u.Object, append(at, path...)...); ok && err == nil {
 			return v

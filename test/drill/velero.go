@@ -14,7 +14,8 @@ import (
 
 const veleroNamespace = "velero"
 
-// Backup backs the namespace up with Velero's default settings and waits until it is Completed.
+// Backup backs up the namespace with Velero's default settings and waits until the backup is
+// Completed.
 func (p Platform) Backup(ctx context.Context, c *stack.Cluster, name string) error {
 	if _, err := c.Velero(ctx, "backup", "create", name, "--include-namespaces", p.Namespace); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (p Platform) Backup(ctx context.Context, c *stack.Cluster, name string) err
 	return nil
 }
 
-// StartRestore waits until the backup is known to the cluster and starts to restore it. More
+// StartRestore waits until the cluster knows the backup, and starts to restore it. Further
 // arguments go to the velero command.
 func (p Platform) StartRestore(ctx context.Context, c *stack.Cluster, name, backup string, args ...string) error {
 	return startRestore(ctx, c, name, backup, args...)
@@ -49,21 +50,21 @@ func startRestore(ctx context.Context, c *stack.Cluster, name, backup string, ar
 	return err
 }
 
-// AwaitRestore waits until a restore has ended and returns it, however it ended.
+// AwaitRestore waits until a restore has ended, in any phase, and returns it.
 func AwaitRestore(ctx context.Context, c *stack.Cluster, name string) (*unstructured.Unstructured, error) {
 	return await(ctx, c, "Restore", name, func(phase string) bool {
 		return phase == "Completed" || strings.Contains(phase, "Failed") && !strings.HasPrefix(phase, "WaitingFor") && !strings.HasPrefix(phase, "Finalizing")
 	})
 }
 
-// AwaitOperations waits until all items of a restore are restored and only its operations go on.
+// AwaitOperations waits until all items of a restore are restored and only its operations are left.
 func AwaitOperations(ctx context.Context, c *stack.Cluster, name string) error {
 	_, err := await(ctx, c, "Restore", name, func(phase string) bool { return phase == "WaitingForPluginOperations" })
 
 	return err
 }
 
-// AwaitItems waits until all items of a restore are restored, and possibly its operations go on.
+// AwaitItems waits until all items of a restore are restored. Its operations may still be running.
 func AwaitItems(ctx context.Context, c *stack.Cluster, name string) error {
 	_, err := await(ctx, c, "Restore", name, func(phase string) bool { return phase != "" && phase != "New" && phase != "InProgress" })
 
@@ -80,7 +81,7 @@ func Phase(u *unstructured.Unstructured) string {
 func await(ctx context.Context, c *stack.Cluster, kind, name string, done func(phase string) bool) (*unstructured.Unstructured, error) {
 	gvk := schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}
 	var u *unstructured.Unstructured
-	err := c.Wait(ctx, patience, kind+" "+name, func(ctx context.Context) (err error) {
+	err := c.Wait(ctx, stepTimeout, kind+" "+name, func(ctx context.Context) (err error) {
 		if u, err = get(ctx, c, gvk, veleroNamespace, name); err != nil {
 			return err
 		}
@@ -104,7 +105,7 @@ func Problems(ctx context.Context, c *stack.Cluster, name string) string {
 	return problems(logs)
 }
 
-// problems returns the lines of a log that are not mere information.
+// problems returns the lines of a log that are warnings or errors.
 func problems(logs string) string {
 	var lines []string
 	for line := range strings.Lines(logs) {

@@ -1,6 +1,6 @@
-// Package externalname reads from the sources of providers that are made with upjet for which of
-// their kinds the external-name follows from status.atProvider.id, and makes the table that the
-// plugin has of them. It needs no network: the sources are git repositories on the disk.
+// Package externalname reads the sources of upjet providers, finds the kinds whose external-name
+// follows from status.atProvider.id, and writes the plugin's table of them. It needs no network:
+// the sources are local git repositories.
 package externalname
 
 import (
@@ -19,16 +19,16 @@ import (
 	"strings"
 )
 
-// A Repository is a git repository: its folder, or that of a checkout of it.
+// A Repository is the path of a git repository or of its checkout.
 type Repository string
 
-// A File is in a version of a repository. Files with the same ID are the same.
+// A File is a file in a version of a repository. Files with the same ID have the same content.
 type File struct{ Path, ID string }
 
-// release is a version of which the sources are read: all since v1.0.0, but those for tests.
+// release matches the versions to read: all since v1.0.0 without pre-releases.
 var release = regexp.MustCompile(`^v([1-9]\d*)\.(\d+)\.(\d+)$`)
 
-// Versions returns those that the repository has tags for and that are read, the oldest first.
+// Versions returns the tagged versions to read, the oldest first.
 func (r Repository) Versions(ctx context.Context) ([]string, error) {
 	out, err := r.git(ctx, nil, "tag", "--list", "v*")
 	if err != nil {
@@ -60,8 +60,8 @@ func (r Repository) Commit(ctx context.Context, version string) (string, error) 
 	return strings.TrimSpace(string(out)), err
 }
 
-// Files lists what is read of a version: how the provider is configured, and the Go files that say
-// which kinds it has.
+// Files returns the files of a version to read: the provider's configuration, and the Go files of
+// its kinds.
 func (r Repository) Files(ctx context.Context, version string) ([]File, error) {
 	out, err := r.git(ctx, nil, "ls-tree", "-r", "-z", version, "--", dirConfig, dirKinds)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r Repository) Files(ctx context.Context, version string) ([]File, error) {
 	return files, nil
 }
 
-// Folders of a provider, and files of its kinds.
+// Folders of a provider, and the files of its kinds.
 const (
 	dirConfig, dirKinds = "config", "apis"
 	fileGroup           = "zz_groupversion_info.go"

@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names that upjet generates: the method that says for which resource of Terraform's a kind is, and
-// the constant that has the group of a package.
+// Names that upjet generates: the method that returns the Terraform resource of a kind, and the
+// constant with the group of a package.
 const (
 	methodResource = "GetTerraformResourceType"
 	constantGroup  = "CRDGroup"
 )
 
-// kinds reads the kinds of a version out of the Go files that were generated for them, and returns
-// for each the resource of Terraform's that it is for, "" if there are several. A kind in
-// namespaces and the cluster-scoped one of the same name are one.
+// kinds reads the kinds of a version from their generated Go files. It returns the Terraform
+// resource of each, "" if there are several. A namespaced kind and the cluster-scoped one of the
+// same name count as one.
 func kinds(files map[string][]byte) (map[schema.GroupKind]string, error) {
 	groups, resources := map[string]string{}, map[string]map[string]string{}
 	for name, content := range files {
@@ -61,7 +61,7 @@ func kinds(files map[string][]byte) (map[schema.GroupKind]string, error) {
 	return all, nil
 }
 
-// groupIn returns the group that a file says that its package is of.
+// groupIn returns the group in a file of a package.
 func groupIn(f *ast.File) string {
 	for _, d := range f.Decls {
 		constants, is := d.(*ast.GenDecl)
@@ -80,7 +80,7 @@ func groupIn(f *ast.File) string {
 	return ""
 }
 
-// resourcesIn returns the kinds of a file, with the resource of Terraform's that each is for.
+// resourcesIn returns the Terraform resources of a file's kinds by kind.
 func resourcesIn(f *ast.File) map[string]string {
 	found := map[string]string{}
 	for _, d := range f.Decls {
@@ -102,7 +102,7 @@ func resourcesIn(f *ast.File) map[string]string {
 	return found
 }
 
-// text returns what a string literal says.
+// text returns the value of a string literal.
 func text(e ast.Expr) (string, bool) {
 	literal, is := e.(*ast.BasicLit)
 	if !is || literal.Kind != token.STRING {
@@ -113,11 +113,11 @@ func text(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// namespaced is in the groups of kinds in namespaces, where those of cluster-scoped kinds have
-// none: ec2.aws.m.upbound.io and ec2.aws.upbound.io.
+// namespaced is the suffix of the groups of namespaced kinds: ec2.aws.m.upbound.io instead of
+// ec2.aws.upbound.io.
 const namespaced = ".m.upbound.io"
 
-// withoutScope returns the group of the cluster-scoped kinds for one of those in namespaces.
+// withoutScope returns the group of the cluster-scoped kind for that of the namespaced one.
 func withoutScope(group string) string {
 	if before, is := strings.CutSuffix(group, namespaced); is {
 		return before + ".upbound.io"

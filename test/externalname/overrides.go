@@ -5,8 +5,8 @@ import (
 	"go/ast"
 )
 
-// readOverrides finds where else than in the tables a file says how the external-name of a resource
-// follows from its id. In the main package the provider applies the tables.
+// readOverrides finds in a file the rules of external-names outside of the tables. The functions of
+// the main package that apply the tables are none.
 func (c *config) readOverrides(f *ast.File, main bool) error {
 	var failed error
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -19,7 +19,7 @@ func (c *config) readOverrides(f *ast.File, main bool) error {
 			}
 		case *ast.AssignStmt:
 			if e := overriding(n); e != nil && (!main || !isCommon(n.Lhs, e)) && failed == nil {
-				failed = fmt.Errorf("cannot tell of which resource %s says how the external-name follows from the id", f.Name.Name)
+				failed = fmt.Errorf("cannot find the resource for which %s sets how the external-name follows from the id", f.Name.Name)
 			}
 		}
 
@@ -29,8 +29,8 @@ func (c *config) readOverrides(f *ast.File, main bool) error {
 	return failed
 }
 
-// returnsName reports whether a function returns an external-name's configuration, or a function
-// for one.
+// returnsName reports whether a function returns the configuration of an external-name, or a
+// function that returns one.
 func returnsName(fn *ast.FuncDecl) bool {
 	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 {
 		return false
@@ -40,8 +40,8 @@ func returnsName(fn *ast.FuncDecl) bool {
 	return is && of.Sel.Name == fieldName
 }
 
-// readConfigurator reads the configuration of one resource beside the tables, and reports whether
-// the call is that.
+// readConfigurator reads the configuration of one resource outside of the tables, and reports
+// whether the call is one.
 func (c *config) readConfigurator(call *ast.CallExpr) bool {
 	fn, is := call.Fun.(*ast.SelectorExpr)
 	if !is || fn.Sel.Name != fnConfigure || len(call.Args) != 2 {
@@ -70,8 +70,8 @@ func (c *config) readConfigurator(call *ast.CallExpr) bool {
 	return true
 }
 
-// overriding returns what an assignment sets the external-name's configuration of a resource to, or
-// the function in it that finds the name; nil if it does neither.
+// overriding returns the external-name's configuration, or its GetExternalNameFn, that an
+// assignment sets for a resource; nil if it sets neither.
 func overriding(a *ast.AssignStmt) ast.Expr {
 	for n, to := range a.Lhs {
 		field, is := to.(*ast.SelectorExpr)
@@ -90,8 +90,8 @@ func overriding(a *ast.AssignStmt) ast.Expr {
 	return nil
 }
 
-// isCommon reports whether an assignment is of what the tables say, which is a variable then, or of
-// what all resources begin with.
+// isCommon reports whether an assignment sets the configuration from the tables, which is a
+// variable, or the default of all resources.
 func isCommon(to []ast.Expr, e ast.Expr) bool {
 	if field, is := to[0].(*ast.SelectorExpr); !is || field.Sel.Name != fieldName {
 		return false

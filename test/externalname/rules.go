@@ -21,12 +21,11 @@ const (
 	suffixUnused = "NotTestedConfigs" // Kinds that the provider does not have.
 )
 
-// A Rule is how the table has it in which way the external-name follows from an id; "" if that is
-// not certain.
+// A Rule is the table's text for how the external-name follows from an id; "" if that is uncertain.
 type Rule string
 
-// rules reads the configuration of a version of a provider, and returns the rule for each resource
-// of Terraform's: "" if it is not certain.
+// rules reads the configuration of a provider's version, and returns the rule of each Terraform
+// resource; "" if it is uncertain.
 func rules(files map[string][]byte) (map[string]Rule, error) {
 	c := config{functions: map[string]*ast.FuncDecl{}, rules: map[string]Rule{}, calling: map[string]bool{}}
 	set := token.NewFileSet()
@@ -70,15 +69,15 @@ func sortedNames(files map[string][]byte) []string {
 
 // config is the configuration of a provider.
 type config struct {
-	// functions of its main package, and the tables of external-names there.
+	// functions of the main package, and its tables of external-names.
 	functions map[string]*ast.FuncDecl
 	tables    []*ast.CompositeLit
 	rules     map[string]Rule
-	// calling are the functions that are being followed.
+	// calling has the functions that are being evaluated.
 	calling map[string]bool
 }
 
-// declare takes note of what is in a file of the main package.
+// declare records the declarations of a file of the main package.
 func (c *config) declare(f *ast.File) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -100,7 +99,7 @@ func (c *config) declare(f *ast.File) {
 	}
 }
 
-// isTable reports whether it is a map of external-names by resource.
+// isTable reports whether a literal is a map of external-names by resource.
 func isTable(t *ast.CompositeLit) bool {
 	m, is := t.Type.(*ast.MapType)
 	if !is {
@@ -115,15 +114,15 @@ func (c *config) readTable(t *ast.CompositeLit) error {
 	for _, e := range t.Elts {
 		kv, is := e.(*ast.KeyValueExpr)
 		if !is {
-			return errors.New("cannot tell what an entry is that is no pair")
+			return errors.New("cannot read an entry that is no pair")
 		}
 		resource, is := text(kv.Key)
 		if !is {
-			return errors.New("cannot tell which resource an entry is for")
+			return errors.New("cannot find the resource of an entry")
 		}
 		rule := c.ruleOf(kv.Value, nil)
 		if other, twice := c.rules[resource]; twice && other != rule {
-			rule = "" // Which of the tables counts is the provider's affair.
+			rule = "" // The provider may use either table.
 		}
 		c.rules[resource] = rule
 	}
@@ -131,10 +130,10 @@ func (c *config) readTable(t *ast.CompositeLit) error {
 	return nil
 }
 
-// scope is what the names in a function stand for.
+// scope has the values of the names in a function.
 type scope map[string]ast.Expr
 
-// ruleOf returns the rule that an expression is, "" if that is not certain.
+// ruleOf returns the rule of an expression; "" if it is uncertain.
 func (c *config) ruleOf(e ast.Expr, s scope) Rule {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
@@ -156,15 +155,15 @@ func (c *config) ruleOf(e ast.Expr, s scope) Rule {
 	return ""
 }
 
-// isUpjet reports whether it is something of upjet's package of configurations, which providers
-// import by a few names.
+// isUpjet reports whether a selector belongs to upjet's package config, which providers import
+// under a few names.
 func isUpjet(e *ast.SelectorExpr) bool {
 	of, is := e.X.(*ast.Ident)
 
 	return is && slices.Contains([]string{"config", "tjconfig", "ujconfig"}, of.Name)
 }
 
-// literal is ruleOf for one that is written out.
+// literal returns the rule of a composite literal.
 func literal(e *ast.CompositeLit) Rule {
 	for _, field := range e.Elts {
 		kv, is := field.(*ast.KeyValueExpr)
@@ -181,7 +180,7 @@ func literal(e *ast.CompositeLit) Rule {
 	return ""
 }
 
-// called is ruleOf for what a function returns.
+// called returns the rule of a function's result.
 func (c *config) called(e *ast.CallExpr, s scope) Rule {
 	switch fn := e.Fun.(type) {
 	case *ast.FuncLit:
@@ -210,7 +209,7 @@ func (c *config) called(e *ast.CallExpr, s scope) Rule {
 	return ""
 }
 
-// keepsName reports whether options to NewExternalNameFrom leave it as it is how the external-name
+// keepsName reports whether options of NewExternalNameFrom don't change how the external-name
 // follows from the id.
 func keepsName(options []ast.Expr) bool {
 	return !slices.ContainsFunc(options, func(o ast.Expr) bool {
@@ -224,7 +223,7 @@ func keepsName(options []ast.Expr) bool {
 	})
 }
 
-// text returns the string that an expression is.
+// text returns the string value of an expression.
 func (s scope) text(e ast.Expr) (string, bool) {
 	if name, is := e.(*ast.Ident); is && s[name.Name] != nil {
 		return text(s[name.Name])
@@ -233,9 +232,8 @@ func (s scope) text(e ast.Expr) (string, bool) {
 	return text(e)
 }
 
-// returned returns the rule for what a function returns that takes a configuration of upjet's, and
-// changes something of it other than how the external-name follows from the id. It is not certain
-// of a function that does anything else.
+// returned returns the rule of the result of a function that takes an upjet configuration and
+// changes only other parts of it. The rule is uncertain for any other function.
 func (c *config) returned(of *ast.FuncType, body *ast.BlockStmt, args []ast.Expr, outer scope) Rule {
 	s, ok := bind(of, args, outer)
 	if !ok {
@@ -265,7 +263,7 @@ func (c *config) returned(of *ast.FuncType, body *ast.BlockStmt, args []ast.Expr
 	return ""
 }
 
-// bind gives the parameters of a function what it is called with, as far as those are strings.
+// bind binds a function's parameters to its arguments, as far as those are strings.
 func bind(of *ast.FuncType, args []ast.Expr, outer scope) (scope, bool) {
 	s := scope{}
 	n := 0
@@ -291,7 +289,7 @@ func bind(of *ast.FuncType, args []ast.Expr, outer scope) (scope, bool) {
 	return s, true
 }
 
-// assign follows an assignment in a function, and reports whether it is known what it does.
+// assign evaluates an assignment in a function, and reports whether its effect is known.
 func (c *config) assign(rules map[string]Rule, s scope, a *ast.AssignStmt) bool {
 	switch to := a.Lhs[0].(type) {
 	case *ast.Ident:
@@ -310,8 +308,7 @@ func (c *config) assign(rules map[string]Rule, s scope, a *ast.AssignStmt) bool 
 // externalNameRegex).
 var nameIn = regexp.MustCompile(`{{ *\.external_name\b *}}`)
 
-// templated returns the rule by which upjet finds the external-name in an id that a template has
-// made.
+// templated returns the rule by which upjet finds the external-name in an id from a template.
 func templated(template string) Rule {
 	all := nameIn.FindAllStringIndex(template, -1)
 	if len(all) == 0 && !strings.Contains(template, "external") {
@@ -338,17 +335,16 @@ func templated(template string) Rule {
 	return rule
 }
 
-// hasActions reports whether a template does anything other than to put in values.
+// hasActions reports whether a template does more than insert values.
 func hasActions(template string) bool {
 	return regexp.MustCompile(`{{-? *(if|else|end|range|with|define|template|block|break|continue)\b`).MatchString(template)
 }
 
-// separators are what an external-name that is a part of an id can be told from the rest by: nobody
-// has them in a name.
+// separators can delimit an external-name in an id: no name contains them.
 const separators = "/:,|"
 
-// isRule reports whether an external-name can be told from the rest of an id by what stands before
-// it up to the id's end, or after it from the id's begin.
+// isRule reports whether an external-name in an id is delimited by the text from the id's begin to
+// the name, or from the name to the id's end.
 func isRule(before, after string) bool {
 	switch {
 	case before != "" && after != "", strings.ContainsAny(before+after, " \t\r\n"):

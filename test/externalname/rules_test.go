@@ -13,35 +13,35 @@ import "example.org/upjet/pkg/config"
 
 `
 
-// The rule for a resource follows from how the provider is configured, and is left open where that
-// can be anything.
+// The rule of a resource follows from the provider's configuration, and is empty where that can't
+// be evaluated.
 func TestRules(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// expression is what the table has for the resource, declared what else the file has, and
-		// override what another file does with the resource.
+		// expression is the resource's entry in the table, declared are other declarations of the
+		// file, and override is another file's change of the resource.
 		expression, declared, override string
 		want                           Rule
 	}{
 		"Provider":   {reason: "The provider assigns it.", expression: "config.IdentifierFromProvider", want: "*"},
 		"Name":       {reason: "The name is the id.", expression: "config.NameAsIdentifier", want: "*"},
 		"Parameter":  {reason: "So is another parameter.", expression: `config.ParameterAsIdentifier("monitor")`, want: "*"},
-		"Elsewhere":  {reason: "What another package says is not known.", expression: "other.IdentifierFromProvider"},
+		"Elsewhere":  {reason: "A function of another package is not evaluated.", expression: "other.IdentifierFromProvider"},
 		"Computed":   {reason: "It is another attribute than the id.", expression: `config.FrameworkResourceWithComputedIdentifier("agent_id", "stub")`},
 		"Last":       {reason: "It is at the end.", expression: `config.TemplatedStringAsIdentifier("name", "/groups/{{ .parameters.group }}/nets/{{ .external_name }}")`, want: "/nets/*"},
 		"OnlyLast":   {reason: "Nothing else is before it.", expression: `config.TemplatedStringAsIdentifier("name", "nets/{{.external_name}}")`, want: "nets/*"},
 		"First":      {reason: "It is at the begin.", expression: `config.TemplatedStringAsIdentifier("", "{{ .external_name }}:{{ .parameters.of }}")`, want: "*:"},
-		"Middle":     {reason: "What is around it can have the separators.", expression: `config.TemplatedStringAsIdentifier("", "a/{{ .external_name }}/b")`},
+		"Middle":     {reason: "The text around the name may contain the separators.", expression: `config.TemplatedStringAsIdentifier("", "a/{{ .external_name }}/b")`},
 		"All":        {reason: "It is all of it.", expression: `config.TemplatedStringAsIdentifier("", "{{ .external_name }}")`, want: "*"},
 		"Nameless":   {reason: "Without a name it is all of the id.", expression: `config.TemplatedStringAsIdentifier("", "{{ .parameters.of }}")`, want: "*"},
 		"Dash":       {reason: "Names have dashes.", expression: `config.TemplatedStringAsIdentifier("", "{{ .parameters.of }}-{{ .external_name }}")`},
-		"Adjacent":   {reason: "Where it begins can't be told.", expression: `config.TemplatedStringAsIdentifier("", "{{ .parameters.of }}{{ .external_name }}")`},
-		"Twice":      {reason: "Nor which of two it is.", expression: `config.TemplatedStringAsIdentifier("", "{{ .external_name }}/{{ .external_name }}")`},
-		"Condition":  {reason: "Nor what of the template counts.", expression: `config.TemplatedStringAsIdentifier("", "{{ if .parameters.of }}a/{{ end }}b/{{ .external_name }}")`},
-		"Misspelt":   {reason: "It is not what upjet looks for.", expression: `config.TemplatedStringAsIdentifier("", "a/{{ .external_names }}")`},
+		"Adjacent":   {reason: "The beginning of the name can't be found.", expression: `config.TemplatedStringAsIdentifier("", "{{ .parameters.of }}{{ .external_name }}")`},
+		"Twice":      {reason: "The name is there twice.", expression: `config.TemplatedStringAsIdentifier("", "{{ .external_name }}/{{ .external_name }}")`},
+		"Condition":  {reason: "The template has a condition.", expression: `config.TemplatedStringAsIdentifier("", "{{ if .parameters.of }}a/{{ end }}b/{{ .external_name }}")`},
+		"Misspelt":   {reason: "Upjet does not find a misspelt field.", expression: `config.TemplatedStringAsIdentifier("", "a/{{ .external_names }}")`},
 		"Blank":      {reason: "The table has none.", expression: `config.TemplatedStringAsIdentifier("", "a b/{{ .external_name }}")`},
-		"Computing":  {reason: "Nobody knows what the template is.", expression: `config.TemplatedStringAsIdentifier("", arn("service"))`},
-		"Undeclared": {reason: "Nobody knows the function.", expression: "special()"},
+		"Computing":  {reason: "The template can't be evaluated.", expression: `config.TemplatedStringAsIdentifier("", arn("service"))`},
+		"Undeclared": {reason: "The function is not known.", expression: "special()"},
 		"Kept": {
 			reason: "It changes something else.", expression: `stub("id-0")`, want: "*", declared: `func stub(s string) config.ExternalName {
 				e := config.IdentifierFromProvider
@@ -75,7 +75,7 @@ func TestRules(t *testing.T) {
 			func inner(template string) config.ExternalName { return config.TemplatedStringAsIdentifier("", template) }`,
 		},
 		"PassedChanged": {
-			reason: "It is not what the caller says.", expression: `unnamed("a/{{ .external_name }}")`,
+			reason: "The function ignores its argument.", expression: `unnamed("a/{{ .external_name }}")`,
 			declared: `func unnamed(template string) config.ExternalName {
 				template = "b/" + template
 				return config.TemplatedStringAsIdentifier("", template)
@@ -95,11 +95,11 @@ func TestRules(t *testing.T) {
 			expression: `config.NewExternalNameFrom(config.IdentifierFromProvider, config.WithGetIDFn(nil), config.WithSetIdentifierArgumentsFn(nil))`,
 		},
 		"FromChanged": {reason: "With its own way.", expression: `config.NewExternalNameFrom(config.IdentifierFromProvider, config.WithGetExternalNameFn(nil))`},
-		"FromOther":   {reason: "Or nobody knows.", expression: `config.NewExternalNameFrom(config.IdentifierFromProvider, options()...)`},
-		"Literal":     {reason: "It says so itself.", expression: `config.ExternalName{GetExternalNameFn: config.IDAsExternalName}`, want: "*"},
+		"FromOther":   {reason: "An unknown option makes the rule uncertain.", expression: `config.NewExternalNameFrom(config.IdentifierFromProvider, options()...)`},
+		"Literal":     {reason: "The literal has the function itself.", expression: `config.ExternalName{GetExternalNameFn: config.IDAsExternalName}`, want: "*"},
 		"LiteralOwn":  {reason: "Or it has its own way.", expression: `config.ExternalName{GetExternalNameFn: own}`},
 		"Overridden": {
-			reason: "What is said of the resource counts.", expression: "config.IdentifierFromProvider",
+			reason: "The configuration of the resource itself counts.", expression: "config.IdentifierFromProvider",
 			override: `p.AddResourceConfigurator("acme_thing", func(r *config.Resource) { r.ExternalName.GetExternalNameFn = own })`,
 		},
 		"OverriddenAlike": {
@@ -146,18 +146,18 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What can't be understood at all is an error rather than a table that lacks something.
+// Code that can't be read at all is an error. Otherwise the table would lack kinds.
 func TestRulesRefuse(t *testing.T) {
 	cases := map[string]struct{ reason, file, want string }{
 		"NoGo":      {reason: "It must be Go.", file: "no Go", want: "cannot read the configuration"},
-		"AnyOfThem": {reason: "Which resource it is for can't be told.", file: begin + "func all(r *config.Resource) { r.ExternalName.GetExternalNameFn = own }", want: "cannot tell of which resource"},
-		"Variable":  {reason: "Nor in a package beside the main one.", file: "", want: "cannot tell of which resource"},
+		"AnyOfThem": {reason: "The resource can't be found.", file: begin + "func all(r *config.Resource) { r.ExternalName.GetExternalNameFn = own }", want: "cannot find the resource for which"},
+		"Variable":  {reason: "Other packages must name the resource too.", file: "", want: "cannot find the resource for which"},
 		"Loop": {
-			reason: "Nor here.", want: "cannot tell of which resource",
+			reason: "The resource comes from a loop.", want: "cannot find the resource for which",
 			file: begin + "func all(p *config.Provider) { for _, n := range list { p.AddResourceConfigurator(n, func(r *config.Resource) { r.ExternalName = own() }) } }",
 		},
 		"NoPairs": {reason: "It is no table.", file: begin + "var t = map[string]config.ExternalName{config.NameAsIdentifier}", want: "no pair"},
-		"NoKey":   {reason: "Nor is that.", file: begin + "var t = map[string]config.ExternalName{name: config.NameAsIdentifier}", want: "which resource an entry is for"},
+		"NoKey":   {reason: "The entry's key is no constant.", file: begin + "var t = map[string]config.ExternalName{name: config.NameAsIdentifier}", want: "the resource of an entry"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestRulesRefuse(t *testing.T) {
 	}
 }
 
-// Of two tables that have a resource nobody knows which counts, unless they say the same.
+// If two tables have a resource, the rule is uncertain unless both have the same.
 func TestRulesOfTwoTables(t *testing.T) {
 	got, err := rules(map[string][]byte{
 		"config/a.go": []byte(begin + `var a = map[string]config.ExternalName{"acme_a": config.NameAsIdentifier, "acme_b": config.NameAsIdentifier}`),
@@ -183,7 +183,7 @@ func TestRulesOfTwoTables(t *testing.T) {
 	}
 }
 
-// No configuration has the program fail other than with an error, or say a rule that is none.
+// No configuration makes the program fail other than with an error, or gives an invalid rule.
 func FuzzRules(f *testing.F) {
 	f.Add(`"acme_thing": config.TemplatedStringAsIdentifier("", "a/{{ .external_name }}")`, "func f() {}")
 	f.Add(`"acme_thing": f("{{ .external_name }}:x")`, `func f(s string) config.ExternalName { e := g(s); e.X = 1; return e }; func g(s ...string) config.ExternalName { return f(s) }`)

@@ -15,35 +15,35 @@ import (
 // Path is where the table is in the repository.
 const Path = "internal/externalname/table.txt"
 
-// head is the newest commit: what it changes is in the next version, and there are often reasons
-// for it in the versions before.
+// head is the newest commit. Its changes are in the next version, and often correct the versions
+// before.
 const head = "HEAD"
 
-// headerSource begins the line of the table that names a provider, the domain of its groups, and
-// its first and last version.
+// headerSource begins a provider's line in the table, with the domain of its groups and its first
+// and last version.
 const headerSource = "# from "
 
-// A Provider is where the sources of one are, and the domain that all of its groups end with.
+// A Provider has the repository of a provider and the domain of its groups.
 type Provider struct {
 	Name, Domain string
 	Repository   Repository
 }
 
-// Table is what the plugin gets to know of providers.
+// Table is the table of all providers.
 type Table struct {
 	sections []section
 }
 
-// section is what is known of one provider.
+// section is the part of one provider.
 type section struct {
 	Provider
 
 	versions []string
 	commit   string
 	rules    map[schema.GroupKind]Rule
-	// Uncertain are the kinds that are left out since their external-name does not surely follow
-	// from the id, Changed those of which it follows in another way in another version, and
-	// Unmatched the resources that are configured and of which there is no kind.
+	// Uncertain counts the kinds whose external-name does not surely follow from the id, and
+	// Changed those for which another version has another rule. Both are left out. Unmatched counts
+	// the configured resources without a kind.
 	Uncertain, Changed, Unmatched int
 }
 
@@ -106,12 +106,12 @@ func (p Provider) read(ctx context.Context) (section, error) {
 	return s, nil
 }
 
-// missing returns the files that are not read yet.
+// missing returns the files that have not been read yet.
 func missing(files []File, contents map[string][]byte) []File {
 	return slices.DeleteFunc(slices.Clone(files), func(f File) bool { _, is := contents[f.ID]; return is })
 }
 
-// add adds a version. What it says of a kind other than an earlier one makes that uncertain.
+// add adds a version. A kind whose rule differs from an earlier version's becomes uncertain.
 func (s *section) add(files map[string][]byte, changed map[schema.GroupKind]bool) error {
 	resources, err := kinds(files)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is the file of one that is generated for a resource.
+// kind returns the generated file of a resource's kind.
 func kind(name, resource string) string {
 	return "package v1\n\nfunc (mg *" + name + ") GetTerraformResourceType() string {\n\treturn \"" + resource + "\"\n}\n"
 }
@@ -25,7 +25,8 @@ func names(entries string) string {
 	return begin + "var names = map[string]config.ExternalName{\n" + entries + "}\n"
 }
 
-// commit makes a version of a repository of the files, "" for one that is gone; "" is no version.
+// commit commits the files to a repository; "" removes a file. It tags the commit with the version
+// unless that is "".
 func commit(t *testing.T, dir, version string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -58,7 +59,7 @@ func git(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// acme is a provider of which two versions and what comes next differ.
+// acme makes a provider with two versions and a later commit, all different.
 func acme(t *testing.T) Provider {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +96,8 @@ func acme(t *testing.T) Provider {
 	return Provider{Name: "provider-acme", Domain: "acme.upbound.io", Repository: Repository(dir)}
 }
 
-// The table has what is the same in all versions and in what comes next, and counts the rest.
+// The table has the rules that are the same in all versions and in the newest commit, and counts
+// the others.
 func TestRead(t *testing.T) {
 	p := acme(t)
 	table, err := Read(t.Context(), p)
@@ -117,7 +119,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A bare repository does as well as a checkout, and what is none is an error.
+// A bare repository works like a checkout. Another folder is an error.
 func TestReadRepositories(t *testing.T) {
 	p := acme(t)
 	want, err := Read(t.Context(), p)
@@ -172,7 +174,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// No source has the program fail other than with an error.
+// No source makes the program fail other than with an error.
 func FuzzKinds(f *testing.F) {
 	f.Add(group("s.acme.upbound.io"), kind("Bucket", "acme_bucket"))
 	f.Add("package v1; const CRDGroup = 1", "package v1; func (*A[T]) GetTerraformResourceType() { return }")

@@ -34,7 +34,7 @@ type gate struct {
 	v1beta1.UnimplementedFunctionRunnerServiceServer
 }
 
-// RunFunction closes the gates whose time has not come.
+// RunFunction removes the resources of closed gates.
 func (g *gate) RunFunction(_ context.Context, in *v1beta1.RunFunctionRequest) (*v1beta1.RunFunctionResponse, error) {
 	out := &v1beta1.RunFunctionResponse{
 		Meta:    &v1beta1.ResponseMeta{Tag: in.GetMeta().GetTag(), Ttl: durationpb.New(0)},
@@ -73,7 +73,7 @@ func (g *gate) RunFunction(_ context.Context, in *v1beta1.RunFunctionRequest) (*
 	return out, nil
 }
 
-// shut takes a resource out of the desired ones, and says what it waits for.
+// shut removes a resource from the desired ones, with a message that has the reason.
 func shut(out *v1beta1.RunFunctionResponse, resource, until string) {
 	delete(out.GetDesired().GetResources(), resource)
 	out.Results = append(out.Results, &v1beta1.Result{
@@ -81,8 +81,8 @@ func shut(out *v1beta1.RunFunctionResponse, resource, until string) {
 	})
 }
 
-// environments selects the EnvironmentConfigs that an input asks for, by their names. What there is
-// not is no error.
+// environments selects the EnvironmentConfigs of an input by their names. A missing one is no
+// error.
 func environments(input *structpb.Struct) map[string]*v1beta1.ResourceSelector {
 	wanted := map[string]*v1beta1.ResourceSelector{}
 	for _, v := range input.GetFields()["environmentConfigs"].GetListValue().GetValues() {
@@ -96,14 +96,14 @@ func environments(input *structpb.Struct) map[string]*v1beta1.ResourceSelector {
 	return wanted
 }
 
-// Fields of a request that are newer than function-sdk-go v0.2.0: maps by the names of
+// Field numbers of a request that function-sdk-go v0.2.0 does not have yet: maps by the names of
 // requirements.
 const (
 	requiredResources protowire.Number = 8
 	requiredSchemas   protowire.Number = 9
 )
 
-// given reports whether Crossplane has given a function what its step requires by a name.
+// given reports whether Crossplane has sent the resources that the step requires under a name.
 func given(in *v1beta1.RunFunctionRequest, name string) bool {
 	for b := []byte(in.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -119,8 +119,8 @@ func given(in *v1beta1.RunFunctionRequest, name string) bool {
 			continue
 		}
 		entry, _ := protowire.ConsumeBytes(value)
-		// An entry has its key first, and is empty after it if there is nothing of what is
-		// required.
+		// An entry begins with its key, and has nothing after it if there are no required
+		// resources.
 		_, _, n = protowire.ConsumeTag(entry)
 		key, size := protowire.ConsumeString(entry[max(n, 0):])
 		if size > 0 && key == name {
@@ -134,7 +134,7 @@ func given(in *v1beta1.RunFunctionRequest, name string) bool {
 	return false
 }
 
-// has reports whether an object has the field, or is Ready if there is no field to look for.
+// has reports whether an object has the field, or is Ready if field is "".
 func has(object *structpb.Struct, field string) bool {
 	if field != "" {
 		v := structpb.NewStructValue(object)

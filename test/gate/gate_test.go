@@ -24,30 +24,30 @@ func TestRunFunction(t *testing.T) {
 		want      []string
 	}{
 		"NotThere": {
-			reason: "What comes after a resource that does not exist must wait.",
+			reason: "A resource after one that does not exist must wait.",
 			gate:   map[string]any{"resource": "b", "after": "a"},
 			want:   []string{"a"},
 		},
 		"NotReady": {
-			reason:   "What comes after a resource that is not Ready must wait, whether it exists or not.",
+			reason:   "A resource after one that is not Ready must wait, whether it exists or not.",
 			gate:     map[string]any{"resource": "b", "after": "a"},
 			composed: map[string]map[string]any{"a": {}, "b": {}},
 			want:     []string{"a"},
 		},
 		"Ready": {
-			reason:   "What comes after a resource that is Ready is desired.",
+			reason:   "A resource after one that is Ready must be desired.",
 			gate:     map[string]any{"resource": "b", "after": "a"},
 			composed: map[string]map[string]any{"a": ready},
 			want:     []string{"a", "b"},
 		},
 		"NoField": {
-			reason:   "What needs a field must wait for it.",
+			reason:   "A resource that needs a field must wait for it.",
 			gate:     map[string]any{"resource": "b", "after": "a", "field": "status.atProvider.endpoint"},
 			composed: map[string]map[string]any{"a": ready},
 			want:     []string{"a"},
 		},
 		"Field": {
-			reason:   "What needs a field that is there is desired.",
+			reason:   "A resource whose field exists must be desired.",
 			gate:     map[string]any{"resource": "b", "after": "a", "field": "status.atProvider.endpoint"},
 			composed: map[string]map[string]any{"a": endpoint},
 			want:     []string{"a", "b"},
@@ -59,25 +59,25 @@ func TestRunFunction(t *testing.T) {
 			want:      []string{"a", "b"},
 		},
 		"NoEnvironment": {
-			reason: "What needs an EnvironmentConfig must wait for it.",
+			reason: "A resource that needs an EnvironmentConfig must wait for it.",
 			gate:   map[string]any{"resource": "b", "environment": "shared"},
 			extra:  map[string]*v1beta1.Resources{"shared": {}},
 			want:   []string{"a"},
 		},
 		"Environment": {
-			reason: "What needs an EnvironmentConfig that is there is desired.",
+			reason: "A resource whose EnvironmentConfig exists must be desired.",
 			gate:   map[string]any{"resource": "b", "environment": "shared"},
 			extra:  map[string]*v1beta1.Resources{"shared": {Items: []*v1beta1.Resource{{}}}},
 			want:   []string{"a", "b"},
 		},
 		"NotGiven": {
-			reason:   "What a newer Crossplane would have been given must be there.",
+			reason:   "A required resource that Crossplane has not sent must be missing.",
 			gate:     map[string]any{"resource": "b", "requirement": "shape"},
 			required: append(entry(9, "other", "x"), entry(9, "shape", "")...),
 			want:     []string{"a"},
 		},
 		"Given": {
-			reason:   "What is required is there.",
+			reason:   "A required resource that Crossplane has sent must be found.",
 			gate:     map[string]any{"resource": "b", "requirement": "shape"},
 			required: append(entry(9, "other", ""), entry(8, "shape", "x")...),
 			want:     []string{"a", "b"},
@@ -130,7 +130,7 @@ func object(t *testing.T, o map[string]any) *structpb.Struct {
 	return s
 }
 
-// entry is one of a map that function-sdk-go does not know.
+// entry returns an entry of a map that function-sdk-go does not have.
 func entry(field protowire.Number, key, content string) []byte {
 	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), key)
 	b = protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), content)

@@ -47,7 +47,7 @@ func serve(address, certs string) error {
 	return nil
 }
 
-// configFrom reads the certificates of a directory. Both sides show theirs.
+// configFrom reads the certificates of a directory. Client and server authenticate each other.
 func configFrom(dir string) (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	if err != nil {

@@ -22,28 +22,28 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// A Build is what an engine is told to build an image.
+// A Build has the settings of an image build.
 type Build struct {
-	// Root is the folder of the Dockerfile and of its context.
+	// Root is the folder with the Dockerfile, which is the build context.
 	Root string
-	// Dir is where the stages have their files, which images need as long as they are in use.
+	// Dir has the files of the stages. It must exist as long as the images are in use.
 	Dir string
 	// Version and Commit are build arguments.
 	Version, Commit string
-	// Created is the time of whatever is in the image, and of the image.
+	// Created is the time of all files in the image, and of the image.
 	Created time.Time
 }
 
 var (
-	// versionRE is a semantic version with a v ahead of it, as Go and git tags have it. An image's
-	// tag has no +.
+	// versionRE matches a semantic version with a v before it, as in Go and git tags, without a +,
+	// which an image's tag can't have.
 	versionRE = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
-	// commitRE is a commit as git describes it, or a word in its place.
+	// commitRE matches a commit from git describe, or another simple text.
 	commitRE = regexp.MustCompile(`^[0-9A-Za-z-]*$`)
 )
 
-// Check returns an error if the version or the commit is none. Both are part of the linker's
-// arguments and of names, and whoever can push a tag chooses one.
+// Check returns an error for an invalid version or commit. Both become linker arguments and file
+// names, and an attacker who can push a tag chooses one.
 func (b Build) Check() error {
 	if !versionRE.MatchString(b.Version) {
 		return fmt.Errorf("cannot build version %q: a version is like v1.2.3 or v1.2.3-rc.1", b.Version)
@@ -55,12 +55,12 @@ func (b Build) Check() error {
 	return nil
 }
 
-// Platforms are those that the image is published for.
+// Platforms returns the platforms of the published image.
 func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 }
 
-// Local is the platform whose programs run on this machine, if that has Linux.
+// Local returns the platform whose programs run on this machine, if it runs Linux.
 func Local() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
 
 // Images builds the image for all Platforms.
@@ -78,7 +78,7 @@ func (b Build) Images(ctx context.Context) ([]v1.Image, error) {
 }
 
 // Image builds the image for one platform.
-func (b Build) Image(ctx context.Context, p v1.Platform) (v1.Image, error) { //nolint:ireturn // What the library has for images are interfaces.
+func (b Build) Image(ctx context.Context, p v1.Platform) (v1.Image, error) { //nolint:ireturn // The library's images are interfaces.
 	if err := b.Check(); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (b Build) Image(ctx context.Context, p v1.Platform) (v1.Image, error) { //n
 	return image, nil
 }
 
-// stages carries out the stages of the Dockerfile and returns the last one.
+// stages runs the stages of the Dockerfile and returns the last one.
 func (b Build) stages(ctx context.Context, p v1.Platform) (*stage, error) {
 	file, err := os.ReadFile(filepath.Join(b.Root, "Dockerfile"))
 	if err != nil {
@@ -111,8 +111,8 @@ func (b Build) stages(ctx context.Context, p v1.Platform) (*stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the Dockerfile: %w", err)
 	}
-	// It is parsed for each platform, since an instruction takes the values of its variables for
-	// good.
+	// The Dockerfile is parsed for each platform, because an instruction expands its variables in
+	// place.
 	list, global, err := instructions.Parse(parsed.AST, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot understand the Dockerfile: %w", err)

@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// Target is where a Container has the volume of plugins: "velero plugin add" mounts it there.
+// Target is the mount path of the volume of plugins in a Container, as with "velero plugin add".
 const Target = "/target"
 
-// A Container is an image unpacked, with the volume of plugins: a folder to which anybody may
-// write, as the kubelet makes an emptyDir.
+// A Container is an unpacked image with the volume of plugins: a folder with write access for all
+// users, like the kubelet's emptyDir.
 type Container struct {
 	dir    string
 	config v1.Config
@@ -42,7 +42,7 @@ func Unpack(image v1.Image, dir string) (*Container, error) {
 	if err := errors.Join(err, files.Close()); err != nil {
 		return nil, fmt.Errorf("cannot unpack the image: %w", err)
 	}
-	// What a container has besides its image's files.
+	// A container has these folders besides its image's files.
 	for _, volume := range []string{"/proc", Target} {
 		if err := os.Mkdir(inside(dir, volume), 0o755); err != nil {
 			return nil, fmt.Errorf("cannot mount %s: %w", volume, err)
@@ -86,15 +86,16 @@ func unpackFile(from io.Reader, to string, mode os.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Path returns where a file of the container is on this machine.
+// Path returns the path of a container's file on this machine.
 func (c *Container) Path(file string) string { return inside(c.dir, file) }
 
 // Program returns the path of the entrypoint on this machine.
 func (c *Container) Program() string { return c.Path(c.config.Entrypoint[0]) }
 
-// Start runs the image as a container without a command of its own does, to its end, and returns
-// what it wrote. Root can run it alone in its own file system, as the image's user. Anybody else
-// runs it as themselves and tells it where the volume is; alone says which it was.
+// Start runs the image as a container with the image's own command, to its end, and returns its
+// output. As root, it runs in its own root file system as the image's user. Otherwise it runs as
+// the current user and gets the volume's path in an argument. alone reports whether it had its own
+// root.
 func (c *Container) Start(ctx context.Context) (out string, alone bool, err error) {
 	args := slices.Concat(c.config.Entrypoint, c.config.Cmd)
 	alone = os.Getuid() == 0
@@ -120,8 +121,8 @@ func (c *Container) Start(ctx context.Context) (out string, alone bool, err erro
 	return b.String(), alone, nil
 }
 
-// Installed returns the path of what it has put into its volume on this machine. It fails if that
-// is not one program.
+// Installed returns the path on this machine of the program that the container has put into its
+// volume. It fails unless there is exactly one.
 func (c *Container) Installed() (string, error) {
 	entries, err := os.ReadDir(c.Path(Target))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// A buildContext is the files of a folder that its .dockerignore leaves to a Dockerfile.
+// A buildContext has the files of a folder that its .dockerignore does not exclude.
 type buildContext struct {
 	root  string
 	files []string // With slashes, relative to the root.

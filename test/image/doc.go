@@ -1,4 +1,4 @@
 // Package image builds the plugin's image from its Dockerfile without a container engine, and runs
-// it. It knows no more of a Dockerfile than the one of this repository has: anything else is an
-// error, so that what is tested here is what an engine builds.
+// it. It supports only the instructions of this repository's Dockerfile and fails for others, so
+// that it builds the same image as an engine.
 package image

@@ -20,8 +20,8 @@ import (
 
 var created = time.Unix(1795376940, 0)
 
-// TestImage builds the image from the Dockerfile of this repository, and runs it as "velero plugin
-// add" has it run.
+// TestImage builds the image from this repository's Dockerfile, and runs it as "velero plugin add"
+// does.
 func TestImage(t *testing.T) {
 	root, err := build.Root()
 	must(t, err)
@@ -64,16 +64,16 @@ func TestImage(t *testing.T) {
 	shipped, err := os.ReadFile(c.Path(program))
 	must(t, err)
 	if info, err := os.Stat(installed); err != nil || !bytes.Equal(got, shipped) || info.Mode() != 0o755 {
-		t.Errorf("what is installed must be what is shipped, for all to run: %v, %v", info.Mode(), err)
+		t.Errorf("the installed program must be the shipped one, executable for all users: %v, %v", info.Mode(), err)
 	}
 	said, err := exec.CommandContext(t.Context(), installed, "--version").Output()
 	must(t, err)
 	if !strings.HasPrefix(string(said), "velero-plugin-for-crossplane v1.2.3 (commit 0123456, ") {
-		t.Errorf("the program says that it is %s", said)
+		t.Errorf("the program's version is %s", said)
 	}
 }
 
-// A small program has all that the image's Dockerfile may have.
+// The small program's Dockerfile uses all supported instructions.
 const (
 	small = `FROM --platform=$BUILDPLATFORM golang:VERSION@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef AS build
 WORKDIR /src
@@ -97,7 +97,7 @@ CMD ["install"]
 	smallProgram = "package main\n\nfunc main() {}\n"
 )
 
-// smallBuild writes what a small image is built from.
+// smallBuild writes the sources of a small image.
 func smallBuild(t *testing.T, dockerfile string) Build {
 	t.Helper()
 	root := t.TempDir()
@@ -178,7 +178,7 @@ func wantSmall(t *testing.T, outer v1.ImageIndex) {
 	}
 }
 
-// TestUnknown is about Dockerfiles that an engine may build and this package does not.
+// TestUnknown tries Dockerfiles that an engine may build and this package must refuse.
 func TestUnknown(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -186,7 +186,7 @@ func TestUnknown(t *testing.T) {
 		want     string
 	}{
 		"Base": {
-			reason: "What an image is built on would be in it.",
+			reason: "The base's files would be in the image.",
 			old:    "FROM scratch", new: "FROM alpine:3", want: `only FROM scratch and FROM --platform=$BUILDPLATFORM golang:VERSION are known here`,
 		},
 		"Emulated": {
@@ -230,11 +230,11 @@ func TestUnknown(t *testing.T) {
 			old:    `CMD ["install"]`, new: "CMD install", want: "the image has no shell",
 		},
 		"Instruction": {
-			reason: "Each instruction that is added wants to be known.",
+			reason: "A new instruction must be supported first.",
 			old:    "USER 1:1", new: "VOLUME /target", want: `cannot carry out "VOLUME /target" in line 16`,
 		},
 		"Environment": {
-			reason: "What the image sets for its program is an instruction as well.",
+			reason: "A variable of the image's program is an instruction as well.",
 			old:    "USER 1:1", new: "ENV HOME=/", want: "not known here",
 		},
 		"LabelOfStage": {
@@ -246,7 +246,7 @@ func TestUnknown(t *testing.T) {
 			old:    "COPY doc/ /doc/", new: "COPY --chmod=0600 doc/ /doc/", want: "not known here with its flags",
 		},
 		"Ignored": {
-			reason: "What the .dockerignore leaves out is not in the context of an engine either.",
+			reason: "A file that .dockerignore excludes is not in the context of an engine either.",
 			old:    "COPY doc/ /doc/", new: "COPY Dockerfile /doc/", want: "the .dockerignore leaves it out",
 		},
 		"Stage": {
@@ -254,7 +254,7 @@ func TestUnknown(t *testing.T) {
 			old:    "--from=build", new: "--from=golang", want: "there is no stage golang before",
 		},
 		"File": {
-			reason: "What was not built can't be copied.",
+			reason: "A file that was not built can't be copied.",
 			old:    "/out/small", new: "/out/large", want: "no such file",
 		},
 		"Folder": {
@@ -262,7 +262,7 @@ func TestUnknown(t *testing.T) {
 			old:    "COPY doc/ /doc/", new: "COPY doc/ go.mod /doc", want: "needs a folder as destination",
 		},
 		"Unset": {
-			reason: "A variable that nobody sets is empty to an engine.",
+			reason: "A variable without a value is empty to an engine.",
 			old:    "LABEL version=$VERSION", new: "LABEL version=$RELEASE", want: "nothing sets RELEASE before",
 		},
 		"UnsetInRun": {
@@ -274,7 +274,7 @@ func TestUnknown(t *testing.T) {
 			old:    "ARG NAME=small", new: "ARG NAME", want: "nothing gives it NAME",
 		},
 		"Broken": {
-			reason: "What Go says is passed on.",
+			reason: "Go's error must be in the error.",
 			old:    "-trimpath", new: "-trampoline", want: "flag provided but not defined: -trampoline",
 		},
 	}
@@ -292,7 +292,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestCheck is about what a build is of.
+// TestCheck tries versions and commits.
 func TestCheck(t *testing.T) {
 	cases := map[string]struct {
 		reason, version, commit string
@@ -306,7 +306,7 @@ func TestCheck(t *testing.T) {
 		"Line":       {reason: "A line's end is none of a version.", version: "v1.2.3\n", want: "cannot build version"},
 		"Folder":     {reason: "A file's name has the version in it.", version: "v1.2.3-/../../x", want: "cannot build version"},
 		"Metadata":   {reason: "An image's tag has no plus.", version: "v1.2.3+x", want: "a version is like v1.2.3 or v1.2.3-rc.1"},
-		"None":       {reason: "What has no version can't be told apart.", want: `cannot build version ""`},
+		"None":       {reason: "An empty version identifies no release.", want: `cannot build version ""`},
 		"Commit":     {reason: "A commit is an argument of the linker's as well.", version: "v1.2.3", commit: "0 -X main.release=x", want: "cannot build commit"},
 	}
 	for name, tc := range cases {

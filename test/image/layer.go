@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layerOf makes a layer of all that is in a folder.
+// layerOf returns a layer with all files of a folder.
 func layerOf(root string, created time.Time, by string) (mutate.Addendum, error) {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		var b bytes.Buffer
@@ -32,8 +32,8 @@ func layerOf(root string, created time.Time, by string) (mutate.Addendum, error)
 	return mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: by}}, nil
 }
 
-// WriteTar writes what is in a folder as a tar file that depends on nothing else: in order of
-// names, all of root's and as old as is said, each file for all to read. Names get the prefix.
+// WriteTar writes a folder as a tar file that depends only on the files: sorted by name, owned by
+// root, with the given time, and readable for all users. The names get the prefix.
 func WriteTar(w io.Writer, root, prefix string, at time.Time) error {
 	t := tar.NewWriter(w)
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

@@ -19,8 +19,8 @@ import (
 // annotations).
 const refName = "org.opencontainers.image.ref.name"
 
-// WriteLayout writes the images for some platforms as one, as an OCI layout to a folder, over what
-// was there, with the name that tools find it by.
+// WriteLayout writes the images of some platforms as one index, as an OCI layout, over the old
+// contents of a folder. Tools find it by the name.
 func WriteLayout(images []v1.Image, dir, name string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, image := range images {
@@ -44,7 +44,7 @@ func WriteLayout(images []v1.Image, dir, name string) error {
 	return nil
 }
 
-// WriteArchive writes the images as the tar file of such a layout, which container engines and
+// WriteArchive writes the images as the tar file of an OCI layout, which container engines and
 // registry tools read.
 func WriteArchive(images []v1.Image, file, name string, at time.Time) error {
 	dir, err := os.MkdirTemp(filepath.Dir(file), ".layout-")
@@ -66,10 +66,10 @@ func WriteArchive(images []v1.Image, file, name string, at time.Time) error {
 	return nil
 }
 
-// A Size is how large an image is for one platform, in bytes.
+// A Size is the size of an image for one platform, in bytes.
 type Size struct {
 	Platform string
-	// Pulled is what a registry sends, and Unpacked what is on the node's disk then.
+	// Pulled is the size of the download, and Unpacked the size on the node's disk.
 	Pulled, Unpacked int64
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// run runs a go command with this machine's Go, which gets the version of the stage's image if it
-// is another. Where it builds, an absolute path is one of the stage's file system.
+// run runs a go command with this machine's Go, or with the version of the stage's image if that
+// differs. An absolute path of the output is a path in the stage's file system.
 func (s *stage) run(ctx context.Context, c *instructions.RunCommand) error {
 	if s.scratch || len(c.FlagsUsed) > 0 || !c.PrependShell || len(c.Files) > 0 || len(c.CmdLine) != 1 {
 		return fmt.Errorf("%w, but as a go command in a stage with Go", errUnknown)
 	}
-	// No shell runs it here.
+	// There is no shell here.
 	if strings.ContainsAny(c.CmdLine[0], ";&|<>`()*?~\n") {
 		return errors.New("only one go command is known here, and nothing else that a shell does")
 	}
@@ -50,7 +50,8 @@ func (s *stage) run(ctx context.Context, c *instructions.RunCommand) error {
 	return nil
 }
 
-// environment is what the stage has set, and before it what keeps this machine's settings of Go from making another program of it.
+// environment returns the stage's variables, after those that hide this machine's settings of Go,
+// which could change the program.
 func (s *stage) environment() []string {
 	env := []string{"GOTOOLCHAIN=go" + s.golang, "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off"}
 	for _, name := range slices.Sorted(maps.Keys(s.vars)) {

@@ -20,12 +20,11 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// A stage is where the instructions after one FROM are carried out: on "scratch", or in an image
-// that has Go.
+// A stage runs the instructions after one FROM: on "scratch", or on an image with Go.
 type stage struct {
 	created time.Time
 	context buildContext
-	// given are build arguments by name, and others the stages so far.
+	// given has the build arguments by name, and others the earlier stages.
 	given  map[string]string
 	others map[string]*stage
 	lex    *shell.Lex
@@ -42,15 +41,15 @@ type stage struct {
 const (
 	scratch = "scratch"
 	golang  = "golang:"
-	// buildPlatform is where the engine runs: its programs make those for another platform.
+	// buildPlatform is the engine's platform: its programs cross-compile for the others.
 	buildPlatform = "$BUILDPLATFORM"
 )
 
 var digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 func (s *stage) carryOut(ctx context.Context, st instructions.Stage) error {
-	// An engine goes by the digest of the base. Here only the version counts: Go checks what it
-	// fetches of that with its own checksum database.
+	// An engine uses the digest of the base. Here only Go's version counts: Go verifies a toolchain
+	// that it downloads with its own checksum database.
 	base, digest, pinned := strings.Cut(st.BaseName, "@")
 	version, isGo := strings.CutPrefix(base, golang)
 	s.scratch, s.golang = st.BaseName == scratch, version
@@ -76,7 +75,7 @@ func (s *stage) carryOut(ctx context.Context, st instructions.Stage) error {
 
 var errUnknown = errors.New("it is not known here")
 
-// do carries out one instruction.
+// do runs one instruction.
 func (s *stage) do(ctx context.Context, command instructions.Command) error {
 	if e, ok := command.(instructions.SupportsSingleWordExpansion); ok {
 		if err := e.Expand(s.expand); err != nil {
@@ -101,7 +100,7 @@ func (s *stage) do(ctx context.Context, command instructions.Command) error {
 
 		return os.MkdirAll(inside(s.dir, s.workdir), 0o755)
 	case *instructions.EnvCommand:
-		if s.scratch { // It would have to be in the image, and wants a test there.
+		if s.scratch { // The program would have to be in the image. No test has one.
 			return errUnknown
 		}
 		for _, e := range c.Env {
@@ -114,7 +113,7 @@ func (s *stage) do(ctx context.Context, command instructions.Command) error {
 	}
 }
 
-// configure sets what the image says of itself.
+// configure sets the image's configuration.
 func (s *stage) configure(command instructions.Command) error {
 	if !s.scratch {
 		return errUnknown
@@ -190,7 +189,7 @@ func (s *stage) copy(c *instructions.CopyCommand) error {
 		return err
 	}
 	root := s.dir
-	if s.scratch { // Each layer has what it adds.
+	if s.scratch { // Each instruction has its own layer.
 		root = filepath.Join(s.dir, strconv.Itoa(len(s.layers)))
 	}
 	for _, source := range c.SourcePaths {
@@ -211,7 +210,7 @@ func (s *stage) copy(c *instructions.CopyCommand) error {
 	return err
 }
 
-// destination returns the absolute path of what is copied. It ends with a slash if it is a folder.
+// destination returns the absolute destination of a copy. A folder ends with a slash.
 func (s *stage) destination(c *instructions.CopyCommand) (string, error) {
 	dest := c.DestPath
 	if !path.IsAbs(dest) {

@@ -14,8 +14,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// TestLinks follows each link of the documentation into the repository: somebody on call has no
-// time to look for what has moved.
+// TestLinks follows each link of the documentation into the repository: a user on call has no time
+// to search for a moved file.
 func TestLinks(t *testing.T) {
 	for file, page := range files(t, "*.md", "docs/*.md", "example/*.md") {
 		for _, l := range link.FindAllStringSubmatch(page, -1) {
@@ -51,7 +51,7 @@ func files(t *testing.T, patterns ...string) map[string]string {
 	return texts
 }
 
-// leads says whether there is the file, and in it the heading, that a link in a page names.
+// leads reports whether a link of a page has its file and its heading.
 func leads(t *testing.T, page, target string) bool {
 	t.Helper()
 	file, anchor, _ := strings.Cut(target, "#")
@@ -75,7 +75,7 @@ func leads(t *testing.T, page, target string) bool {
 	return false
 }
 
-// slug is the anchor that GitHub gives a heading.
+// slug returns GitHub's anchor for a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package pages reads what a person would copy out of the documentation: the commands in blocks of
-// "console", and what it says that they print, in blocks of "output" behind them.
+// Package pages reads the commands that a user would copy out of the documentation, in "console"
+// blocks, and their documented output, in the "output" blocks after them.
 package pages
 
 import (
@@ -17,18 +17,18 @@ type Page struct {
 	Blocks []Block
 }
 
-// A Block is commands that stand together.
+// A Block has commands that stand together.
 type Block struct {
-	// Line is where it begins.
+	// Line is the block's first line.
 	Line     int
 	Commands []string
-	// Output are lines that the commands print, in this order and possibly with others between
-	// them; … stands for anything, and is at the end of one of which only the beginning is told.
+	// Output has lines that the commands print, in this order and possibly with others in between.
+	// An … matches any text, at the end of a line its rest.
 	Output []string
 }
 
-// All returns the pages of a repository that have commands: what a user reads, and not what is for
-// those who work on it.
+// All returns the pages of a repository that have commands: users' pages, and not those for
+// contributors.
 func All(root string) ([]Page, error) {
 	var all []Page
 	for _, glob := range []string{"README.md", "docs/*.md", "example/*.md"} {
@@ -58,8 +58,8 @@ func All(root string) ([]Page, error) {
 	return all, nil
 }
 
-// read returns the commands of a page. It fails for a block that has no language, since a command
-// in that would be overlooked, and for output of nothing.
+// read returns the commands of a page. It fails for a block without a language, whose commands it
+// would miss, and for output without commands.
 func read(name, text string) (Page, error) {
 	page := Page{Name: name}
 	language, n, begin, pending := "", 0, 0, ""
@@ -97,20 +97,20 @@ func read(name, text string) (Page, error) {
 func (p *Page) begin(language string, line int) error {
 	switch language {
 	case "":
-		return fmt.Errorf("cannot tell what the block at %s:%d is: it has no language; commands are console, what they print is output, all else is text",
+		return fmt.Errorf("cannot classify the block at %s:%d: it has no language; commands are console, what they print is output, all else is text",
 			p.Name, line)
 	case "console":
 		p.Blocks = append(p.Blocks, Block{Line: line})
 	case "output":
 		if len(p.Blocks) == 0 || p.Blocks[len(p.Blocks)-1].Output != nil {
-			return fmt.Errorf("cannot tell what prints the output at %s:%d: there are no commands before it", p.Name, line)
+			return fmt.Errorf("cannot find the commands of the output at %s:%d: there are none before it", p.Name, line)
 		}
 	}
 
 	return nil
 }
 
-// comment is what a line says to its reader.
+// comment matches a comment in a command.
 var comment = regexp.MustCompile(`(^|\s+)# .*$`)
 
 func (p *Page) add(command string) {
@@ -122,7 +122,8 @@ func (p *Page) add(command string) {
 	last.Commands = append(last.Commands, command)
 }
 
-// Missing returns the first line of a block's output that is not in what was printed after the line before it; "" if there is none.
+// Missing returns the first line of a block's output that was not printed after the line before it;
+// "" if there is none.
 func Missing(output []string, printed string) string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range output {
@@ -138,7 +139,7 @@ func Missing(output []string, printed string) string {
 	return ""
 }
 
-// matching matches lines that have the words of one, however they are indented and aligned.
+// matching matches lines with the same text, in any indentation and alignment.
 func matching(line string) *regexp.Regexp {
 	var words []string
 	for word := range strings.FieldsSeq(line) {

@@ -8,12 +8,12 @@ import (
 
 var (
 	declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
-	// shown is the name of a test in a page, of which … stands for any part, and which other names
-	// may begin with.
+	// shown matches the name of a test in a page. An … in it matches any text, and other names may
+	// begin with it.
 	shown = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9…]+)")
 )
 
-// TestShown looks for each test that the documentation names as the proof of what it says.
+// TestShown checks that each test that the documentation names exists.
 func TestShown(t *testing.T) {
 	var tests strings.Builder
 	for _, file := range files(t, "*_test.go", "*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go") {

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// columns is where the lines of a page wrap.
+// columns is the maximum length of a page's lines.
 const columns = 100
 
-// oneWord is what can't be wrapped: a link or a command after the mark of a list.
+// oneWord matches lines that can't be wrapped: a link or a command, possibly after a list marker.
 var oneWord = regexp.MustCompile("^[\\s>]*(?:[-*] |\\d+\\. )?(?:\\S+|`[^`]+`\\S*|!?\\[[^\\]]*\\]\\(\\S+)$")
 
-// TestWrapped looks for lines that are too long to read in a diff. Rows of tables and code blocks
-// can't be wrapped, and what a program has written is not.
+// TestWrapped finds lines that are too long to read in a diff. Rows of tables and code blocks can't
+// be wrapped, and generated parts are not.
 func TestWrapped(t *testing.T) {
 	for file, page := range files(t, "README.md", "CONTRIBUTING.md", "docs/*.md", "example/*.md") {
 		if long := tooLong(page); len(long) > 0 {

@@ -17,10 +17,10 @@ import (
 
 const windows = "windows"
 
-// documents are the files of the checkout that are in each archive.
+// documents returns the files of the checkout that each archive has.
 func documents() []string { return []string{"CHANGELOG.md", "LICENSE", "README.md"} }
 
-// gather puts what is in an archive into a folder.
+// gather copies the files of an archive into a folder.
 func (r Release) gather(dir, program string, licenses []byte, p v1.Platform) error {
 	name := Name
 	if p.OS == windows {
@@ -68,7 +68,7 @@ func (r Release) archive(dir, suffix string, p v1.Platform) error {
 	return os.WriteFile(r.file(suffix+".tar.gz"), b.Bytes(), 0o644)
 }
 
-// folder is what all of an archive is in.
+// folder returns the archive's top folder.
 func (r Release) folder(suffix string) string { return Name + "_" + r.Version + suffix + "/" }
 
 func (r Release) zip(w io.Writer, dir, suffix string) error {

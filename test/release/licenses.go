@@ -12,13 +12,12 @@ import (
 	"strings"
 )
 
-// licenseFile is how modules name the files that whoever passes them on has to pass on too.
+// licenseFile matches the files of a module that its license requires a distributor to include.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([-.].*)?$`)
 
-// licenses returns the licenses of all modules that a program is made of, and of Go. It fails if
-// one of them has none.
+// licenses returns the licenses of all modules in a program, and of Go. It fails if one has none.
 func (b bill) licenses(ctx context.Context, root string) ([]byte, error) {
-	goroot, err := goSays(ctx, root, b.GoVersion, "env", "GOROOT")
+	goroot, err := goOutput(ctx, root, b.GoVersion, "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +27,7 @@ func (b bill) licenses(ctx context.Context, root string) ([]byte, error) {
 	for _, m := range b.Deps {
 		names, list = append(names, m.Path+" "+m.Version), append(list, m.Path)
 	}
-	dirs, err := goSays(ctx, root, b.GoVersion, list...)
+	dirs, err := goOutput(ctx, root, b.GoVersion, list...)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +64,8 @@ func writeLicenses(w io.Writer, name, dir string) error {
 	return nil
 }
 
-// goSays asks the go command of a version.
-func goSays(ctx context.Context, dir, version string, args ...string) (string, error) {
+// goOutput runs the go command of a version and returns its output.
+func goOutput(ctx context.Context, dir, version string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOTOOLCHAIN="+version, "GOFLAGS=-mod=mod", "GOWORK=off")
 	out, err := cmd.Output()

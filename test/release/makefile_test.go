@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeGo is a "go" that writes its arguments to the file ARGUMENTS, a line each.
+// fakeGo is a "go" that writes its arguments to the file ARGUMENTS, one a line.
 const fakeGo = `#!/bin/sh
 for each; do printf '%s\n' "$each"; done >>"$ARGUMENTS"
 `
 
-// TestMakefile is about versions that a shell or make would take for more than text: whoever can
-// push a tag chooses one.
+// TestMakefile tries versions that have a meaning for a shell or make: an attacker who can push a
+// tag chooses one.
 func TestMakefile(t *testing.T) {
 	root, program := t.TempDir(), t.TempDir()
 	args, ran := filepath.Join(t.TempDir(), "arguments"), filepath.Join(t.TempDir(), "ran")
@@ -56,7 +56,7 @@ func TestMakefile(t *testing.T) {
 					} else {
 						cmd.Env = append(cmd.Env, "VERSION="+tc.version)
 					}
-					out, err := cmd.CombinedOutput() // That of release-again fails, since nothing is made.
+					out, err := cmd.CombinedOutput() // release-again fails, since fakeGo makes no files.
 					if _, err := os.Stat(ran); err == nil {
 						t.Errorf("%s It was run.", tc.reason)
 						_ = os.Remove(ran)

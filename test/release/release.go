@@ -1,6 +1,6 @@
-// Package release makes what is published of a version: programs for each platform, the image, what
-// they were made of, and checksums. All of it follows from the files of a checkout, its version,
-// commit and time, so whoever builds it again has the same bytes.
+// Package release makes the files of a release: programs for each platform, the image, their bills
+// of materials, and checksums. They depend only on the files of a checkout, its version, commit and
+// time, so that another build gives the same bytes.
 package release
 
 import (
@@ -20,23 +20,23 @@ import (
 // Name of the program, and of the files of a release.
 const Name = "velero-plugin-for-crossplane"
 
-// A Release is what to make.
+// A Release has the settings of a release.
 type Release struct {
 	// Root is the checkout.
 	Root string
-	// Out is the folder that the files of the release are written to. What was in it is removed.
+	// Out is the folder for the files of the release. Its old contents are removed.
 	Out             string
 	Version, Commit string
-	// Time is that of the commit, and of all files.
+	// Time is the commit's time, and that of all files.
 	Time time.Time
-	// Platforms are those that programs are made for; Platforms() if there are none.
+	// Platforms of the programs; Platforms() if empty.
 	Platforms []v1.Platform
 	// Say is called with each file that is written.
 	Say func(file string)
 }
 
-// Platforms are those that programs are made for: Velero's servers, and where people run the
-// commands.
+// Platforms returns the platforms of the programs: those of Velero's servers, and those on which
+// users run the commands.
 func Platforms() []v1.Platform {
 	return append(image.Platforms(),
 		v1.Platform{OS: "darwin", Architecture: "amd64"},
@@ -70,7 +70,7 @@ func (r Release) Make(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// What a platform's program is built with is in the Dockerfile, and nowhere else.
+		// Only the Dockerfile has the build flags of a platform's program.
 		c, err := image.Unpack(built, filepath.Join(tmp, "unpacked-"+p.OS+"-"+p.Architecture))
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (r Release) Make(ctx context.Context) error {
 	return r.sum()
 }
 
-// publish writes the archive of a platform's program, and what that is made of.
+// publish writes the archive of a platform's program, and its bill of materials.
 func (r Release) publish(ctx context.Context, program, dir string, p v1.Platform) error {
 	suffix := "_" + p.OS + "_" + p.Architecture
 	made, err := madeOf(program)
@@ -110,7 +110,7 @@ func (r Release) publish(ctx context.Context, program, dir string, p v1.Platform
 	return r.bill(program, made, suffix)
 }
 
-// file returns the path of a file of the release, and says that it is written.
+// file returns the path of a file of the release, and reports it to Say.
 func (r Release) file(suffix string) string {
 	name := Name + "_" + r.Version + suffix
 	if r.Say != nil {

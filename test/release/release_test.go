@@ -44,8 +44,8 @@ func main() { ptr.To(1) }
 
 var at = time.Unix(1795376940, 0)
 
-// checkout makes a checkout of something smaller than the plugin, which is made of one other
-// module, and returns the version of that.
+// checkout makes a checkout of a small program with one dependency, and returns the dependency's
+// version.
 func checkout(t *testing.T) (root, utils string) {
 	t.Helper()
 	root = t.TempDir()
@@ -68,7 +68,7 @@ func checkout(t *testing.T) (root, utils string) {
 	return root, found[1]
 }
 
-// TestMake makes a release twice, of two copies.
+// TestMake makes a release twice, from two copies.
 func TestMake(t *testing.T) {
 	var sums [2]string
 	var r Release
@@ -137,7 +137,7 @@ func wantTar(t *testing.T, file string) {
 		dir + "README.md": "644 0:0 1795376940", dir + "THIRD_PARTY_LICENSES.txt": "644 0:0 1795376940",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("What is in the archive: -want, +got:\n%s", diff)
+		t.Errorf("the files of the archive: -want, +got:\n%s", diff)
 	}
 	for _, must := range []string{"\nk8s.io/utils v", "Apache License", "\nGo " + runtime.Version() + ", LICENSE\n", "The Go Authors"} {
 		if !bytes.Contains(licenses, []byte(must)) {
@@ -181,14 +181,14 @@ func wantBill(t *testing.T, file, utils string) {
 	}
 	want := []string{"pkg:golang/k8s.io/utils@" + utils, "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go")}
 	if diff := cmp.Diff(want, urls); diff != "" {
-		t.Errorf("What the program is made of: -want, +got:\n%s", diff)
+		t.Errorf("the modules of the program: -want, +got:\n%s", diff)
 	}
 	if hashes := (*got.Components)[0].Hashes; hashes == nil || len((*hashes)[0].Value) != 2*sha256.Size {
 		t.Errorf("it has no hash of the module")
 	}
 }
 
-// TestIncomplete is about releases that must not be made.
+// TestIncomplete tries releases that must fail.
 func TestIncomplete(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -196,7 +196,7 @@ func TestIncomplete(t *testing.T) {
 		want   string
 	}{
 		"Version": {
-			reason: "Whoever can push a tag chooses its name.",
+			reason: "An attacker who can push a tag chooses its name.",
 			change: func(t *testing.T, r *Release) { t.Helper(); r.Version = "v1.2.3 -X main.commit=x" },
 			want:   "a version is like v1.2.3",
 		},
@@ -212,10 +212,10 @@ func TestIncomplete(t *testing.T) {
 				file := filepath.Join(r.Root, "go.mod")
 				write(t, file, strings.Replace(read(t, file), module, "example.org/other", 1))
 			},
-			want: `it is of module "example.org/other"`,
+			want: `it is built from module "example.org/other"`,
 		},
 		"Replaced": {
-			reason: "Who requires the module gets another one than the program has.",
+			reason: "A user who requires the module gets another version than the program has.",
 			change: func(t *testing.T, r *Release) {
 				t.Helper()
 				file := filepath.Join(r.Root, "go.mod")
@@ -251,7 +251,7 @@ func TestLicenses(t *testing.T) {
 		"One":     {reason: "A module has a license.", files: []string{"LICENSE", "go.mod"}, want: "LICENSE"},
 		"Spelt":   {reason: "It may be spelt in other ways.", files: []string{"licence.md"}, want: "licence.md"},
 		"Several": {reason: "Notices are passed on too.", files: []string{"COPYING.LESSER", "LICENSE-MIT", "NOTICE"}, want: "COPYING.LESSER LICENSE-MIT NOTICE"},
-		"None":    {reason: "What has none can't be passed on.", files: []string{"licenses.go", "unlicensed.md"}},
+		"None":    {reason: "A module without a license can't be distributed.", files: []string{"licenses.go", "unlicensed.md"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

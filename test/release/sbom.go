@@ -23,8 +23,7 @@ const (
 	standard = "std"
 )
 
-// A bill is what the go command has written into a program: Go's version and the modules that are
-// in it.
+// A bill is the build information in a program: Go's version and the modules.
 type bill struct {
 	*debug.BuildInfo
 }
@@ -35,18 +34,18 @@ func madeOf(program string) (bill, error) {
 		return bill{}, fmt.Errorf("cannot read what %s is made of: %w", program, err)
 	}
 	if info.Main.Path != module {
-		return bill{}, fmt.Errorf("cannot tell what %s is made of: it is of module %q", program, info.Main.Path)
+		return bill{}, fmt.Errorf("cannot list the modules of %s: it is built from module %q", program, info.Main.Path)
 	}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
-			return bill{}, fmt.Errorf("cannot tell what %s is made of: go.mod replaces %s, which nobody who requires the module would get", program, m.Path)
+			return bill{}, fmt.Errorf("cannot list the modules of %s: go.mod replaces %s, which a user of the module would not get", program, m.Path)
 		}
 	}
 
 	return bill{BuildInfo: info}, nil
 }
 
-// bill writes what a program is made of, as CycloneDX.
+// bill writes the modules of a program, as CycloneDX.
 func (r Release) bill(program string, made bill, suffix string) error {
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -83,7 +82,7 @@ func (r Release) bomOf(program []byte, made bill) (*cyclonedx.BOM, error) {
 		refs = append(refs, components[i].BOMRef)
 	}
 	bom := cyclonedx.NewBOM()
-	// Its identity is that of the program, so that building it again gives the same.
+	// The serial number derives from the program's hash, so that another build gets the same.
 	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, sum[:]).URN()
 	bom.Metadata = &cyclonedx.Metadata{Timestamp: r.Time.UTC().Format(time.RFC3339), Component: &self}
 	bom.Components = &components
@@ -92,8 +91,7 @@ func (r Release) bomOf(program []byte, made bill) (*cyclonedx.BOM, error) {
 	return bom, nil
 }
 
-// component describes a Go module; a program for what vulnerabilities are known finds it by its
-// package URL.
+// component describes a Go module. A vulnerability scanner finds it by its package URL.
 func component(path, version, hash string) cyclonedx.Component {
 	url := "pkg:golang/" + path + "@" + version
 	c := cyclonedx.Component{BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}
@@ -104,7 +102,7 @@ func component(path, version, hash string) cyclonedx.Component {
 	return c
 }
 
-// hashOf returns the hash of a module's files that go.sum has, which Go writes in base64.
+// hashOf returns the hash of a module's files from go.sum, which has it in base64.
 func hashOf(m *debug.Module) (string, error) {
 	sum, ok := strings.CutPrefix(m.Sum, "h1:")
 	b, err := base64.StdEncoding.DecodeString(sum)

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A workflow is as much of one of GitHub as can be a danger.
+// A workflow has the fields of a GitHub workflow that can be dangerous.
 type workflow struct {
-	// On is "true" to YAML.
+	// On has the key "true" in YAML.
 	On          any `json:"true"`
 	Permissions any `json:"permissions"`
 	Jobs        map[string]struct {
@@ -29,14 +29,14 @@ type workflow struct {
 }
 
 var (
-	// pinRE is an action by its commit, and expressionRE what GitHub puts into a script before a
-	// shell sees it. Of these, what a matrix has stands in the file.
+	// pinRE matches an action with its commit. expressionRE matches expressions that GitHub puts
+	// into a script before a shell runs it, except those of a matrix, whose values are in the file.
 	pinRE        = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	expressionRE = regexp.MustCompile(`(?s)\$\{\{\s*(.*?)\s*\}\}`)
 	matrixRE     = regexp.MustCompile(`^matrix\.[\w-]+$`)
 )
 
-// flaws returns what is wrong in the text of a workflow.
+// flaws returns the problems in the text of a workflow.
 func flaws(t *testing.T, text string) []string {
 	t.Helper()
 	w := parse(t, text)
@@ -78,7 +78,7 @@ func flaws(t *testing.T, text string) []string {
 	return all
 }
 
-// unpinned returns what is wrong in how a step names its action.
+// unpinned returns the problems in a step's reference to its action.
 func unpinned(text, uses string) []string {
 	switch {
 	case uses == "" || strings.HasPrefix(uses, "./"):
@@ -86,7 +86,7 @@ func unpinned(text, uses string) []string {
 	case !pinRE.MatchString(uses):
 		return []string{uses + " is not pinned by commit"}
 	case !regexp.MustCompile(regexp.QuoteMeta("uses: "+uses) + ` # v\d+(\.\d+)*\n`).MatchString(text):
-		return []string{uses + " has no version in a comment, which dependabot and people go by"}
+		return []string{uses + " has no version in a comment, which dependabot and users read"}
 	}
 
 	return nil
@@ -102,8 +102,8 @@ func parse(t *testing.T, text string) workflow {
 	return w
 }
 
-// TestWorkflows is about who may change what is published: a tag of an action can be moved, and
-// names that strangers choose are scripts to a shell.
+// TestWorkflows checks that nothing unreviewed can change a release: a tag of an action can be
+// moved, and names that a stranger chooses are code in a script.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*")
 	if err != nil || len(files) == 0 {
@@ -146,7 +146,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestFlaws is about what TestWorkflows would find.
+// TestFlaws checks that TestWorkflows finds each kind of problem.
 func TestFlaws(t *testing.T) {
 	const pin = "actions/checkout@0123456789012345678901234567890123456789"
 	good := `on: {push: {tags: ["v*"]}}
@@ -167,12 +167,12 @@ jobs:
 		"None":        {reason: "Names come from the environment."},
 		"Permissions": {reason: "Without any, the repository's settings decide.", old: "permissions: {contents: read}\n", want: []string{"it has no top-level permissions"}},
 		"All":         {reason: "All is more than a job needs.", old: "{contents: read}", new: "write-all", want: []string{"its top-level permissions are write-all"}},
-		"Write":       {reason: "What may write is a job.", old: "contents: read", new: "contents: write", want: []string{"each of its jobs has contents: write"}},
+		"Write":       {reason: "Only a job may have the right to write.", old: "contents: read", new: "contents: write", want: []string{"each of its jobs has contents: write"}},
 		"Target":      {reason: "A pull request would run with our token.", old: "push:", new: "pull_request_target:", want: []string{"it gives the rights of pull_request_target to what a stranger proposes"}},
 		"Tag":         {reason: "A tag can be moved.", old: pin, new: "actions/cache@v4", want: []string{"actions/cache@v4 is not pinned by commit"}},
 		"Short":       {reason: "Another commit may begin with the same digits.", old: pin, new: "actions/cache@0123456", want: []string{"actions/cache@0123456 is not pinned by commit"}},
 		"Image":       {reason: "An image has tags as well.", old: pin, new: "docker://alpine:3", want: []string{"docker://alpine:3 is not pinned by commit"}},
-		"NoVersion":   {reason: "Nobody knows a commit by heart.", old: " # v7.0.1", want: []string{pin + " has no version in a comment, which dependabot and people go by"}},
+		"NoVersion":   {reason: "A reader can't see the version of a commit.", old: " # v7.0.1", want: []string{pin + " has no version in a comment, which dependabot and users read"}},
 		"Token":       {reason: "Later steps could take it.", old: "persist-credentials: false", new: "fetch-depth: 0", want: []string{"a checkout of one leaves its token behind"}},
 		"Ref":         {reason: "A tag's name is a script here.", old: `"$VERSION"`, new: "${{ github.ref_name }}", want: []string{"a script of one has ${{ github.ref_name }} in it"}},
 		"Input":       {reason: "And so is an input.", old: `"$VERSION"`, new: "${{inputs.version}}", want: []string{"a script of one has ${{ inputs.version }} in it"}},
@@ -194,7 +194,7 @@ jobs:
 	}
 }
 
-// TestBase is about what an engine builds the image with: a tag of that can be moved as well.
+// TestBase checks that the Dockerfile pins its base image: its tag can be moved as well.
 func TestBase(t *testing.T) {
 	for _, from := range regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(read(t, "../../Dockerfile"), -1) {
 		if from != "FROM scratch" && !regexp.MustCompile(`@sha256:[0-9a-f]{64} AS `).MatchString(from) {
@@ -203,7 +203,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// TestDependabot is about who proposes newer versions of all that is pinned.
+// TestDependabot checks that dependabot proposes newer versions of all pinned dependencies.
 func TestDependabot(t *testing.T) {
 	var config struct {
 		Updates []struct {
@@ -219,6 +219,6 @@ func TestDependabot(t *testing.T) {
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"docker", "github-actions", "gomod"}, got); diff != "" {
-		t.Errorf("What dependabot looks at: -want, +got:\n%s", diff)
+		t.Errorf("the ecosystems of dependabot: -want, +got:\n%s", diff)
 	}
 }

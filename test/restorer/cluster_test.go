@@ -52,7 +52,7 @@ func newCluster(t *testing.T) *cluster {
 	must(t, err)
 	c.discovery, err = discovery.NewDiscoveryClientForConfig(config)
 	must(t, err)
-	// The garbage collector looks for kinds when it starts, and not again for a while.
+	// The garbage collector discovers kinds when it starts, and then not for a while.
 	must(t, c.Kill(stack.ControllerManager))
 	for _, k := range forest.Kinds() {
 		if strings.Contains(k.Group, ".") {
@@ -99,7 +99,7 @@ func resource(k forest.Kind) schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Plural)
 }
 
-// all returns what there is of the kinds of a forest, in its namespaces.
+// all returns the cluster's objects of the kinds and namespaces of a forest.
 func (c *cluster) all(ctx context.Context, t *testing.T) map[xp.ID]*unstructured.Unstructured {
 	t.Helper()
 	found := map[xp.ID]*unstructured.Unstructured{}
@@ -120,7 +120,7 @@ func (c *cluster) all(ctx context.Context, t *testing.T) map[xp.ID]*unstructured
 	return found
 }
 
-// isGrown reports whether an object can be of a forest.
+// isGrown reports whether an object can belong to a forest.
 func (c *cluster) isGrown(u *unstructured.Unstructured) bool {
 	if u.GetName() == "kube-root-ca.crt" {
 		return false
@@ -134,7 +134,7 @@ func (c *cluster) isGrown(u *unstructured.Unstructured) bool {
 	return u.GetNamespace() == ""
 }
 
-// clear deletes all of that.
+// clear deletes all objects that can belong to a forest.
 func (c *cluster) clear(ctx context.Context, t *testing.T) {
 	t.Helper()
 	must(t, c.Wait(ctx, patience, "the forest to be gone", func(ctx context.Context) error {
@@ -158,8 +158,8 @@ func (c *cluster) clear(ctx context.Context, t *testing.T) {
 	}))
 }
 
-// collect waits until the garbage collector has done its work: it takes an object of each kind that
-// was made last, and whose owner never was.
+// collect waits until the garbage collector has run: it deletes a new object of each kind with an
+// owner that never existed.
 func (c *cluster) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	canaries := map[schema.GroupVersionResource]string{}

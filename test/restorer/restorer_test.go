@@ -35,8 +35,8 @@ var (
 	countFlag = flag.Uint64("forest.count", 15, "how many forests to restore")
 )
 
-// Random forests are restored by Velero's own engine into a real API server, and what is promised
-// holds there too.
+// TestForestsByVelero restores random forests with Velero's own engine into a real API server, and
+// checks the same promises there.
 func TestForestsByVelero(t *testing.T) {
 	c := newCluster(t)
 	c.collect(t.Context(), t)
@@ -56,7 +56,7 @@ func TestForestsByVelero(t *testing.T) {
 	}
 }
 
-// play grows a forest and restores it twice.
+// play generates a forest and restores it twice.
 func play(t *testing.T, c *cluster, seed uint64) *forest.Scenario {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // It must be the same every time.
@@ -75,7 +75,7 @@ func play(t *testing.T, c *cluster, seed uint64) *forest.Scenario {
 	return s
 }
 
-// mask takes off what the API server gives to everything.
+// mask removes the fields that the API server sets on every object.
 func mask(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	if u.GetKind() == "Deployment" {
@@ -84,7 +84,8 @@ func mask(u *unstructured.Unstructured) {
 	}
 }
 
-// maskAll takes off what --existing-resource-policy=update changes of what is not Crossplane's.
+// maskAll removes the fields that --existing-resource-policy=update changes on objects unrelated to
+// Crossplane.
 func maskAll(all map[xp.ID]*unstructured.Unstructured, of *velerov1.Restore) {
 	if of.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate {
 		return
@@ -142,7 +143,7 @@ func run(t *testing.T, c *cluster, a *forest.Archive, of *velerov1.Restore) *for
 	return r
 }
 
-// check fails for an error that is not an action's.
+// check fails for an error that comes from no action.
 func check(t *testing.T, r *forest.Run, e string) {
 	t.Helper()
 	for _, err := range r.Failed {
@@ -153,8 +154,7 @@ func check(t *testing.T, r *forest.Run, e string) {
 	t.Errorf("the restore has failed: %s", e)
 }
 
-// actions are the plugin's, as its main.go registers them, with one ahead of them that sees what
-// Velero comes to.
+// actions returns the plugin's actions, as its main.go registers them, after a spy.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	known, log := live.NewCluster(c.dynamic, c.discovery), r.Record.Log()
 	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
@@ -169,7 +169,7 @@ func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	return all
 }
 
-// failing remembers the errors of an action.
+// failing records the errors of an action.
 type failing struct {
 	riav2.RestoreItemAction
 
@@ -184,7 +184,8 @@ func (f *failing) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.
 
 		return out, err
 	}
-	// As the client of a plugin's process does (velero pkg/plugin/framework/restoreitemaction/v2).
+	// The client of a plugin's process does the same (velero
+	// pkg/plugin/framework/restoreitemaction/v2).
 	if out.UpdatedItem == nil {
 		out.UpdatedItem = input.Item
 	}
@@ -192,14 +193,14 @@ func (f *failing) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.
 	return out, nil
 }
 
-// spy sees what Velero comes to.
+// spy is an action that records the items that Velero comes to.
 type spy struct {
 	riav2.RestoreItemAction
 
 	run *forest.Run
 }
 
-// Name is not called by Velero.
+// Name is never called by Velero.
 func (*spy) Name() string { return "0-spy" }
 
 // AppliesTo selects all.
@@ -219,28 +220,28 @@ func item(input *velero.RestoreItemActionExecuteInput) xp.Item {
 	return xp.Item{GroupResource: k.Resource(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// witness sees what Velero creates, in its order.
+// witness records the objects that Velero creates, in order.
 type witness struct {
 	client.DynamicFactory
 
 	created []*unstructured.Unstructured
 }
 
-// ClientForGroupVersionResource returns a client that tells.
+// ClientForGroupVersionResource returns a client that reports to the witness.
 func (w *witness) ClientForGroupVersionResource(gv schema.GroupVersion, r metav1.APIResource, ns string) (client.Dynamic, error) {
 	d, err := w.DynamicFactory.ClientForGroupVersionResource(gv, r, ns)
 
-	return &telling{Dynamic: d, witness: w}, err
+	return &recording{Dynamic: d, witness: w}, err
 }
 
-type telling struct {
+type recording struct {
 	client.Dynamic
 
 	witness *witness
 }
 
 // Create creates an object.
-func (d *telling) Create(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (d *recording) Create(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	after, err := d.Dynamic.Create(u)
 	if err == nil {
 		d.witness.created = append(d.witness.created, after.DeepCopy())

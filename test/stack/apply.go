@@ -148,8 +148,8 @@ func (c *client) applyCRD(ctx context.Context, obj *unstructured.Unstructured) e
 		return err
 	}
 
-	// A little later it is served too, and a program that looks for its kinds when it starts finds
-	// them all.
+	// The API server serves the kind a little later. A program that looks for its kinds when it
+	// starts then finds them all.
 	group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
 	_, err = c.Resource(ctx, schema.GroupVersionKind{Group: group, Kind: kind}, "")
@@ -157,8 +157,8 @@ func (c *client) applyCRD(ctx context.Context, obj *unstructured.Unstructured) e
 	return err
 }
 
-// HasCondition returns nil if an object has a condition with that status, else an error that says
-// what it has.
+// HasCondition returns nil if an object has a condition with that status, else an error with the
+// status that it has.
 func HasCondition(obj *unstructured.Unstructured, kind, status string) error {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {

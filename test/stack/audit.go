@@ -35,29 +35,29 @@ const auditPatches = `
     resources: [%s]
 `
 
-// A Request is one that the API server answered.
+// A Request is a request that the API server has answered.
 type Request struct {
-	// At is when it came, and Done when it was answered.
+	// At is when the request came, and Done when it was answered.
 	At, Done time.Time
-	// User is who asked, with the prefix system:serviceaccount: if it was a ServiceAccount, and
-	// UserAgent the program.
+	// User sent the request; a ServiceAccount has the prefix system:serviceaccount:. UserAgent is
+	// the program.
 	User      string
 	UserAgent string
-	// Verb is one of Kubernetes, such as "list" or "deletecollection"; for a URL that is no
-	// resource it is the method in lower case.
+	// Verb is a verb of Kubernetes, such as "list" or "deletecollection". For a URL that is no
+	// resource it is the HTTP method in lower case.
 	Verb string
-	// Group, Resource, Subresource, Namespace and Name are of what it was about; each is "" where
-	// there is none.
+	// Group, Resource, Subresource, Namespace and Name are those of the object; each is "" if it
+	// has none.
 	Group       string
 	Resource    string
 	Subresource string
 	Namespace   string
 	Name        string
-	// URI is all of what was asked for, with the query.
+	// URI is the whole request URI, with the query.
 	URI string
 	// Code is the HTTP status of the answer.
 	Code int
-	// Body is what was sent, as JSON, if Options.AuditPatches says so; else "".
+	// Body is the request's body as JSON if Options.AuditPatches includes it; else "".
 	Body string
 }
 
@@ -84,22 +84,22 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// Requests returns the requests that the API server has answered until now, in the order in which
-// it did. A watch is answered when it ends. It fails for a Cluster made without Audit.
+// Requests returns the requests that the API server has answered until now, in the order of the
+// answers. A watch is answered when it ends. Requests fails for a Cluster without Audit.
 func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
 	all, _, err := c.RequestsSince(ctx, 0)
 
 	return all, err
 }
 
-// RequestsSince is Requests without those that an earlier call has returned, which gave the place
-// to go on from; 0 is the beginning.
+// RequestsSince returns the requests after a place in the log, and the place to go on from. Place 0
+// is the beginning.
 func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Request, next int64, err error) {
 	if !c.options.Audit {
-		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: its options do not say Audit", c.options.Name)
+		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: it has no option Audit", c.options.Name)
 	}
-	// The API server writes a request down just after it has answered it, so what is there when a
-	// later one is written down is all.
+	// The API server logs a request just after it has answered it. Once a later request is in the
+	// log, all earlier ones are.
 	last := "/version?last=" + rand.Text()
 	client, err := rest.HTTPClientFor(c.config)
 	if err != nil {
@@ -127,14 +127,14 @@ func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Re
 	return requests, next, err
 }
 
-// requestsBefore reads an audit log up to the request for a URI, and says how much of it that was.
-// It fails if that is not in it.
+// requestsBefore reads an audit log up to the request for a URI, and returns how many bytes that
+// was. It fails if the request is not in the log.
 func requestsBefore(log io.Reader, uri string) (all []Request, read int64, err error) {
 	lines := bufio.NewReader(log)
 	for {
 		line, err := lines.ReadBytes('\n')
 		read += int64(len(line))
-		if errors.Is(err, io.EOF) { // A line without an end is not all of it.
+		if errors.Is(err, io.EOF) { // The API server is still writing this line.
 			return nil, 0, fmt.Errorf("cannot find the request for %s in the audit log", uri)
 		}
 		if err != nil {
@@ -155,7 +155,8 @@ func requestsBefore(log io.Reader, uri string) (all []Request, read int64, err e
 	}
 }
 
-// auditArgs returns the flags that make the API server write down each request, if it is to.
+// auditArgs returns the flags that make the API server log each request; none without
+// Options.Audit.
 func (c *Cluster) auditArgs() ([]string, error) {
 	if !c.options.Audit {
 		return nil, nil
@@ -172,7 +173,7 @@ func (c *Cluster) auditArgs() ([]string, error) {
 	return []string{
 		"--audit-policy-file=" + policy, "--audit-log-path=" + c.auditFile(),
 		"--audit-log-mode=blocking",   // In batches, the last requests are lost if the server is killed.
-		"--audit-log-maxsize=1000000", // MB. The default is 100, and what is before that goes into another file.
+		"--audit-log-maxsize=1000000", // MB. The default is 100, and older requests then go into another file.
 	}, nil
 }
 

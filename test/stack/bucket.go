@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// BackupFile returns the path of the tar file of a backup in the bucket. It is to be read only.
+// BackupFile returns the path of the tar file of a backup in the bucket. Callers only read it.
 func (h *Host) BackupFile(name string) string {
 	return filepath.Join(h.backupDir(name), name+".tar.gz")
 }
@@ -21,9 +21,8 @@ func (h *Host) backupDir(name string) string {
 	return filepath.Join(h.dir, S3, "buckets", bucket, "backups", name)
 }
 
-// Upload puts a backup into the bucket that is like another one there, but has another name,
-// another number of items and the tar file at a path. Each cluster's Velero finds it when it is
-// started next.
+// Upload puts a copy of a backup into the bucket, with another name, another number of items and
+// another tar file. Each cluster's Velero finds it at its next start.
 func (h *Host) Upload(ctx context.Context, name, like string, items int, tarball string) error {
 	files, err := os.ReadDir(h.backupDir(like))
 	if err != nil {
@@ -97,8 +96,8 @@ func (h *Host) putFile(ctx context.Context, key, path string) error {
 	return h.put(ctx, key, f, info.Size())
 }
 
-// put stores an object in the folder of backups. The S3 server keeps notes about each object and
-// does not serve a file that it has not stored itself.
+// put stores an object in the folder of backups. The S3 server keeps metadata about each object and
+// serves only files that it has stored itself.
 func (h *Host) put(ctx context.Context, key string, body io.Reader, size int64) error {
 	url := h.s3URL + "/" + bucket + "/backups/" + key
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, body)

@@ -22,16 +22,16 @@ import (
 )
 
 // An Admission is a change that the API server has accepted and not stored yet. If the object
-// changes meanwhile, it never is.
+// changes meanwhile, the API server never stores it.
 type Admission struct {
-	// Status says that it is a change of the status only.
+	// Status is true for a change of the status only.
 	Status bool
-	// Old is what is stored; nil if New is to be created.
+	// Old is the stored object; nil if New is to be created.
 	Old, New *unstructured.Unstructured
 }
 
-// A Checkpoint is where changes to a cluster pass by a function of the test, so that the test can
-// do something at a step of what others do.
+// A Checkpoint is an admission webhook that passes changes to a function of the test, so that the
+// test can act between two steps of a controller.
 type Checkpoint struct {
 	cluster *Cluster
 	name    string
@@ -42,8 +42,8 @@ type Checkpoint struct {
 	seen bool
 }
 
-// The webhook of the probe is in the same configuration, so the API server asks both or neither. 30
-// s is the most that it waits.
+// The probe's webhook is in the same configuration, so the API server calls both or neither. 30 s
+// is the longest timeout that it allows.
 const checkpointConfig = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -80,10 +80,10 @@ webhooks:
   sideEffects: None
 `
 
-// Check lets each creation and update of objects of the API groups, and of their status, wait for
-// visit. At most for 30 s, or it fails. A visit can come more than once for what is then stored
-// once, at the same time as others, and must not change objects of these groups itself. A dry run
-// is not visited.
+// Check makes each creation and update of objects of the API groups, and of their status, wait for
+// visit, for 30 s at most; then the change fails. One stored change can have more than one visit,
+// and visits run at the same time. visit must not change objects of these groups. Check skips dry
+// runs.
 func (c *Cluster) Check(ctx context.Context, name string, groups []string, visit func(ctx context.Context, a Admission)) (*Checkpoint, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", loopback(0))
 	if err != nil {
@@ -112,8 +112,8 @@ func (c *Cluster) Check(ctx context.Context, name string, groups []string, visit
 	return p, nil
 }
 
-// asked wants the API server to ask, or not to ask: it learns of a webhook some time after that is
-// stored or deleted.
+// asked returns an error unless the API server calls the webhook or, if want is false, no longer
+// calls it. It learns of a webhook some time after that is stored or deleted.
 func (p *Checkpoint) asked(ctx context.Context, want bool) error {
 	p.mu.Lock()
 	p.seen = false
@@ -134,7 +134,7 @@ func (p *Checkpoint) asked(ctx context.Context, want bool) error {
 	return nil
 }
 
-// Remove lets everything pass again.
+// Remove lets all changes pass again.
 func (p *Checkpoint) Remove(ctx context.Context) error {
 	configs := p.cluster.dynamic.Resource(schema.GroupVersionResource{
 		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
@@ -144,7 +144,7 @@ func (p *Checkpoint) Remove(ctx context.Context) error {
 		err = nil
 	}
 
-	if err == nil { // Else what somebody writes meanwhile would fail.
+	if err == nil { // Before that, writes of others would fail.
 		err = p.cluster.Wait(ctx, readyTimeout, "the end of checkpoint "+p.name, func(ctx context.Context) error { return p.asked(ctx, false) })
 	}
 
@@ -181,7 +181,7 @@ func (p *Checkpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(b) // An API server that has gone away needs no answer.
+	_, _ = w.Write(b) // An API server that has closed the connection needs no answer.
 }
 
 func admission(request *admissionv1.AdmissionRequest) (Admission, error) {
@@ -197,7 +197,7 @@ func admission(request *admissionv1.AdmissionRequest) (Admission, error) {
 
 func decode(raw runtime.RawExtension) (*unstructured.Unstructured, error) {
 	if len(raw.Raw) == 0 || string(raw.Raw) == "null" {
-		return nil, nil //nolint:nilnil // What is created was nothing before.
+		return nil, nil //nolint:nilnil // A created object has no old state.
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(raw.Raw); err != nil {

@@ -32,7 +32,7 @@ const (
 	Velero             = "velero"
 )
 
-// A Version is the name of the program that is run as Crossplane.
+// A Version is the program that runs as Crossplane.
 type Version string
 
 // Versions of Crossplane.
@@ -40,7 +40,7 @@ const (
 	None Version = ""
 	V1   Version = "crossplane-v1"
 	V2   Version = "crossplane-v2"
-	// V118 has fixed ports, so only one can run on a machine, and no webhooks here.
+	// V118 has fixed ports, so only one can run on a machine. It has no webhooks here.
 	V118 Version = "crossplane-v1.18"
 	V20  Version = "crossplane-v2.0"
 	V21  Version = "crossplane-v2.1"
@@ -48,65 +48,60 @@ const (
 	V24  Version = "crossplane-v2.4"
 )
 
-// IsV1 reports whether the version has claims, and XRs and MRs that are cluster-scoped.
+// IsV1 reports whether the version has claims, and cluster-scoped XRs and MRs.
 func (v Version) IsV1() bool { return v == V1 || v == V118 }
 
 // Options of a Cluster.
 type Options struct {
-	// Name of the cluster and of its directory. One Host has no two of the same name at a time.
+	// Name of the cluster and of its directory. It is unique on a Host.
 	Name string
-	// Crossplane is the version to install; with None there are no Crossplane, function, providers
+	// Crossplane is the version to install. With None there are no Crossplane, function, providers
 	// or CRDs of theirs until InstallCrossplane.
 	Crossplane Version
-	// RBACManager says whether Crossplane's RBAC manager, which makes ClusterRoles for each XRD,
-	// runs beside it.
+	// RBACManager runs Crossplane's RBAC manager, which creates ClusterRoles for each XRD.
 	RBACManager bool
-	// KubernetesProvider says whether provider-kubernetes runs beside Crossplane. A ProviderConfig
-	// whose credentials are of source Filesystem with path KubernetesProviderConfig makes it manage
-	// objects in its own cluster.
+	// KubernetesProvider runs provider-kubernetes. It manages objects in its own cluster with a
+	// ProviderConfig whose credentials have the source Filesystem and the path
+	// KubernetesProviderConfig.
 	KubernetesProvider bool
-	// HelmProvider says whether provider-helm runs beside Crossplane, which takes ProviderConfigs
-	// as provider-kubernetes does.
+	// HelmProvider runs provider-helm. It takes the same ProviderConfigs as provider-kubernetes.
 	HelmProvider bool
-	// UpjetProvider says whether the cloud's other provider, which upjet made, runs beside
-	// Crossplane.
+	// UpjetProvider runs the cloud's other provider, which is built with upjet.
 	UpjetProvider bool
-	// Plugin says whether Velero has the plugin that this repository is about.
+	// Plugin gives Velero this repository's plugin.
 	Plugin bool
-	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only
-	// one can run on a machine.
+	// NopProvider runs provider-nop. It listens on a fixed port, so only one can run on a machine.
 	NopProvider bool
-	// Velero is the name of the program that is run as Velero; "velero" if empty.
+	// Velero is the program that runs as Velero; "velero" if empty.
 	Velero string
-	// Kubernetes is the minor version of API server and controller manager, such as "v1.30"; that
-	// of all other tests if empty.
+	// Kubernetes is the minor version of API server and controller manager, such as "v1.30"; the
+	// default version if empty.
 	Kubernetes string
-	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what
-	// is there.
+	// VeleroArgs and CrossplaneArgs are added to the servers' command lines and override the
+	// arguments there.
 	VeleroArgs     []string
 	CrossplaneArgs []string
 	// ProviderArgs are added to the command line of the cloud's provider, and UpjetArgs to that of
-	// the other one.
+	// the upjet provider.
 	ProviderArgs []string
 	UpjetArgs    []string
-	// LeaderElection says whether Crossplane elects a leader before it works, as with its chart. It
-	// needs the right to make a mount namespace.
+	// LeaderElection makes Crossplane elect a leader before it works, as its chart does. It needs
+	// the right to create a mount namespace.
 	LeaderElection bool
-	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for
-	// Compositions that gate what they compose on what is observed.
+	// Gate runs function-gate and function-auto-ready, for Compositions that compose resources only
+	// once others are observed.
 	Gate bool
 	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the
-	// cluster has none of their CRDs and objects.
+	// cluster starts without their CRDs and objects.
 	Packaged bool
-	// Audit makes the API server write down each request, for Requests.
+	// Audit makes the API server log each request, for Requests.
 	Audit bool
-	// AuditPatches is a resource of which it writes down patches with what is in them; none if it
-	// is empty.
+	// AuditPatches is a resource whose patches are logged with their bodies; none if it is empty.
 	AuditPatches schema.GroupResource
 }
 
-// Programs names the programs that a Host with Clusters of these options needs. For a Cluster that
-// gets Crossplane later, give its options with the version that it will get.
+// Programs returns the names of the programs that a Host needs for Clusters with these options. For
+// a Cluster that gets Crossplane later, pass its options with that version.
 func Programs(options ...Options) []string {
 	names := []string{S3, Cloud}
 	for _, o := range options {
@@ -138,7 +133,7 @@ func Programs(options ...Options) []string {
 	return slices.Compact(names)
 }
 
-// kubernetes is the name of the program that is run as a component of Kubernetes.
+// kubernetes returns the name of the program that runs as a component of Kubernetes.
 func (o Options) kubernetes(component string) string {
 	if o.Kubernetes == "" {
 		return component
@@ -157,7 +152,7 @@ func (o Options) velero() string {
 
 // A Cluster is a Kubernetes control plane with Crossplane, providers and Velero.
 type Cluster struct {
-	Crew
+	Components
 	*client
 
 	host       *Host
@@ -166,20 +161,20 @@ type Cluster struct {
 	pki        *pki
 	config     *rest.Config
 	kubeconfig string
-	conversion map[string]int // The ports of providers' conversion webhooks, which their CRDs name.
+	conversion map[string]int // The ports of the conversion webhooks that the providers' CRDs name.
 	proxies    []*Proxy
 }
 
 var nameRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
-// NewCluster starts a Cluster and waits until all of it is ready. If it fails there is nothing left
-// of it. The context is for the start only.
+// NewCluster starts a Cluster and waits until all of it is ready. If it fails, it removes all that
+// it started. The context is for the start only.
 func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 	if !nameRE.MatchString(o.Name) {
 		return nil, fmt.Errorf("cannot name a cluster %q: use lower-case letters, digits and dashes", o.Name)
 	}
 	c := &Cluster{host: h, options: o, dir: filepath.Join(h.dir, o.Name)}
-	c.keeper = h.keeper
+	c.reaper = h.reaper
 	if err := os.MkdirAll(h.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the Host's directory: %w", err)
 	}
@@ -194,14 +189,14 @@ func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 	if err := c.install(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot start cluster %s: %w", o.Name, err), c.Destroy())
 	}
-	c.say(began, "all")
+	c.report(began, "all")
 
 	return c, nil
 }
 
-// install brings up the control plane, then all CRDs, then everything else at the same time. Velero
-// and the garbage collector look for kinds when they start and not again for a while: a backup by a
-// Velero that saw half of the CRDs is PartiallyFailed.
+// install starts the control plane, then applies all CRDs, then starts everything else at the same
+// time. Velero and the garbage collector discover kinds when they start and then not for a while: a
+// backup by a Velero that saw half of the CRDs is PartiallyFailed.
 func (c *Cluster) install(ctx context.Context) error {
 	var veleroCRDs []byte
 	err := parallel(
@@ -230,10 +225,10 @@ func (c *Cluster) install(ctx context.Context) error {
 	return parallel(installs...)
 }
 
-// InstallCrossplane gives a Cluster that was made with None a Crossplane, and what the options say
-// runs beside it. It takes objects that are there already, such as CRDs that a restore brought, and
-// applies its own over them as Crossplane does when its pod starts. Velero sees kinds that are new
-// after RestartVelero. If it fails, part of it may be there.
+// InstallCrossplane installs Crossplane, and the programs of the options beside it, in a Cluster
+// made with None. It accepts objects that exist already, such as CRDs from a restore, and applies
+// its own over them as Crossplane does when its Pod starts. Velero sees new kinds after
+// RestartVelero. If InstallCrossplane fails, part of it may be installed.
 func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error {
 	if c.options.Crossplane != None {
 		return fmt.Errorf("cannot install %s in cluster %s: it has %s", version, c.options.Name, c.options.Crossplane)
@@ -249,7 +244,7 @@ func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error 
 	return nil
 }
 
-// startAllOfCrossplane starts Crossplane and all that runs only beside it.
+// startAllOfCrossplane starts Crossplane and all programs that run only beside it.
 func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
 	starts := []func() error{func() error { return c.startCrossplane(ctx) }}
 	if !c.options.Packaged {
@@ -271,7 +266,7 @@ func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
 	return parallel(starts...)
 }
 
-// applyCRDs applies the CRDs of everything that is to be installed.
+// applyCRDs applies the CRDs of all programs to be installed.
 func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	crds, err := Parse(velero)
 	if err != nil {
@@ -320,16 +315,17 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 // Name returns the name of the cluster.
 func (c *Cluster) Name() string { return c.options.Name }
 
-// Options returns what the cluster was made with.
+// Options returns the options that the cluster was made with.
 func (c *Cluster) Options() Options { return c.options }
 
-// REST returns a copy of the configuration of a client that may do everything.
+// REST returns a copy of the configuration of a client with all permissions.
 func (c *Cluster) REST() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig returns the path of a kubeconfig file of a user who may do everything.
+// Kubeconfig returns the path of a kubeconfig file of a user with all permissions.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// Wait is Wait, and ends at once when a component of the cluster or of its Host dies.
+// Wait is like the function Wait, and ends at once when a component of the cluster or of its Host
+// dies.
 func (c *Cluster) Wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
 	return Wait(ctx, timeout, what, func(ctx context.Context) error {
 		if err := errors.Join(c.Err(), c.host.Err()); err != nil {
@@ -340,7 +336,7 @@ func (c *Cluster) Wait(ctx context.Context, timeout time.Duration, what string, 
 	})
 }
 
-// Destroy kills the cluster and removes all it had, as if its machines were lost. The Host stays,
+// Destroy kills the cluster and removes all its data, as if its machines were lost. The Host stays,
 // with the backups and the cloud.
 func (c *Cluster) Destroy() error {
 	err := c.killAll()
@@ -367,7 +363,7 @@ func (c *Cluster) run(ctx context.Context, m *component) error {
 	if err := c.launch(ctx, m); err != nil {
 		return err
 	}
-	c.say(began, m.name)
+	c.report(began, m.name)
 
 	return nil
 }
@@ -378,6 +374,6 @@ func (c *Cluster) program(name string) (string, error) {
 	return a.Path, err
 }
 
-func (c *Cluster) say(began time.Time, what string) {
-	c.host.out.say("%s: %s ready after %s", c.options.Name, what, since(began))
+func (c *Cluster) report(began time.Time, what string) {
+	c.host.out.report("%s: %s ready after %s", c.options.Name, what, since(began))
 }

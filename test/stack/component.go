@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// grace is how long a process may take to end after SIGTERM.
-const grace = 5 * time.Second
+// stopTimeout is how long a process may take to end after SIGTERM.
+const stopTimeout = 5 * time.Second
 
 // A component is a long-running process that can be stopped and started again.
 type component struct {
@@ -36,14 +36,14 @@ type process struct {
 	cmd   *exec.Cmd
 	began time.Time
 	log   string
-	// logged is where the log of this process begins in the file.
+	// logged is the offset in the log file at which this process begins.
 	logged int64
 	done   chan struct{}
 	err    error // Set before done is closed.
 }
 
-// start starts the process without waiting until it is ready. It does nothing if it runs.
-func (c *component) start(k *keeper) error {
+// start starts the process without waiting until it is ready. It does nothing if the process runs.
+func (c *component) start(k *reaper) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.process != nil && c.process.running() {
@@ -73,7 +73,7 @@ func (c *component) start(k *keeper) error {
 	}
 	go func() {
 		p.err = cmd.Wait()
-		_ = p.kill() // What it left behind; there is no group any more if that is nothing.
+		_ = p.kill() // Its children may be left. Without any, the group does not exist any more.
 		_ = k.drop(cmd.Process.Pid)
 		close(p.done)
 	}()
@@ -104,7 +104,7 @@ func (c *component) await(ctx context.Context) error {
 	return err
 }
 
-// died returns an error if the process ended without having been told to.
+// died returns an error if the process ended without being stopped.
 func (c *component) died() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,14 +124,14 @@ func (c *component) explain(err error) error {
 	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, c.log, tail(c.log))
 }
 
-// stop asks the process to end, and kills its group if it doesn't soon. It returns once the process
-// is gone.
+// stop sends SIGTERM to the process, and kills its group if it does not end within stopTimeout. It
+// returns once the process has ended.
 func (c *component) stop() error {
 	return c.end(func(p *process) error {
 		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
-		late := time.NewTimer(grace)
+		late := time.NewTimer(stopTimeout)
 		defer late.Stop()
 		select {
 		case <-p.done:
@@ -142,7 +142,7 @@ func (c *component) stop() error {
 	})
 }
 
-// kill kills the process and its children. It returns once the process is gone.
+// kill kills the process and its children. It returns once the process has ended.
 func (c *component) kill() error { return c.end((*process).kill) }
 
 func (c *component) end(how func(*process) error) error {
@@ -170,7 +170,7 @@ func (p *process) running() bool {
 	}
 }
 
-// kill kills the whole group, of which the process is the leader.
+// kill kills the whole process group, which the process leads.
 func (p *process) kill() error {
 	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("cannot kill process group %d: %w", p.cmd.Process.Pid, err)
@@ -179,8 +179,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// environment is what every process gets. It holds nothing of the person's own but the search path,
-// so that no proxy, credential or kubeconfig of theirs is used.
+// environment returns the environment of every process. From the user's it has only the search
+// path, so that no proxy, credential or kubeconfig of theirs is used.
 func environment(home, tmp string, extra ...string) []string {
 	fixed := []string{
 		"HOME=" + home, "TMPDIR=" + tmp, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "NO_COLOR=1", "GORACE=halt_on_error=1",

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-func newCrew(t *testing.T) *Crew {
+func newComponents(t *testing.T) *Components {
 	t.Helper()
-	k, err := newKeeper()
+	k, err := newReaper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func newCrew(t *testing.T) *Crew {
 		}
 	})
 
-	return &Crew{keeper: k}
+	return &Components{reaper: k}
 }
 
 func TestComponentThatEnds(t *testing.T) {
@@ -41,10 +41,10 @@ func TestComponentThatEnds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			crew := newCrew(t)
+			components := newComponents(t)
 			c := shell(t.TempDir(), tc.script)
 			c.ready = tc.ready
-			err := crew.launch(t.Context(), c)
+			err := components.launch(t.Context(), c)
 			if err == nil {
 				t.Fatal(tc.reason)
 			}
@@ -53,7 +53,7 @@ func TestComponentThatEnds(t *testing.T) {
 					t.Errorf("%s\n%q is not in:\n%v", tc.reason, want, err)
 				}
 			}
-			if err := crew.Err(); err == nil {
+			if err := components.Err(); err == nil {
 				t.Error("a component that died must be noticed later too")
 			}
 		})
@@ -64,33 +64,33 @@ func TestComponentThatIsStopped(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		script string
-		stop   func(*Crew) error
+		stop   func(*Components) error
 	}{
 		"Stop": {
 			reason: "A component that ends on SIGTERM must not be killed.",
 			script: "trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.05; done",
-			stop:   func(c *Crew) error { return c.Stop("sh") },
+			stop:   func(c *Components) error { return c.Stop("sh") },
 		},
 		"StopIgnored": {
 			reason: "A component that ignores SIGTERM must be killed after a while.",
 			script: "trap '' TERM; echo $$; while :; do sleep 0.05; done",
-			stop:   func(c *Crew) error { return c.Stop("sh") },
+			stop:   func(c *Components) error { return c.Stop("sh") },
 		},
 		"Kill": {
 			reason: "The children of a killed component must end too.",
 			script: "echo $$; sleep 300",
-			stop:   func(c *Crew) error { return c.Kill("sh") },
+			stop:   func(c *Components) error { return c.Kill("sh") },
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			crew := newCrew(t)
+			components := newComponents(t)
 			c := shell(t.TempDir(), tc.script)
-			if err := crew.launch(t.Context(), c); err != nil {
+			if err := components.launch(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			pid := readPIDs(t, c.log, 1)[0]
-			if err := tc.stop(crew); err != nil {
+			if err := tc.stop(components); err != nil {
 				t.Fatal(err)
 			}
 			if alive(pid) {
@@ -99,13 +99,13 @@ func TestComponentThatIsStopped(t *testing.T) {
 			if got := strings.Contains(tail(c.log), "bye"); got != (name == "Stop") {
 				t.Errorf("%s\nthe log is:\n%s", tc.reason, tail(c.log))
 			}
-			if err := crew.Err(); err != nil {
+			if err := components.Err(); err != nil {
 				t.Errorf("a stopped component must not count as dead: %v", err)
 			}
-			if err := crew.Start(t.Context(), "sh"); err != nil {
+			if err := components.Start(t.Context(), "sh"); err != nil {
 				t.Errorf("a stopped component must start again: %v", err)
 			}
-			if err := crew.killAll(); err != nil {
+			if err := components.killAll(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -113,9 +113,9 @@ func TestComponentThatIsStopped(t *testing.T) {
 }
 
 func TestUnknownComponent(t *testing.T) {
-	crew := newCrew(t)
-	crew.members = []*component{{name: "etcd"}, {name: "velero"}}
-	err := crew.Stop("valero")
+	components := newComponents(t)
+	components.members = []*component{{name: "etcd"}, {name: "velero"}}
+	err := components.Stop("valero")
 	if err == nil || !strings.Contains(err.Error(), "there are etcd, velero") {
 		t.Errorf("the error must list the valid names, not: %v", err)
 	}

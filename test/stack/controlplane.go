@@ -32,7 +32,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 		return err
 	}
 
-	// The API server tries until etcd answers, so both start at the same time.
+	// The API server retries until etcd answers, so both start at the same time.
 	return parallel(
 		func() error { return c.startEtcd(ctx, etcd, peer) },
 		func() error { return c.startAPIServer(ctx, etcd, secure) },
@@ -51,7 +51,7 @@ func (c *Cluster) startEtcd(ctx context.Context, client, peer string) error {
 			"--name=stack", "--data-dir=data", "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=stack=" + peer,
 			"--unsafe-no-fsync", "--log-level=warn",
-			"--quota-backend-bytes=8589934592", // 8 GiB, the most that etcd advises; the default of 2 GiB ends at some 100,000 objects with their history.
+			"--quota-backend-bytes=8589934592", // 8 GiB, the most that etcd advises; the default of 2 GiB is full at some 100,000 objects with their history.
 		},
 	})
 }
@@ -82,8 +82,8 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 			"--service-account-key-file=" + c.pki.path(serviceAccountFile),
 			"--profiling=false",
 		}, audit...),
-		// It is what takes most of the processors, and a sixth of that was collecting garbage. With
-		// tens of thousands of objects that is too much memory.
+		// The API server takes most of the processor time, a sixth of it for garbage collection.
+		// With tens of thousands of objects GOGC alone would take too much memory.
 		env: []string{"GOGC=400", "GOMEMLIMIT=8GiB"},
 	})
 }
@@ -113,7 +113,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 
 func (c *Cluster) tokenFile() string { return c.pki.path("tokens.csv") }
 
-// configure makes a user who may do everything, a kubeconfig file and the clients.
+// configure creates a user with all permissions, a kubeconfig file and the clients.
 func (c *Cluster) configure(server string) error {
 	token := rand.Text()
 	if err := os.WriteFile(c.tokenFile(), []byte(token+",stack,stack,system:masters\n"), 0o600); err != nil {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Crash is Kill, and fails if the component does not run.
-func (c *Crew) Crash(name string) error {
+// Crash is Kill, but fails if the component does not run.
+func (c *Components) Crash(name string) error {
 	m, err := c.find(name)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (c *Crew) Crash(name string) error {
 }
 
 // PID returns the ID of a component's process. It fails if the component does not run.
-func (c *Crew) PID(name string) (int, error) {
+func (c *Components) PID(name string) (int, error) {
 	m, err := c.find(name)
 	if err != nil {
 		return 0, err
@@ -38,8 +38,9 @@ func (c *Crew) PID(name string) (int, error) {
 	return pid, nil
 }
 
-// Revive starts what has ended without having been told to, as a kubelet would, and names it.
-func (c *Crew) Revive(ctx context.Context) ([]string, error) {
+// Revive starts the components that ended without being stopped, as a kubelet would, and returns
+// their names.
+func (c *Components) Revive(ctx context.Context) ([]string, error) {
 	c.mu.Lock()
 	var dead []string
 	for _, m := range c.members {
@@ -68,18 +69,18 @@ func (c *component) pid() int {
 	return c.process.cmd.Process.Pid
 }
 
-// CrashPlugin kills the processes of the plugin that Velero has started, and nothing else. It waits
-// for one: Velero starts one for each restore and for each poll.
+// CrashPlugin kills only the plugin's processes that Velero has started. It waits for one: Velero
+// starts one for each restore and for each poll.
 func (c *Cluster) CrashPlugin(ctx context.Context) error {
 	_, err := c.signalPlugin(ctx, syscall.SIGKILL)
 
 	return err
 }
 
-// CrashPluginAtWork stops the plugin's processes at once, and returns a function that kills them
-// when Velero has called one, so that the call is under way.
+// CrashPluginAtWork pauses the plugin's processes at once. The returned function kills them when
+// Velero has called one, so that the call is under way.
 func (c *Cluster) CrashPluginAtWork(ctx context.Context) (func() error, error) {
-	called := []byte("Executing item action for") // What Velero's restorer logs before each call of an action.
+	called := []byte("Executing item action for") // Velero's restorer logs this before each call of an action.
 	log, err := c.Log(Velero)
 	if err != nil {
 		return nil, err
@@ -107,8 +108,7 @@ func (c *Cluster) CrashPluginAtWork(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// signalPlugin waits until there is a process of the plugin, and sends a signal to all that there
-// are.
+// signalPlugin waits until the plugin has a process, and sends a signal to all its processes.
 func (c *Cluster) signalPlugin(ctx context.Context, s syscall.Signal) ([]int, error) {
 	var pids []int
 	err := Wait(ctx, readyTimeout, "a process of the plugin", func(context.Context) (err error) {
@@ -136,8 +136,8 @@ func signal(pids []int, s syscall.Signal) error {
 	return errors.Join(errs...)
 }
 
-// pluginProcesses finds Velero's children that run the plugin's program. What has ended and is not
-// reaped yet runs none.
+// pluginProcesses finds Velero's children that run the plugin's program. A process that has ended
+// and is not reaped yet runs none.
 func (c *Cluster) pluginProcesses() ([]int, error) {
 	parent, err := c.PID(Velero)
 	if err != nil {
@@ -170,8 +170,8 @@ func (c *Cluster) pluginProcesses() ([]int, error) {
 	return pids, nil
 }
 
-// parentOf reads the parent of a process, or 0 if there is no such process any more. It stands two
-// fields behind the name, which may have spaces and parentheses in it.
+// parentOf returns the parent's ID of a process, or 0 if there is no such process. The ID is two
+// fields after the name, which may contain spaces and parentheses.
 func parentOf(dir string) int {
 	b, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {

@@ -30,33 +30,33 @@ func TestParentOf(t *testing.T) {
 }
 
 func TestCrash(t *testing.T) {
-	crew := newCrew(t)
+	components := newComponents(t)
 	c := shell(t.TempDir(), "echo $$; sleep 300")
-	if err := crew.launch(t.Context(), c); err != nil {
+	if err := components.launch(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	pid := readPIDs(t, c.log, 1)[0]
-	if got, err := crew.PID("sh"); err != nil || got != pid {
+	if got, err := components.PID("sh"); err != nil || got != pid {
 		t.Errorf("the process is %d, not %d: %v", pid, got, err)
 	}
-	if err := crew.Crash("sh"); err != nil || alive(pid) {
+	if err := components.Crash("sh"); err != nil || alive(pid) {
 		t.Errorf("a crashed process must end: %v", err)
 	}
-	if err := crew.Crash("sh"); err == nil {
+	if err := components.Crash("sh"); err == nil {
 		t.Error("Crash must fail without a process")
 	}
-	if _, err := crew.PID("sh"); err == nil {
+	if _, err := components.PID("sh"); err == nil {
 		t.Error("PID must fail without a process")
 	}
-	if dead, err := crew.Revive(t.Context()); err != nil || len(dead) > 0 {
+	if dead, err := components.Revive(t.Context()); err != nil || len(dead) > 0 {
 		t.Errorf("Revive must not start a component that the test crashed: %v, %v", dead, err)
 	}
 }
 
 func TestRevive(t *testing.T) {
-	crew := newCrew(t)
+	components := newComponents(t)
 	c := shell(t.TempDir(), "echo $$; sleep 300")
-	if err := crew.launch(t.Context(), c); err != nil {
+	if err := components.launch(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	pid := readPIDs(t, c.log, 1)[0]
@@ -64,7 +64,7 @@ func TestRevive(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Wait(t.Context(), readyTimeout, "the death of sh", func(context.Context) error {
-		if crew.Err() == nil {
+		if components.Err() == nil {
 			return errors.New("it lives")
 		}
 
@@ -73,14 +73,14 @@ func TestRevive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead, err := crew.Revive(t.Context())
+	dead, err := components.Revive(t.Context())
 	if diff := cmp.Diff([]string{"sh"}, dead); diff != "" || err != nil {
 		t.Errorf("Revive must start a component that died: -want, +got:\n%s%v", diff, err)
 	}
-	if err := crew.Err(); err != nil {
+	if err := components.Err(); err != nil {
 		t.Errorf("a revived component must count as alive: %v", err)
 	}
-	if err := crew.killAll(); err != nil {
+	if err := components.killAll(); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 const crossplaneNamespace = "crossplane-system"
 
-// What `crossplane core init` makes beside CRDs and certificates, and the core needs.
+// Objects that `crossplane core init` creates beside CRDs and certificates, and that the core
+// needs.
 const crossplaneObjects = `
 apiVersion: v1
 kind: Namespace
@@ -39,9 +40,9 @@ spec:
   - "*"
 `
 
-// The webhook that refuses to delete what a Usage protects. `crossplane core init` makes it from
-// cluster/webhookconfigurations/usage.yaml of Crossplane's module, with a Service where this has
-// the address of the process.
+// The webhook that refuses to delete objects that a Usage protects. `crossplane core init` creates
+// it from cluster/webhookconfigurations/usage.yaml of Crossplane's module, with a Service in place
+// of the process' address.
 const usageWebhook = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -70,7 +71,7 @@ webhooks:
   sideEffects: None
 `
 
-// A paused Function is not looked for in a registry, and Crossplane calls the endpoint that its
+// Crossplane does not look for a paused Function in a registry. It calls the endpoint that the
 // active revision names.
 const functionObjects = `
 apiVersion: pkg.crossplane.io/v1
@@ -105,7 +106,7 @@ status:
   endpoint: dns:///localhost:%d
 `
 
-// Crossplane v2 only calls functions that say what they can do.
+// Crossplane v2 calls only functions whose revision lists their capabilities.
 const functionCapabilities = `  capabilities:
   - composition
 `
@@ -140,7 +141,7 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 	return c.runCrossplaneAs(ctx, Crossplane)
 }
 
-// runCrossplaneAs runs Crossplane as a component of a name.
+// runCrossplaneAs runs Crossplane as a component with that name.
 func (c *Cluster) runCrossplaneAs(ctx context.Context, name string) error {
 	path, err := c.program(string(c.options.Crossplane))
 	if err != nil {
@@ -164,7 +165,7 @@ func (c *Cluster) runCrossplaneAs(ctx context.Context, name string) error {
 		"--webhook-port=" + strconv.Itoa(ports[2]),
 	}
 	if !c.options.Crossplane.IsV1() && c.options.Crossplane != V20 {
-		// At the defaults the circuit breaker opens when some twenty XRs are made at once.
+		// With the defaults the circuit breaker opens when some twenty XRs are created at once.
 		args = append(args, "--circuit-breaker-burst=10000", "--circuit-breaker-refill-rate=1000")
 	}
 	args = append(args, c.options.CrossplaneArgs...)
@@ -189,7 +190,7 @@ func (c *Cluster) usageWebhook(port int) []byte {
 	return fmt.Appendf(nil, usageWebhook, group, loopback(port), base64.StdEncoding.EncodeToString(c.pki.ca))
 }
 
-// AddRBACManager starts Crossplane's RBAC manager in a cluster that was made without.
+// AddRBACManager starts Crossplane's RBAC manager in a cluster without one.
 func (c *Cluster) AddRBACManager(ctx context.Context) error {
 	if c.options.RBACManager || c.options.Crossplane == None {
 		return fmt.Errorf("cannot add an RBAC manager to cluster %s: it has one, or has no Crossplane", c.options.Name)
@@ -212,11 +213,11 @@ func (c *Cluster) startRBACManager(ctx context.Context) error {
 
 	return c.run(ctx, &component{
 		name: RBACManager, path: path, args: []string{"rbac", "start", "--profile=" + profile},
-		ready: answers(http.DefaultClient, "http://"+profile+"/debug/pprof/cmdline"), // It has no health probe, and its log says nothing.
+		ready: answers(http.DefaultClient, "http://"+profile+"/debug/pprof/cmdline"), // It has no health probe, and logs nothing when it is ready.
 	})
 }
 
-// functions are those that run beside Crossplane without having been installed as packages.
+// functions returns the functions that run beside Crossplane and are not installed as packages.
 func (c *Cluster) functions() []string {
 	switch {
 	case c.options.Packaged:

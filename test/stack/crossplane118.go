@@ -5,11 +5,11 @@ import (
 	"net/http"
 )
 
-// health is where Crossplane 1.18 answers, whatever it is told.
+// health is where Crossplane 1.18 answers; no flag changes it.
 const health = "http://127.0.0.1:8081/readyz"
 
-// runCrossplane118 runs a Crossplane from before its ports could be chosen, with realtime
-// compositions, which were optional then.
+// runCrossplane118 runs a Crossplane whose ports are fixed, with realtime compositions, which are
+// optional in that version.
 func (c *Cluster) runCrossplane118(ctx context.Context) error {
 	path, err := c.program(string(c.options.Crossplane))
 	if err != nil {

@@ -23,15 +23,15 @@ const (
 
 const bucket = "velero"
 
-// A Host is what outlives a cluster: the S3 server with the backups and the cloud with the external
-// resources.
+// A Host outlives its clusters: it has the S3 server with the backups and the cloud with the
+// external resources.
 type Host struct {
-	Crew
+	Components
 
 	set      build.Set
 	dir      string
 	tmp      string
-	own      bool // The directory is the Host's own and goes when it does.
+	ownsDir  bool // Close removes the directory.
 	out      *progress
 	s3URL    string
 	cloudURL string
@@ -40,9 +40,9 @@ type Host struct {
 	clusters []*Cluster
 }
 
-// NewHost starts a Host, and tells on out how far it and its clusters are. Everything it has is
-// under dir, and stays there; with no dir it is in a temporary directory that is gone when the Host
-// is. The context is for the start only.
+// NewHost starts a Host, and writes the progress of it and its clusters to out. All files are under
+// dir and stay there. If dir is "", they are in a temporary directory that Close removes. The
+// context is for the start only.
 func NewHost(ctx context.Context, set build.Set, dir string, out io.Writer) (*Host, error) {
 	// Plugins listen on sockets in the directory for temporary files, and a socket's path has at
 	// most about 100 characters.
@@ -50,13 +50,13 @@ func NewHost(ctx context.Context, set build.Set, dir string, out io.Writer) (*Ho
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a temporary directory: %w", err)
 	}
-	h := &Host{set: set, dir: dir, tmp: tmp, own: dir == "", out: newProgress(out)}
-	if h.own {
+	h := &Host{set: set, dir: dir, tmp: tmp, ownsDir: dir == "", out: newProgress(out)}
+	if h.ownsDir {
 		h.dir = filepath.Join(tmp, "host")
 	} else if h.dir, err = filepath.Abs(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot find the Host's directory: %w", err), os.RemoveAll(tmp))
 	}
-	if h.keeper, err = newKeeper(tmp); err != nil {
+	if h.reaper, err = newReaper(tmp); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
 	if err := h.start(ctx); err != nil {
@@ -71,8 +71,8 @@ func (h *Host) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The S3 server says that there is no such bucket when Velero asks for the backups in one that
-	// has no folder for them.
+	// If the bucket has no folder for backups, the S3 server answers that there is no such bucket
+	// when Velero lists them.
 	if err := os.MkdirAll(filepath.Join(h.dir, S3, "buckets", bucket, "backups"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the bucket: %w", err)
 	}
@@ -103,7 +103,7 @@ func (h *Host) run(ctx context.Context, name string, ready probe, args ...string
 	if err != nil {
 		return err
 	}
-	h.out.say("%s ready after %s", name, since(began))
+	h.out.report("%s ready after %s", name, since(began))
 
 	return nil
 }
@@ -111,20 +111,20 @@ func (h *Host) run(ctx context.Context, name string, ready probe, args ...string
 // CloudURL returns the address of the cloud.
 func (h *Host) CloudURL() string { return h.cloudURL }
 
-// Dir returns the directory with the logs of the Host and, in a directory each, of its clusters.
+// Dir returns the directory with the logs of the Host, and a directory for each of its clusters.
 func (h *Host) Dir() string { return h.dir }
 
 // Close destroys the Host's clusters and stops the Host.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	clusters := slices.Clone(h.clusters) // Destroy takes them out.
+	clusters := slices.Clone(h.clusters) // Destroy removes them from h.clusters.
 	h.mu.Unlock()
 	var errs []error
 	for _, c := range clusters {
 		errs = append(errs, c.Destroy())
 	}
 
-	return errors.Join(append(errs, h.killAll(), h.keeper.close())...)
+	return errors.Join(append(errs, h.killAll(), h.reaper.close())...)
 }
 
 func program(set build.Set, name string) (build.Artifact, error) {

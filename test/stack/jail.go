@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// ErrNoJail is why a plugin can't be put into a jail on this machine.
+// ErrNoJail means that this machine can't put a plugin into a jail.
 var ErrNoJail = errors.New("cannot give up rights and make file systems read-only here")
 
-// A Jail is where Velero's plugin runs as a user without rights, who has no home, and to whom every
-// file system is read-only but one directory, as in a Pod with runAsNonRoot and
-// readOnlyRootFilesystem. Commands run there too.
+// A Jail runs Velero's plugin as a user without privileges or a home, with every file system
+// read-only but one directory, as in a Pod with runAsNonRoot and readOnlyRootFilesystem. Commands
+// run there too.
 type Jail struct {
 	cluster *Cluster
 	dir     string
 }
 
-// The program that runs in a jail keeps the process's ID, for Velero kills its plugins by that.
-// What the user needs is copied, since neither the directory of programs nor that of the cluster is
-// for others. A plugin tells Velero by which path it was started, and Velero starts it by that
-// again: so in the jail the path is that of the program, and outside of it that of what puts it
-// there.
+// The program in a jail keeps the process ID, because Velero kills its plugins by ID. The user
+// can't read the directories of programs and of the cluster, so the needed files are copied. A
+// plugin reports the path by which it was started, and Velero starts it by that path again. So the
+// path is that of the program inside of the jail, and that of the script that enters the jail
+// outside of it.
 const jailScript = `#!/bin/sh
 exec unshare --mount -- /bin/sh -ec '
 root=%[1]s/root sockets=%[1]s/sockets
@@ -48,8 +48,8 @@ exec setpriv --reuid=65532 --regid=65532 --clear-groups --bounding-set=-all --no
 ' sh "$@"
 `
 
-// JailPlugin has Velero run the plugin in a jail from now on. It fails with ErrNoJail if there can
-// be none. Free gives the plugin its rights back.
+// JailPlugin makes Velero run the plugin in a jail from now on, until Free. It fails with ErrNoJail
+// if this machine can have no jail.
 func (c *Cluster) JailPlugin(ctx context.Context) (*Jail, error) {
 	program, err := c.program("plugin")
 	if err != nil {
@@ -96,11 +96,11 @@ func (j *Jail) build(ctx context.Context, program string) error {
 
 func (j *Jail) script() string { return filepath.Join(j.dir, "jail") }
 
-// Sockets is the one directory that can be written to.
+// Sockets returns the one writable directory.
 func (j *Jail) Sockets() string { return filepath.Join(j.dir, "sockets") }
 
-// Run runs a program in the jail, of which "plugin" is the plugin, and returns what it wrote and
-// its exit code.
+// Run runs a program in the jail and returns its output and exit code. The program "plugin" is the
+// plugin.
 func (j *Jail) Run(ctx context.Context, args ...string) (out string, code int, err error) {
 	var b bytes.Buffer
 	cmd := exec.CommandContext(ctx, j.script(), args...)
@@ -118,7 +118,7 @@ func (j *Jail) Run(ctx context.Context, args ...string) (out string, code int, e
 	return b.String(), cmd.ProcessState.ExitCode(), nil
 }
 
-// Free has Velero run the plugin as before, and removes the jail.
+// Free makes Velero run the plugin as before, and removes the jail.
 func (j *Jail) Free(ctx context.Context) error {
 	return errors.Join(j.cluster.UsePlugin(ctx, true), os.RemoveAll(j.dir))
 }

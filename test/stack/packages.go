@@ -12,12 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// packagesTimeout is long enough for the package manager to try again what it could not do at
-// first.
+// packagesTimeout is long enough for the package manager to retry its first failures.
 const packagesTimeout = 4 * time.Minute
 
-// crossplaneAccount is what Crossplane's chart makes. ServiceAccounts of packages get its pull
-// secrets.
+// crossplaneAccount is the ServiceAccount of Crossplane's chart. The ServiceAccounts of packages
+// get its pull secrets.
 const crossplaneAccount = `
 apiVersion: v1
 kind: ServiceAccount
@@ -26,7 +25,7 @@ metadata:
   name: crossplane
 `
 
-// deploymentStatus is what the Deployment of a provider has when its Pod runs.
+// deploymentStatus is the status of a provider's Deployment when its Pod runs.
 const deploymentStatus = `
 status:
   conditions:
@@ -37,8 +36,8 @@ status:
     lastUpdateTime: "2025-01-01T00:00:00Z"
 `
 
-// packageTLS is what whoever runs a package makes for one that has webhooks, without which the
-// package manager does not go on.
+// packageTLS is the Secret of a package with webhooks. A package runtime creates it, and the
+// package manager does not go on without it.
 const packageTLS = `
 apiVersion: v1
 kind: Secret
@@ -49,7 +48,7 @@ data:
   tls.crt: %s
 `
 
-// revisionStatus is what whoever runs functions says of the revision that runs.
+// revisionStatus is the status that a function runtime sets on the active revision.
 const revisionStatus = `
 status:
   endpoint: dns:///localhost:%d
@@ -58,15 +57,16 @@ status:
   - {type: RuntimeHealthy, status: "True", reason: HealthyPackageRevision, lastTransitionTime: "2025-01-01T00:00:00Z"}
 `
 
-// endpointStatus is all of that which v1 knows.
+// endpointStatus is the part of revisionStatus that v1 has.
 const endpointStatus = `
 status:
   endpoint: dns:///localhost:%d
 `
 
-// RunPackages does what a kubelet does in a cluster with Packaged, and whoever runs functions: it
-// runs function and provider, and says so of what the package manager makes for them, until each
-// package is Healthy. The provider's kinds must become active by themselves.
+// RunPackages acts as the kubelet and as the function runtime in a cluster with Packaged: it runs
+// function and provider, and sets the status of the objects that the package manager creates for
+// them, until each package is Healthy. It does not activate the provider's kinds: the package
+// manager must.
 func (c *Cluster) RunPackages(ctx context.Context) error {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Cluster) RunPackages(ctx context.Context) error {
 	return c.startProvider(ctx)
 }
 
-// applyAllTLS makes the Secrets that revisions of packages of v1 name.
+// applyAllTLS creates the Secrets that the package revisions of v1 name.
 func (c *Cluster) applyAllTLS(ctx context.Context) error {
 	var errs []error
 	for _, kind := range []string{"ProviderRevision", "FunctionRevision"} {
@@ -102,7 +102,7 @@ func (c *Cluster) applyAllTLS(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// applyTLS makes the Secret that a revision of a package names.
+// applyTLS creates the Secret that a package revision names.
 func (c *Cluster) applyTLS(ctx context.Context, name string) error {
 	return c.Apply(ctx, fmt.Appendf(nil, packageTLS, name, base64.StdEncoding.EncodeToString(c.pki.ca)))
 }

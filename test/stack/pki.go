@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The names of the files are the ones that Crossplane, its functions and its providers expect in a
-// directory of certificates.
+// Crossplane, its functions and its providers expect these file names in a directory of
+// certificates.
 const (
 	caFile   = "ca.crt"
 	certFile = "tls.crt"
@@ -28,8 +28,8 @@ const (
 
 const validity = 30 * 24 * time.Hour
 
-// A pki is a directory with a CA's certificate and one certificate of it, for servers on this
-// machine and their clients alike.
+// A pki is a directory with a CA's certificate and one certificate signed by it, for servers on
+// this machine and their clients alike.
 type pki struct {
 	dir string
 	ca  []byte

@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// UsePlugin gives Velero the plugin that this repository is about, or takes it away, and restarts
-// it.
+// UsePlugin gives Velero this repository's plugin, or removes it, and restarts Velero.
 func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	if err := c.LinkPlugin(use); err != nil {
 		return err
@@ -23,7 +22,7 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	return c.RestartVelero(ctx)
 }
 
-// UsePluginFile gives Velero another build of the plugin, and restarts it.
+// UsePluginFile gives Velero another build of the plugin, and restarts Velero.
 func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
 	if err := c.LinkPluginFile(path); err != nil {
 		return err
@@ -32,7 +31,7 @@ func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
 	return c.RestartVelero(ctx)
 }
 
-// LinkPlugin gives Velero the plugin or takes it away, from its next start on.
+// LinkPlugin gives Velero the plugin, or removes it, from Velero's next start on.
 func (c *Cluster) LinkPlugin(use bool) error {
 	if !use {
 		return c.LinkPluginFile("")
@@ -45,7 +44,7 @@ func (c *Cluster) LinkPlugin(use bool) error {
 	return c.LinkPluginFile(path)
 }
 
-// LinkPluginFile gives Velero a file as the plugin, or with "" none, from its next start on.
+// LinkPluginFile gives Velero a file as the plugin, or none for "", from Velero's next start on.
 func (c *Cluster) LinkPluginFile(path string) error {
 	link := filepath.Join(c.dir, "plugins", "plugin")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +60,8 @@ func (c *Cluster) LinkPluginFile(path string) error {
 	return nil
 }
 
-// Plugin runs the plugin as a command on this cluster, with the kubeconfig or, if that is "", the
-// administrator's, and returns what it wrote and its exit code. It fails only if it can't run it.
+// Plugin runs the plugin as a command on this cluster and returns its output and exit code. If
+// kubeconfig is "", it uses the administrator's. It fails only if the command can't run.
 func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
 	path, err := c.program("plugin")
 	if err != nil {

@@ -9,27 +9,25 @@ import (
 	"sync"
 )
 
-// The ports that components listen on. The highest is at most the last below the range from which
-// the system takes the ports of outgoing connections, so that a component which is restarted finds
-// its port free.
+// The range of ports that components listen on. It is below the ports that the system takes for
+// outgoing connections, so that a restarted component finds its port free.
 const (
 	lowestPort  = 10240
 	highestPort = 32767
 )
 
-// given holds the ports that this process has given away. A component that is stopped for a while,
-// or that starts slowly, listens on none of its ports, and still they are its own.
-var given = struct { //nolint:gochecknoglobals // The machine's ports are global, and a process may have several hosts.
+// reserved holds the ports that this process has handed out. A stopped or slowly starting component
+// listens on none of its ports, and still owns them.
+var reserved = struct { //nolint:gochecknoglobals // The machine's ports are global, and a process may have several hosts.
 	sync.Mutex
 
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// freePorts returns ports that nobody listens on, on any address, and that it has not returned
-// before.
+// freePorts returns ports that are free on every address and that it has not returned before.
 func freePorts(n int) ([]int, error) {
-	given.Lock()
-	defer given.Unlock()
+	reserved.Lock()
+	defer reserved.Unlock()
 	highest := min(highestPort, lowestOutgoingPort()-1)
 	var ports []int
 	for tries := 0; len(ports) < n; tries++ {
@@ -37,18 +35,18 @@ func freePorts(n int) ([]int, error) {
 			return nil, fmt.Errorf("cannot find %d free ports from %d to %d", n, lowestPort, highest)
 		}
 		port := lowestPort + rand.IntN(highest-lowestPort+1) //nolint:gosec // Nothing secret about a port.
-		if given.ports[port] || !isFree(port) {
+		if reserved.ports[port] || !isFree(port) {
 			continue
 		}
-		given.ports[port] = true
+		reserved.ports[port] = true
 		ports = append(ports, port)
 	}
 
 	return ports, nil
 }
 
-// isFree says whether a component could listen on a port. Some can only listen on all addresses, so
-// it has to be free there.
+// isFree reports whether a component could listen on a port. It must be free on all addresses,
+// since some components can't choose one.
 func isFree(port int) bool {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)) //nolint:noctx // Closed at once; and it does not block.
 	if err != nil {
@@ -58,8 +56,8 @@ func isFree(port int) bool {
 	return l.Close() == nil
 }
 
-// lowestOutgoingPort returns the lowest port from which Linux connects. Other systems start above
-// highestPort.
+// lowestOutgoingPort returns the lowest port of Linux for outgoing connections. Other systems start
+// above highestPort.
 func lowestOutgoingPort() int {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

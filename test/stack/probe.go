@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answers is ready once a URL answers 200.
+// answers returns a probe that succeeds once a URL answers 200.
 func answers(client *http.Client, url string) probe {
 	return func(ctx context.Context, _ *process) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -33,8 +33,8 @@ func answers(client *http.Client, url string) probe {
 	}
 }
 
-// accepts is ready once a TCP connection is accepted and, with a TLS configuration, once the two
-// sides agree.
+// accepts returns a probe that succeeds once a TCP connection is accepted and, with a TLS
+// configuration, the handshake succeeds.
 func accepts(address string, conf *tls.Config) probe {
 	return func(ctx context.Context, _ *process) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -56,7 +56,8 @@ func accepts(address string, conf *tls.Config) probe {
 	}
 }
 
-// logs is ready once the process has written a text into its log that many times.
+// logs returns a probe that succeeds once the process has written a text to its log that many
+// times.
 func logs(text string, times int) probe {
 	return func(_ context.Context, p *process) error {
 		b, err := os.ReadFile(p.log)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// progress tells people how far things are, a line each, with the time since the beginning.
+// progress writes a line for each step, with the time since the beginning.
 type progress struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -22,7 +22,7 @@ func newProgress(out io.Writer) *progress {
 	return &progress{out: out, began: time.Now()}
 }
 
-func (p *progress) say(format string, args ...any) {
+func (p *progress) report(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, _ = fmt.Fprintf(p.out, "%7.1fs  %s\n", time.Since(p.began).Seconds(), fmt.Sprintf(format, args...))

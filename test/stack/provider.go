@@ -24,14 +24,14 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 
 	return c.run(ctx, &component{
 		name: CloudProvider, path: path,
-		ready: logs("Starting workers", 1), // What controller-runtime logs when a controller begins to work.
+		ready: logs("Starting workers", 1), // controller-runtime logs this when a controller starts.
 		args: append([]string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--scopes", scopes},
 			c.options.ProviderArgs...),
 	})
 }
 
-// The ProviderConfigs that MRs of upjet's use which name none, in both scopes. The cloud needs no
-// credentials.
+// The ProviderConfigs that the upjet provider's MRs use by default, in both scopes. The cloud needs
+// no credentials.
 const (
 	upjetConfig = `
 apiVersion: upjet.example.org/v1beta1
@@ -47,8 +47,8 @@ spec: {credentials: {source: None}}
 `
 )
 
-// startUpjetProvider starts the provider of the Host's cloud that upjet made. Its controllers start
-// when the CRDs of their kinds are there.
+// startUpjetProvider starts the upjet provider of the Host's cloud. Its controllers start once the
+// CRDs of their kinds exist.
 func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	path, err := c.program(UpjetProvider)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 
 	return c.run(ctx, &component{
 		name: UpjetProvider, path: path,
-		ready: logs("Starting workers", 2), // The first is what starts the others.
+		ready: logs("Starting workers", 2), // The first controller starts the others.
 		args: append([]string{
 			"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--webhook-port=" + strconv.Itoa(c.conversion[UpjetProvider]),
 		}, c.options.UpjetArgs...),
@@ -72,19 +72,18 @@ func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	})
 }
 
-// isNamespacedManaged says whether a CRD is of a provider's kind that is in a namespace, which
-// Crossplane v1 has not. The groups of those have an m where the provider's name ends, such as
-// kubernetes.m.crossplane.io.
+// isNamespacedManaged reports whether a CRD is of a provider's namespaced kind, which Crossplane v1
+// has not. Their groups have an m after the provider's name, such as kubernetes.m.crossplane.io.
 func isNamespacedManaged(crd *unstructured.Unstructured) bool {
 	return strings.Contains(crd.GetName(), ".m.")
 }
 
-// KubernetesProviderConfig is where provider-kubernetes and provider-helm find the kubeconfig of
-// their own cluster, seen from where they run. With credentials of source InjectedIdentity they
-// look for files in a directory of root's, of which a machine has only one.
+// KubernetesProviderConfig is the path of the cluster's kubeconfig for provider-kubernetes and
+// provider-helm, relative to their working directory. With the source InjectedIdentity they would
+// read files in a directory of root's, and a machine has only one of those.
 const KubernetesProviderConfig = "../kubeconfig"
 
-// startKubernetesProvider starts the provider whose managed resources are objects of Kubernetes.
+// startKubernetesProvider starts the provider whose managed resources are Kubernetes objects.
 func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	path, err := c.program(KubernetesProvider)
 	if err != nil {
@@ -106,8 +105,8 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	})
 }
 
-// startHelmProvider starts the provider whose managed resources are releases of Helm. It keeps the
-// charts that it has fetched in a directory of the machine's, by their names.
+// startHelmProvider starts the provider whose managed resources are Helm releases. It caches charts
+// by name in a directory that all processes of the machine share.
 func (c *Cluster) startHelmProvider(ctx context.Context) error {
 	path, err := c.program(HelmProvider)
 	if err != nil {
@@ -116,12 +115,12 @@ func (c *Cluster) startHelmProvider(ctx context.Context) error {
 
 	return c.run(ctx, &component{
 		name: HelmProvider, path: path, args: []string{"--poll=10s", "--debug"},
-		ready: logs("helm.crossplane.io/v1beta1, Kind=Release", 1), // It begins to work when it sees that its kinds are served.
+		ready: logs("helm.crossplane.io/v1beta1, Kind=Release", 1), // It starts when its kinds are served.
 	})
 }
 
-// setConversion tells the API server where the webhook is that converts the kinds of a provider,
-// which Crossplane's package manager does elsewhere.
+// setConversion sets the address of a provider's conversion webhook in its CRDs, as Crossplane's
+// package manager does.
 func (c *Cluster) setConversion(provider string, crds []*unstructured.Unstructured) error {
 	for _, crd := range crds {
 		path, found, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
@@ -150,7 +149,7 @@ func (c *Cluster) setConversion(provider string, crds []*unstructured.Unstructur
 	return nil
 }
 
-// startNopProvider starts the provider whose resources are nowhere but in the cluster.
+// startNopProvider starts the provider whose resources exist only in the cluster.
 func (c *Cluster) startNopProvider(ctx context.Context) error {
 	path, err := c.program(NopProvider)
 	if err != nil {
@@ -160,6 +159,6 @@ func (c *Cluster) startNopProvider(ctx context.Context) error {
 	return c.run(ctx, &component{
 		name: NopProvider, path: path, args: []string{"--max-reconcile-rate=100"},
 		env:   []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
-		ready: logs("Serving webhook server", 1), // It works before it has the port, and ends if it can't get it.
+		ready: logs("Serving webhook server", 1), // It starts before it has the port, and ends if the port is taken.
 	})
 }

@@ -22,21 +22,21 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A watch that is closed too early can be that long.
+// How long a watch that is closed too early lasts.
 const (
 	shortestWatch = 100 * time.Millisecond
 	longestWatch  = 5 * time.Second
 )
 
-// An Injection is a fault and the call that it happened to.
+// An Injection is a fault and the call that had it.
 type Injection struct {
 	Fault
 	Call
 }
 
-// A Proxy stands between an API server and its clients and injects faults, if it is told to. Its
-// clients are who they are to the API server. It speaks HTTP/1.1 with them, so that what happens to
-// a connection happens to one call.
+// A Proxy stands between an API server and its clients and injects the Faults that Set gives it.
+// The clients keep their identity. It speaks HTTP/1.1 with them, so that a fault of a connection
+// affects one call only.
 type Proxy struct {
 	kubeconfig string
 	server     *http.Server
@@ -46,7 +46,7 @@ type Proxy struct {
 	faults   *Faults
 	calls    map[Call]int
 	spared   map[string]int
-	repeated map[Call]fate
+	repeated map[Call]drawnFault
 	injected map[Injection]int
 	watches  map[*openWatch]struct{}
 }
@@ -58,10 +58,11 @@ type openWatch struct {
 	cancel context.CancelFunc
 }
 
-// newProxy makes a Proxy of an API server that is reached with the configuration of TLS.
+// newProxy returns a Proxy of an API server. client is the TLS configuration of its connections to
+// it.
 func newProxy(target *url.URL, client *tls.Config) *Proxy {
 	transport := &http.Transport{
-		TLSClientConfig: client, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100, DisableCompression: true, // What is compressed is passed on as it is.
+		TLSClientConfig: client, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100, DisableCompression: true, // Compressed bodies are passed on as they are.
 	}
 	p := &Proxy{watches: map[*openWatch]struct{}{}, next: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -75,7 +76,7 @@ func newProxy(target *url.URL, client *tls.Config) *Proxy {
 	return p
 }
 
-// Proxy starts a Proxy in front of the cluster's API server. It goes with the cluster.
+// Proxy starts a Proxy in front of the cluster's API server. Destroy closes it.
 func (c *Cluster) Proxy(ctx context.Context) (*Proxy, error) {
 	target, err := url.Parse(c.config.Host)
 	if err != nil {
@@ -112,8 +113,8 @@ func (c *Cluster) Proxy(ctx context.Context) (*Proxy, error) {
 	return p, nil
 }
 
-// Divert restarts components of the cluster so that they, and what they start, talk to the API
-// server through the Proxy.
+// Divert restarts components of the cluster so that they, and the processes that they start, use
+// the API server through the Proxy.
 func (c *Cluster) Divert(ctx context.Context, p *Proxy, names ...string) error {
 	var diversions []func() error
 	for _, name := range names {
@@ -134,7 +135,7 @@ func (c *Cluster) Divert(ctx context.Context, p *Proxy, names ...string) error {
 	return parallel(diversions...)
 }
 
-// replace replaces a path where it is all of the value of a flag or variable.
+// replace replaces a path where it is the whole value of a flag or variable.
 func (c *component) replace(path, by string) {
 	for _, list := range [][]string{c.args, c.env} {
 		for i, s := range list {
@@ -145,40 +146,40 @@ func (c *component) replace(path, by string) {
 	}
 }
 
-// Kubeconfig returns the path of a kubeconfig file of the user who may do everything, through the
+// Kubeconfig returns the path of a kubeconfig file of the user with all permissions, through the
 // Proxy.
 func (p *Proxy) Kubeconfig() string { return p.kubeconfig }
 
-// Set has the Proxy inject faults, or none if they are nil, and counts anew. A watch goes on for
-// hours, so if they can be closed too early, all that are under way are.
+// Set makes the Proxy inject faults, or none for nil, and resets its counts. Watches last for
+// hours, so if they can be closed too early, Set closes those that are open.
 func (p *Proxy) Set(f *Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults, p.calls, p.spared, p.repeated, p.injected = f, map[Call]int{}, map[string]int{}, map[Call]fate{}, map[Injection]int{}
+	p.faults, p.calls, p.spared, p.repeated, p.injected = f, map[Call]int{}, map[string]int{}, map[Call]drawnFault{}, map[Injection]int{}
 	if f == nil || !slices.Contains(f.Kinds, WatchClosed) {
 		return
 	}
 	for o := range p.watches {
-		if f.concern(o.Program) {
+		if f.includes(o.Program) {
 			time.AfterFunc(untilClosed(f.sourceOf(o.Call, 0).Float64()), o.cancel)
 			p.count(WatchClosed, o.Call)
 		}
 	}
 }
 
-// count counts a fault, without what tells calls for a kind of object apart.
+// count counts a fault of a call. Calls for different objects of a kind count as one.
 func (p *Proxy) count(f Fault, c Call) {
 	c.path = ""
 	p.injected[Injection{f, c}]++
 }
 
-// untilClosed is for how long a watch goes on, by a part of the time.
+// untilClosed returns how long a watch stays open. early is a fraction between the limits.
 func untilClosed(early float64) time.Duration {
 	return shortestWatch + time.Duration(early*float64(longestWatch-shortestWatch))
 }
 
-// Stop has the Proxy inject no more faults, and returns how often it has injected which, without
-// what tells calls for a kind of object apart.
+// Stop makes the Proxy inject no more faults, and returns how often it has injected each. Calls for
+// different objects of a kind count as one.
 func (p *Proxy) Stop() map[Injection]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,19 +196,19 @@ func (p *Proxy) close() error {
 	return nil
 }
 
-// draw returns what becomes of a call, and for how long one hangs.
-func (p *Proxy) draw(c Call) (fate, time.Duration) {
+// draw returns the fault of a call, and how long the call hangs.
+func (p *Proxy) draw(c Call) (drawnFault, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.faults == nil {
-		return fate{}, 0
+		return drawnFault{}, 0
 	}
 	drawn := p.repeated[c]
 	if drawn.repeats > 0 {
 		drawn.repeats--
 	} else {
 		p.calls[c]++
-		drawn = p.faults.fateOf(c, p.calls[c], p.spared[c.Program])
+		drawn = p.faults.faultOf(c, p.calls[c], p.spared[c.Program])
 	}
 	p.repeated[c] = drawn
 	p.spared[c.Program]++
@@ -235,7 +236,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if drawn.carriedOut {
 			p.next.ServeHTTP(newAnswer(), r)
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // That a client goes away is seen only when all that it has sent was read.
+		_, _ = io.Copy(io.Discard, r.Body) // The server notices a client's closed connection only after it has read the whole body.
 		select {
 		case <-r.Context().Done():
 		case <-time.After(hang):
@@ -273,8 +274,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, call Call) {
 	p.next.ServeHTTP(w, r)
 }
 
-// cut ends the connection of a call without an answer: with a reset, or as if the other side had
-// gone away.
+// cut ends the connection of a call without an answer: with a reset, or by closing it.
 func cut(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -282,15 +282,15 @@ func cut(w http.ResponseWriter, reset bool) {
 	}
 	raw := conn
 	if secure, ok := conn.(*tls.Conn); ok {
-		raw = secure.NetConn() // TLS would say goodbye.
+		raw = secure.NetConn() // TLS would send a close_notify alert.
 	}
 	if plain, ok := raw.(*net.TCPConn); ok && reset {
 		_ = plain.SetLinger(0) // It is closed either way.
 	}
-	_ = raw.Close() // There is nothing left to do about it.
+	_ = raw.Close() // The connection is broken either way.
 }
 
-// An answer is kept rather than sent.
+// An answer is an http.ResponseWriter that keeps the response.
 type answer struct {
 	header http.Header
 	code   int
@@ -299,7 +299,7 @@ type answer struct {
 
 func newAnswer() *answer { return &answer{header: http.Header{}, code: http.StatusOK} }
 
-// Header is what is sent first.
+// Header returns the response's header.
 func (a *answer) Header() http.Header { return a.header }
 
 // WriteHeader keeps the status.
@@ -314,6 +314,6 @@ func (a *answer) truncate(w http.ResponseWriter) {
 	w.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
 	w.WriteHeader(a.code)
 	_, _ = w.Write(a.body.Bytes()[:a.body.Len()/2])
-	_ = http.NewResponseController(w).Flush() // What follows is the same without.
+	_ = http.NewResponseController(w).Flush() // The connection is cut next either way.
 	panic(http.ErrAbortHandler)
 }

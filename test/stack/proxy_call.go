@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// discoveryResource stands for the resource of what asks which kinds there are.
+// discoveryResource is the resource of discovery calls.
 const discoveryResource = "discovery"
 
-// A Call is one of a client of the API server.
+// A Call is a call of a client of the API server.
 type Call struct {
-	// Program is the User-Agent of the client up to its version.
+	// Program is the client's User-Agent up to its version.
 	Program string
-	// Verb is one of Kubernetes, such as "list"; for a URL that is no resource it is the method in
-	// lower case.
+	// Verb is a verb of Kubernetes, such as "list". For a URL that is no resource it is the HTTP
+	// method in lower case.
 	Verb string
-	// Resource is what it is about, with the group and the subresource if it has them, such as
-	// "xrs.example.org/status"; "discovery" if it asks which kinds are served.
+	// Resource is the resource with its group and subresource, if it has them, such as
+	// "xrs.example.org/status"; discoveryResource for discovery.
 	Resource string
 
-	// path tells it from other calls of the verb.
+	// path distinguishes it from other calls with the same verb.
 	path string
 }
 

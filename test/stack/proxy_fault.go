@@ -12,29 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Fault is what can become of a call on its way.
+// A Fault is a way in which a call can fail.
 type Fault string
 
-// What a Proxy does to calls.
+// The faults that a Proxy injects.
 const (
-	// Reset is a connection that is reset before the API server has the call.
+	// Reset resets the connection before the API server has the call.
 	Reset Fault = "Reset"
-	// Unanswered is a connection that is closed after the API server has carried the call out.
+	// Unanswered closes the connection after the API server has carried out the call.
 	Unanswered Fault = "Unanswered"
-	// Conflict is the answer 409 to a write that was not carried out.
+	// Conflict answers 409 to a write that was not carried out.
 	Conflict Fault = "Conflict"
-	// TooMany is the answer 429 with a time after which to try again.
+	// TooMany answers 429 with a time after which to retry.
 	TooMany Fault = "TooMany"
-	// Internal is the answer 500.
+	// Internal answers 500.
 	Internal Fault = "Internal"
-	// Unavailable is the answer 503.
+	// Unavailable answers 503.
 	Unavailable Fault = "Unavailable"
-	// Hang is an answer that does not come for a while, and then is 504. Half of the writes have
-	// been carried out.
+	// Hang delays the answer, and then answers 504. Half of the writes have been carried out.
 	Hang Fault = "Hang"
-	// Truncated is an answer that ends in the middle.
+	// Truncated sends only half of an answer.
 	Truncated Fault = "Truncated"
-	// WatchClosed is a watch that ends too early.
+	// WatchClosed ends a watch too early.
 	WatchClosed Fault = "WatchClosed"
 )
 
@@ -43,8 +42,8 @@ func AllFaults() []Fault {
 	return []Fault{Reset, Unanswered, Conflict, TooMany, Internal, Unavailable, Hang, Truncated, WatchClosed}
 }
 
-// strikes reports whether the fault can happen to a call.
-func (f Fault) strikes(c Call) bool {
+// appliesTo reports whether the fault can happen to a call.
+func (f Fault) appliesTo(c Call) bool {
 	switch f { //nolint:exhaustive // The others can happen to all.
 	case Conflict:
 		return c.isWrite()
@@ -57,49 +56,49 @@ func (f Fault) strikes(c Call) bool {
 	}
 }
 
-// Faults are those that a Proxy injects.
+// Faults are the faults that a Proxy injects, and how often.
 type Faults struct {
-	// Kinds of faults, each as likely as the others.
+	// Kinds of faults, each equally likely.
 	Kinds []Fault
-	// Rate is the share of calls that one happens to.
+	// Rate is the share of calls with a fault.
 	Rate float64
-	// Spared is how many calls of a program in a row are spared at most, so that one that makes few
-	// has its share; 0 is any number.
+	// Spared is how many calls of a program in a row are without a fault at most, so that a program
+	// with few calls has its share; 0 is any number.
 	Spared int
-	// Programs whose calls they happen to; all if there are none.
+	// Programs whose calls have faults; all if empty.
 	Programs []string
-	// Seed of the random source. The n-th call of a program for the same thing has the same fate
-	// each time, but for those that Spared strikes.
+	// Seed of the random source. The n-th call of a program for the same object has the same fault
+	// each time, except for faults due to Spared.
 	Seed uint64
-	// Hang is for how long a call hangs.
+	// Hang is how long a call hangs.
 	Hang time.Duration
 }
 
-// Clients try again by themselves, so one in stubborn faults happens to the same call up to
-// maxRepeats times more. A client that is told to wait for a second each time gives up after ten.
+// Clients retry, so one in stubborn faults happens to the same call up to maxRepeats more times. A
+// client that gets Retry-After: 1 gives up after ten retries.
 const (
 	stubborn   = 3
 	maxRepeats = 11
 )
 
-// A fate is what becomes of a call.
-type fate struct {
+// A drawnFault is the fault of one call. The zero value is no fault.
+type drawnFault struct {
 	Fault
 
-	// carriedOut says that a call that hangs has been carried out.
+	// carriedOut reports whether a call that hangs was carried out.
 	carriedOut bool
-	// early is the part of the time after which a watch can be closed.
+	// early is the fraction of the time after which a watch is closed.
 	early float64
-	// repeats is how often the same happens again to the same call.
+	// repeats is how often the fault happens again to the same call.
 	repeats int
 }
 
-// concern reports whether the faults happen to the calls of a program.
-func (f *Faults) concern(program string) bool {
+// includes reports whether the calls of a program have faults.
+func (f *Faults) includes(program string) bool {
 	return len(f.Programs) == 0 || slices.Contains(f.Programs, program)
 }
 
-// sourceOf returns a random source for the n-th call of its kind, which is the same each time.
+// sourceOf returns a random source for the n-th call of its kind, with the same numbers each time.
 func (f *Faults) sourceOf(c Call, n int) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, c.Program, c.Verb, c.path, n) // A hash takes all.
@@ -107,35 +106,35 @@ func (f *Faults) sourceOf(c Call, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(f.Seed, h.Sum64())) //nolint:gosec // It is to be the same each time.
 }
 
-// fateOf returns what becomes of the n-th call of its kind, before which so many of its program
-// were spared in a row; no Fault is none.
-func (f *Faults) fateOf(c Call, n, spared int) fate {
-	if !f.concern(c.Program) {
-		return fate{}
+// faultOf returns the fault of the n-th call of its kind. spared is how many calls of its program
+// in a row had none before it.
+func (f *Faults) faultOf(c Call, n, spared int) drawnFault {
+	if !f.includes(c.Program) {
+		return drawnFault{}
 	}
 	source := f.sourceOf(c, n)
 	if due := f.Spared > 0 && spared >= f.Spared; source.Float64() >= f.Rate && !due {
-		return fate{}
+		return drawnFault{}
 	}
-	kinds := slices.DeleteFunc(slices.Clone(f.Kinds), func(k Fault) bool { return !k.strikes(c) })
+	kinds := slices.DeleteFunc(slices.Clone(f.Kinds), func(k Fault) bool { return !k.appliesTo(c) })
 	if len(kinds) == 0 {
-		return fate{}
+		return drawnFault{}
 	}
-	drawn := fate{Fault: kinds[source.IntN(len(kinds))], carriedOut: source.IntN(2) == 0, early: source.Float64()}
-	if source.IntN(stubborn) == 0 && drawn.Fault != Hang { // One that hangs is long enough.
+	drawn := drawnFault{Fault: kinds[source.IntN(len(kinds))], carriedOut: source.IntN(2) == 0, early: source.Float64()}
+	if source.IntN(stubborn) == 0 && drawn.Fault != Hang { // A call that hangs takes long enough.
 		drawn.repeats = 1 + source.IntN(maxRepeats)
 	}
 
 	return drawn
 }
 
-// refuse answers as an API server does that does not carry a call out.
+// refuse answers as an API server that does not carry out a call.
 func refuse(w http.ResponseWriter, c Call, f Fault) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Message: fmt.Sprintf("fault %s: %s %s", f, c.Verb, c.path),
 	}
-	switch f { //nolint:exhaustive // The others are no answers.
+	switch f { //nolint:exhaustive // The others send no answer.
 	case Conflict:
 		status.Code, status.Reason = http.StatusConflict, metav1.StatusReasonConflict
 	case TooMany:
@@ -155,5 +154,5 @@ func refuse(w http.ResponseWriter, c Call, f Fault) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(int(status.Code))
-	_, _ = w.Write(b) // A client that has gone away needs no answer.
+	_, _ = w.Write(b) // A client that has closed the connection needs no answer.
 }

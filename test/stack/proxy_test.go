@@ -22,13 +22,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An upstream is what is behind a Proxy. It counts what it has carried out, and its watches go on
-// until it is told to end them.
+// An upstream is the API server behind a Proxy. It counts the calls that it has carried out. Its
+// watches last until they are ended.
 type upstream struct {
 	*httptest.Server
 
 	carriedOut atomic.Int64
-	// user is who asked last.
+	// user is the user of the last call.
 	user atomic.Value
 	next chan string
 }
@@ -61,7 +61,7 @@ func newUpstream(t *testing.T) *upstream {
 	return u
 }
 
-// through returns a Proxy of the upstream, and a client of it, which makes a connection for each
+// through returns a Proxy of the upstream, and a client of it that opens a connection for each
 // call.
 func through(t *testing.T, u *upstream) (*Proxy, *httptest.Server, *http.Client) {
 	t.Helper()
@@ -177,8 +177,8 @@ func do(t *testing.T, client *http.Client, method, address string) (int, http.He
 	return resp.StatusCode, resp.Header, string(b), err
 }
 
-// Whoever is more patient than the fault gets an answer that says nothing, and whoever is less has
-// none.
+// A client with a longer timeout than the fault gets a 504. A client with a shorter one gets no
+// answer.
 func TestProxyHangs(t *testing.T) {
 	u := newUpstream(t)
 	p, s, client := through(t, u)
@@ -202,7 +202,7 @@ func TestProxyHangs(t *testing.T) {
 	}
 }
 
-// A watch streams, and one that is closed too early does so in the middle.
+// A watch streams, and one that is closed too early ends in the middle.
 func TestProxyWatch(t *testing.T) {
 	u := newUpstream(t)
 	p, s, client := through(t, u)
@@ -245,8 +245,8 @@ func TestProxyWatch(t *testing.T) {
 	}
 }
 
-// What was injected is counted by fault, program, verb and resource; the same seed has the same
-// effect, whatever else happens meanwhile.
+// Injected faults are counted by fault, program, verb and resource. The same seed has the same
+// effect, whatever other calls there are.
 func TestProxyCounts(t *testing.T) {
 	fates := func(seed uint64, programs []string, others bool) (string, map[Injection]int) {
 		p := newProxy(&url.URL{}, &tls.Config{})
@@ -280,7 +280,7 @@ func TestProxyCounts(t *testing.T) {
 	}
 }
 
-// A program that makes few calls has its share of faults, with each seed.
+// A program that makes few calls has its share of faults with each seed.
 func TestProxySpares(t *testing.T) {
 	for seed := range uint64(20) {
 		p := newProxy(&url.URL{}, &tls.Config{})

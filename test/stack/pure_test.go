@@ -63,7 +63,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Crossplane and a function each use this certificate towards the other.
+// Crossplane and a function use this certificate to authenticate each other.
 func TestPKI(t *testing.T) {
 	p, err := newPKI(filepath.Join(t.TempDir(), "pki"))
 	if err != nil {
@@ -151,8 +151,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// An API server takes a CRD with a webhook only if it says where that is, and two programs have to
-// agree on the port.
+// An API server accepts a CRD with a conversion webhook only if it has the webhook's address, and
+// both programs have to use the same port.
 func TestSetConversion(t *testing.T) {
 	crds, err := Parse([]byte(`
 metadata: {name: objects.kubernetes.crossplane.io}

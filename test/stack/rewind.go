@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Save keeps all that is stored in the cluster under a name, for Rewind. Etcd's files are whole
-// only while it is stopped, so everything is, and what ran before is started again.
+// Save keeps all data stored in the cluster under a name, for Rewind. Etcd's files are consistent
+// only while it is stopped. So Save stops all components, and then starts those that ran before.
 func (c *Cluster) Save(ctx context.Context, name string) error {
 	running := c.running()
 	if err := c.halt(); err != nil {
@@ -25,9 +25,9 @@ func (c *Cluster) Save(ctx context.Context, name string) error {
 	return c.resume(ctx, running)
 }
 
-// Rewind makes the cluster store what Save has kept under a name, and nothing that came later; the
-// log of its requests begins anew. Of its components only the control plane, Velero and those that
-// are named run afterwards, and they have just been started.
+// Rewind makes the cluster store the data that Save has kept under a name, without later changes.
+// The log of its requests starts empty. Only the control plane, Velero and the named components run
+// afterwards, each just started.
 func (c *Cluster) Rewind(ctx context.Context, name string, with ...string) error {
 	began := time.Now()
 	if err := c.killAll(); err != nil {
@@ -42,13 +42,13 @@ func (c *Cluster) Rewind(ctx context.Context, name string, with ...string) error
 	if err := c.resume(ctx, append([]string{ControllerManager, Velero}, with...)); err != nil {
 		return err
 	}
-	c.say(began, "what was saved as "+name)
+	c.report(began, "saved state "+name)
 
 	return nil
 }
 
-// running names the components that run.
-func (c *Crew) running() []string {
+// running returns the names of the components that run.
+func (c *Components) running() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var names []string
@@ -61,7 +61,8 @@ func (c *Crew) running() []string {
 	return names
 }
 
-// halt stops what uses the API server, then that, then etcd, so that each can write what it has to.
+// halt stops the clients of the API server, then the API server, then etcd, so that each can write
+// its last data.
 func (c *Cluster) halt() error {
 	var clients []func() error
 	for _, name := range c.running() {
@@ -72,14 +73,14 @@ func (c *Cluster) halt() error {
 	if err := parallel(clients...); err != nil {
 		return err
 	}
-	if err := c.Kill(APIServer); err != nil { // It has nothing of its own to write, and waits long for watches to end.
+	if err := c.Kill(APIServer); err != nil { // It has no data to write, and waits long for watches to end.
 		return err
 	}
 
 	return c.Stop(Etcd)
 }
 
-// resume starts etcd and the API server, then the others that are named.
+// resume starts etcd and the API server, then the named components.
 func (c *Cluster) resume(ctx context.Context, names []string) error {
 	for _, name := range []string{Etcd, APIServer} {
 		if err := c.Start(ctx, name); err != nil {
@@ -99,7 +100,7 @@ func (c *Cluster) etcdData() string { return filepath.Join(c.dir, Etcd, "data") 
 
 func (c *Cluster) saved(name string) string { return filepath.Join(c.dir, "saved-"+name) }
 
-// replaceDir makes a directory a copy of another.
+// replaceDir makes one directory a copy of the other.
 func replaceDir(to, from string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return fmt.Errorf("cannot remove %s: %w", to, err)
@@ -107,7 +108,8 @@ func replaceDir(to, from string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return fmt.Errorf("cannot copy %s to %s: %w", from, to, err)
 	}
-	// CopyFS does not keep the mode of a directory, and etcd warns of one that others can read.
+	// CopyFS does not keep the mode of a directory, and etcd warns about a directory that other
+	// users can read.
 	if err := os.Chmod(to, 0o700); err != nil { //nolint:gosec // It is a directory.
 		return fmt.Errorf("cannot close %s to others: %w", to, err)
 	}

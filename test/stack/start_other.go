@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// start starts a command as the leader of a process group. There is no parent death signal here;
-// the keeper alone kills the group.
+// start starts a command as the leader of a process group. This system has no parent death signal;
+// only the reaper kills the group.
 func start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 

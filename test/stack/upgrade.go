@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Crossplane asks for its namespace at the path where a Pod has it when it is to elect a leader,
-// and has no flag for that. So it gets a /run of its own.
+// A Crossplane that elects a leader reads its namespace from the path of a Pod's ServiceAccount,
+// and no flag changes that. So it gets a /run of its own.
 const podScript = `exec unshare --mount -- /bin/sh -ec '
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs "$(readlink -f /var/run)"
@@ -18,10 +18,10 @@ exec "$@"
 ' sh "$@"
 `
 
-// AddCrossplane starts another Crossplane beside those that run, under a name of its own, as a
-// second replica is or the new Pod of an upgrade: in another version, what its init container does
-// comes first. Without LeaderElection both work at the same time. Stop takes one away. If it fails,
-// part of it may be there.
+// AddCrossplane starts another Crossplane with its own component name beside the running ones, as a
+// second replica or the new Pod of an upgrade. For another version it first does the work of that
+// version's init container. Without LeaderElection all of them work at the same time. Stop stops
+// it. If AddCrossplane fails, part of it may be left.
 func (c *Cluster) AddCrossplane(ctx context.Context, name string, version Version) error {
 	if version != c.options.Crossplane {
 		if err := c.initCrossplane(ctx, version); err != nil {
@@ -33,10 +33,10 @@ func (c *Cluster) AddCrossplane(ctx context.Context, name string, version Versio
 	return c.runCrossplaneAs(ctx, name)
 }
 
-// initCrossplane does what the init container of Crossplane v2 does in a cluster that has an older
-// one: it brings CRDs, migrates what is stored, and makes certificates, which nobody uses here.
-// What functions can do, which v1 has no word for, its package manager would say of those that are
-// not paused.
+// initCrossplane does the work of the init container of Crossplane v2 in a cluster with an older
+// one: it applies CRDs and migrates stored objects. The certificates that it creates are not used
+// here. It also sets the capabilities of functions, which v1 does not have: Crossplane's package
+// manager does that only for packages that are not paused.
 func (c *Cluster) initCrossplane(ctx context.Context, version Version) error {
 	if version.IsV1() {
 		return fmt.Errorf("cannot have %s bring its CRDs: it looks for them in one place only", version)
@@ -58,7 +58,7 @@ func (c *Cluster) initCrossplane(ctx context.Context, version Version) error {
 		status.SetGroupVersionKind(u.GroupVersionKind())
 		status.SetName(u.GetName())
 		if err := unstructured.SetNestedStringSlice(status.Object, []string{"composition"}, "status", "capabilities"); err != nil {
-			return fmt.Errorf("cannot say of %s %s what it can do: %w", u.GetKind(), u.GetName(), err)
+			return fmt.Errorf("cannot set the capabilities of %s %s: %w", u.GetKind(), u.GetName(), err)
 		}
 
 		return c.ApplyStatus(ctx, status)

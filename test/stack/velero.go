@@ -19,10 +19,9 @@ import (
 
 const veleroNamespace = "velero"
 
-// Without the Deployment every restore is PartiallyFailed. The location is said to be available
-// already, because the server otherwise skips the synchronisation of backups that it does when it
-// starts, and the next one is a minute later. Its period is only the least time between two of
-// them.
+// Without the Deployment every restore is PartiallyFailed. The location's phase is Available from
+// the start: otherwise the server skips the synchronisation of backups at its start, and the next
+// one is a minute later. The period is only the shortest time between two synchronisations.
 const veleroObjects = `
 apiVersion: v1
 kind: Namespace
@@ -137,10 +136,10 @@ func (c *Cluster) linkPlugins() (string, error) {
 	return dir, nil
 }
 
-// veleroReady is ready once the server has validated the location and synchronised the backups in
-// it since it was started.
+// veleroReady is a probe that succeeds once the server, since its start, has validated the location
+// and synchronised the backups in it.
 func (c *Cluster) veleroReady(ctx context.Context, p *process) error {
-	// One that was stopped in the same second may have done that.
+	// A server that was stopped in the same second may have validated the location.
 	if err := logs("Server starting...", 1)(ctx, p); err != nil {
 		return err
 	}
@@ -172,22 +171,22 @@ func (c *Cluster) Velero(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// VeleroCommand returns the velero command line client of this cluster, with the flags that it
-// always needs.
+// VeleroCommand returns the command line of the velero client for this cluster, with the flags that
+// it always needs.
 func (c *Cluster) VeleroCommand() []string {
 	return []string{c.host.set[c.options.velero()].Path, "--kubeconfig=" + c.kubeconfig, "--namespace=" + veleroNamespace}
 }
 
-// RestartVelero makes Velero see kinds that are new, which it looks for every five minutes only,
-// and the backups that are in the bucket.
+// RestartVelero makes Velero discover new kinds, which it otherwise does every five minutes, and
+// the backups in the bucket.
 func (c *Cluster) RestartVelero(ctx context.Context) error { return c.Restart(ctx, Velero) }
 
-// output runs a program to its end and returns its standard output.
+// output runs a program to its end and returns its stdout.
 func (c *Cluster) output(ctx context.Context, path string, args ...string) ([]byte, error) {
 	return c.outputWith(ctx, nil, path, args...)
 }
 
-// outputWith is output with more in the environment.
+// outputWith is output with additional environment variables.
 func (c *Cluster) outputWith(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(path, args...) //nolint:noctx // Its group is killed below, which a context would not do.

@@ -10,14 +10,13 @@ import (
 const (
 	pollInterval = 75 * time.Millisecond
 
-	// With more processes than cores an API server answers late at times. A deadline is there to
-	// end what will never be, not to measure speed.
+	// With more processes than cores an API server sometimes answers late. A deadline ends a wait
+	// that can't succeed; it does not measure speed.
 	readyTimeout = 2 * time.Minute
 )
 
-// Wait calls a condition until it returns nil. What the condition returned last is the state that
-// the error names when the time is up. It ends at once if the condition returns an error made by
-// Never.
+// Wait calls a condition until it returns nil. When the time is up, the error has the condition's
+// last error. Wait ends at once if the condition returns an error made by Never.
 func Wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -34,7 +33,7 @@ func Wait(ctx context.Context, timeout time.Duration, what string, condition fun
 		if never := (neverError{}); errors.As(err, &never) {
 			return fmt.Errorf("cannot get %s: %w", what, never.error)
 		}
-		if ctx.Err() == nil { // What a call says that was cut short is not a state.
+		if ctx.Err() == nil { // A cancelled call reports no state.
 			last = err
 		}
 		select {
@@ -45,7 +44,7 @@ func Wait(ctx context.Context, timeout time.Duration, what string, condition fun
 	}
 }
 
-// Never marks the error of a condition that can't come true any more.
+// Never marks an error of a condition that can't become true any more.
 func Never(err error) error { return neverError{err} }
 
 type neverError struct{ error }

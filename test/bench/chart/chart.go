@@ -1,4 +1,4 @@
-// Package chart draws what was measured beside what it is to be.
+// Package chart draws measured figures beside their targets.
 package chart
 
 import (
@@ -12,18 +12,18 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// A Bar is one figure, as parts of its target: at 1 it just meets it.
+// A Bar is one figure, as a fraction of its target: 1 meets it exactly.
 type Bar struct {
 	Label            string
 	Median, Min, Max float64
 }
 
-// bound is where a bar ends that is longer.
+// bound is the longest bar.
 const bound = 3
 
-// Draw returns a PNG picture with a bar for each figure, from top to bottom, and a line where the
-// targets are. Bars that are too long are cut. An SVG has no fonts: what shows it takes its own,
-// and when these are wider the bars hide the end of each label.
+// Draw returns a PNG picture with a bar for each figure, from top to bottom, and a line at the
+// targets. Longer bars are cut. The picture is no SVG: that has no fonts, and if the viewer's fonts
+// are wider, the bars hide the end of each label.
 func Draw(title string, bars []Bar) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = title

@@ -20,9 +20,9 @@ func TestDraw(t *testing.T) {
 		bars   []Bar
 		want   map[color.RGBA]bool
 	}{
-		"Met":    {reason: "What meets its target is green.", bars: []Bar{fast}, want: map[color.RGBA]bool{met: true, missed: false}},
-		"Missed": {reason: "What does not is red.", bars: []Bar{slow}, want: map[color.RGBA]bool{met: false, missed: true}},
-		"Cut":    {reason: "What is too long is cut, and not left out.", bars: []Bar{fast, endless}, want: map[color.RGBA]bool{met: true, missed: true}},
+		"Met":    {reason: "A figure that meets its target must be green.", bars: []Bar{fast}, want: map[color.RGBA]bool{met: true, missed: false}},
+		"Missed": {reason: "A figure that misses its target must be red.", bars: []Bar{slow}, want: map[color.RGBA]bool{met: false, missed: true}},
+		"Cut":    {reason: "A bar that is too long must be cut, and not left out.", bars: []Bar{fast, endless}, want: map[color.RGBA]bool{met: true, missed: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -42,11 +42,11 @@ func TestDrawIsOfTheFigures(t *testing.T) {
 		t.Error("The same figures must give the same picture, or each run changes the documentation.")
 	}
 	if cmp.Equal(draw(t, bars), draw(t, other)) {
-		t.Error("A picture must say what is in it.")
+		t.Error("Figures with other labels must give another picture.")
 	}
 }
 
-// draw returns what is drawn of the bars; it fails if that is no PNG.
+// draw returns the picture of the bars; it fails if Draw returns no PNG.
 func draw(t *testing.T, bars []Bar) image.Image {
 	t.Helper()
 	b, err := Draw("What was measured", bars)

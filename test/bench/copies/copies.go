@@ -1,5 +1,5 @@
-// Package copies makes a large backup of a small one: a tree in it becomes as many as are wanted,
-// so that nothing has to compose them.
+// Package copies makes a large backup from a small one: it copies one tree many times, so that no
+// cluster has to compose the trees.
 package copies
 
 import (
@@ -18,31 +18,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Root is the name of the XR of which a Template has the tree. Those of the copies have the same
-// length, and so has what is named after them.
+// Root is the name of the XR of a Template's tree. The names of the copies have the same length,
+// and so have all names derived from them.
 const Root = "tree-000000"
 
 const externalName = "crossplane.io/external-name"
 
-// Name of the i-th copy of Root.
+// Name returns the name of the i-th copy of Root.
 func Name(i int) string { return fmt.Sprintf("tree-%06d", i) }
 
-// An External is a cloud resource that the tree of a Template has.
+// An External is a cloud resource of a Template's tree.
 type External struct {
 	Kind, Name string
 }
 
-// Renamed returns the name of the cloud resource that the i-th copy has instead, if that is called
-// after the tree; else it is not for us to choose.
+// Renamed returns the name of the i-th copy's cloud resource, if the name is derived from the
+// tree's; otherwise the cloud chooses it.
 func (e External) Renamed(i int) (string, bool) {
 	return strings.Replace(e.Name, Root, Name(i), 1), strings.HasPrefix(e.Name, Root)
 }
 
-// A Template is what is in a backup of one tree.
+// A Template is a backup of one tree.
 type Template struct {
-	// shared is there once, and tree as often as there are copies.
+	// shared is in the backup once, and tree as often as there are copies.
 	shared, tree []file
-	// uids are those of the objects in the tree.
+	// uids are the UIDs of the objects in the tree.
 	uids []string
 	// kind of the XR, with its group.
 	kind      string
@@ -54,8 +54,8 @@ type file struct {
 	content []byte
 }
 
-// Read reads the tar file of a backup with the tree of Root. Events are left out: Velero does not
-// restore them, and there is no telling how many a cluster has.
+// Read reads the tar file of a backup with the tree of Root. It leaves out Events: Velero does not
+// restore them, and their number differs from run to run.
 func Read(r io.Reader) (*Template, error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -96,7 +96,7 @@ func (t *Template) add(f file) error {
 		return nil
 	}
 	t.tree = append(t.tree, f)
-	if strings.Contains(f.name, "-preferredversion/") { // It is the same object once more.
+	if strings.Contains(f.name, "-preferredversion/") { // It is a second file of the same object.
 		return nil
 	}
 	u := &unstructured.Unstructured{}
@@ -117,10 +117,10 @@ func (t *Template) add(f file) error {
 // Externals returns the cloud resources of the tree.
 func (t *Template) Externals() []External { return t.externals }
 
-// Size is how many objects there are in a tree.
+// Size returns the number of objects in a tree.
 func (t *Template) Size() int { return len(t.uids) }
 
-// Shared is how many objects there are once, however many trees there are.
+// Shared returns the number of objects that do not depend on the number of trees.
 func (t *Template) Shared() int {
 	n := 0
 	for _, f := range t.shared {
@@ -132,9 +132,9 @@ func (t *Template) Shared() int {
 	return n
 }
 
-// Write writes a backup with n copies of the tree. Everywhere in the i-th one there is Name(i)
-// where there is Root in the template, each UID is another, and each external name that is not made
-// up from Root is the one that the function returns for it.
+// Write writes a backup with n copies of the tree. The i-th copy has Name(i) in place of Root and
+// other UIDs. Each external name that is not derived from Root is the one that the function
+// returns.
 func (t *Template) Write(w io.Writer, n int, external func(copied int, of External) string) error {
 	zipped := gzip.NewWriter(w)
 	archive := tar.NewWriter(zipped)
@@ -159,7 +159,7 @@ func (t *Template) Write(w io.Writer, n int, external func(copied int, of Extern
 	return nil
 }
 
-// replacer makes the i-th tree of the template's.
+// replacer returns the replacements for the i-th copy of the tree.
 func (t *Template) replacer(i int, external func(int, External) string) *strings.Replacer {
 	pairs := []string{Root, Name(i), t.manager(Root), t.manager(Name(i))}
 	for _, uid := range t.uids {
@@ -174,13 +174,13 @@ func (t *Template) replacer(i int, external func(int, External) string) *strings
 	return strings.NewReplacer(pairs...)
 }
 
-// manager is the end of the name under which Crossplane manages the fields of what it composes for
-// an XR (ComposedFieldOwnerName in its composition_functions.go).
+// manager returns the suffix of the field manager for the resources that Crossplane composes for an
+// XR (ComposedFieldOwnerName in its composition_functions.go).
 func (t *Template) manager(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(name+t.kind)))
 }
 
-// otherUID returns a UID that only the i-th copy of an object has.
+// otherUID returns a UID for the i-th copy of an object.
 func otherUID(uid string, i int) string {
 	return uuid.NewHash(sha256.New(), uuid.NameSpaceOID, fmt.Appendf(nil, "%s %d", uid, i), 8).String()
 }

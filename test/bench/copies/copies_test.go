@@ -18,7 +18,7 @@ import (
 const (
 	xr = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"tree-000000","namespace":"bench","uid":"465b9a29-e812-4f54-a402-e6de6897b10b",` +
 		`"note":[{"kind":"Network","name":"tree-000000-aa"}]},"spec":{"crossplane":{"resourceRefs":[{"kind":"Network","name":"tree-000000-aa"}]}}}`
-	// The manager is what sha256sum says of "tree-000000Shop.example.org".
+	// The manager is the sha256sum of "tree-000000Shop.example.org".
 	network = `{"kind":"Network","apiVersion":"cloud.org/v1","metadata":{"annotations":{"crossplane.io/external-name":"net-12"},"name":"tree-000000-aa","namespace":"bench",` +
 		`"uid":"35153086-95e6-4e17-a048-13515c6d3be6","ownerReferences":[{"name":"tree-000000","uid":"465b9a29-e812-4f54-a402-e6de6897b10b"}],` +
 		`"managedFields":[{"manager":"apiextensions.crossplane.io/composed/MANAGER","f:ownerReferences":{"k:{\"uid\":\"465b9a29-e812-4f54-a402-e6de6897b10b\"}":{}}}]},` +
@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 	want := []External{{Kind: "Bucket", Name: "tree-000000-bb"}, {Kind: "Network", Name: "net-12"}}
 	got := slices.SortedFunc(slices.Values(template.Externals()), func(a, b External) int { return strings.Compare(a.Kind, b.Kind) })
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("What the cloud must have is what the tree's external names say.\n-want, +got:\n%s", diff)
+		t.Errorf("The cloud's resources must match the tree's external names.\n-want, +got:\n%s", diff)
 	}
 	if template.Size() != 3 || template.Shared() != 1 {
 		t.Errorf("a tree of %d objects and %d others; there are 3 and 1, each of them once or twice in the file", template.Size(), template.Shared())
@@ -76,7 +76,7 @@ func TestWrite(t *testing.T) {
 	}
 	slices.Sort(wantNames)
 	if diff := cmp.Diff(wantNames, slices.Sorted(maps.Keys(files))); diff != "" {
-		t.Errorf("What is in the tree must be there three times and the rest once, but for Events.\n-want, +got:\n%s", diff)
+		t.Errorf("The objects of the tree must be there three times and the others once, without Events.\n-want, +got:\n%s", diff)
 	}
 
 	uid := func(of string) string { return otherUID(of, 2) }

@@ -18,30 +18,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
 )
 
-// A Backup is what was measured of a backup of the namespace.
+// A Backup is the measurement of a backup of the namespace.
 type Backup struct {
 	Items int `json:"items"`
-	// Seconds from its beginning until all items were backed up and it is in the bucket.
+	// Seconds from the beginning until the backup is in the bucket.
 	Seconds float64 `json:"seconds"`
-	// Plugin and Velero count their requests meanwhile.
+	// Plugin and Velero count their requests during the backup.
 	Plugin map[string]int `json:"plugin"`
 	Velero map[string]int `json:"velero"`
-	// Peak is the most memory that the plugin's process has had, in bytes.
+	// Peak is the peak memory of the plugin's process, in bytes.
 	Peak int64 `json:"peak"`
 }
 
-// Backups are two of the same cluster.
+// Backups are two backups of the same cluster.
 type Backups struct {
 	Plugin *Backup `json:"plugin"`
 	Alone  *Backup `json:"alone"`
-	// More are the objects that only the backup with the plugin has, and Less those that only the
-	// other has; not more than twenty of each.
+	// More are objects that only the backup with the plugin has, and Less objects that only the
+	// other has; at most twenty of each.
 	More []string `json:"more"`
 	Less []string `json:"less"`
 }
 
-// Backups backs the namespace up with the plugin and without, while that many trees are in it and
-// Crossplane is stopped.
+// Backups backs up the namespace with and without the plugin, with that many trees in it and
+// Crossplane stopped.
 func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backups, error) {
 	if err := l.adopted(ctx, trees); err != nil {
 		return nil, err
@@ -68,11 +68,11 @@ func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backup
 	return b, nil
 }
 
-// adopted brings the cluster into the state in which so many trees are adopted, and Crossplane is
+// adopted brings the cluster into the state in which that many trees are adopted and Crossplane is
 // stopped.
 func (l *Lab) adopted(ctx context.Context, trees int) error {
 	if l.live != trees {
-		l.Say("restoring %d trees, for what is to be measured of them", trees)
+		l.Say("restoring %d trees to measure them", trees)
 		if err := l.count(ctx, trees); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (l *Lab) adopted(ctx context.Context, trees int) error {
 		return err
 	}
 
-	// How many Events there are depends on what else happened, and they are nothing to the plugin.
+	// The number of Events varies from run to run, and they do not concern the plugin.
 	events, err := l.cluster.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l *Lab) adopted(ctx context.Context, trees int) error {
 	return nil
 }
 
-// backUp makes one backup and returns the objects that are in it.
+// backUp makes one backup and returns the names of its objects.
 func (l *Lab) backUp(ctx context.Context, trees int, plugin bool) (*Backup, []string, error) {
 	name := l.unique("backup")
 	_, place, err := l.cluster.RequestsSince(ctx, 0)
@@ -150,7 +150,7 @@ func (l *Lab) backUp(ctx context.Context, trees int, plugin bool) (*Backup, []st
 	return b, objects, nil
 }
 
-// objectsIn names the objects in the tar file of a backup, each once.
+// objectsIn returns the names of the objects in the tar file of a backup, each once.
 func objectsIn(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -179,7 +179,7 @@ func objectsIn(path string) ([]string, error) {
 	return names, nil
 }
 
-// missing returns up to twenty of the names that the other list does not have.
+// missing returns up to twenty names that the other list does not have.
 func missing(names, from []string) []string {
 	some := []string{}
 	for _, name := range names {

@@ -7,14 +7,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 )
 
-// external is a cloud resource of the i-th copy, which has its own name.
+// external is a cloud resource of the i-th copy, with its own name.
 type external struct {
 	copied int
 	of     copies.External
 }
 
-// stock makes in the cloud what the copies have there, and returns the names that the cloud gave
-// it.
+// stock creates the cloud resources of the copies, and returns the names that the cloud gave them.
 func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error) {
 	names := map[external]string{}
 	for _, e := range l.template.Externals() {
@@ -28,7 +27,7 @@ func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error)
 				id = ""
 			}
 			r, err := l.cloud.Create(ctx, model.Kind, id, model.Spec)
-			if chosen && api.IsConflict(err) { // It is of a backup that was made before.
+			if chosen && api.IsConflict(err) { // An earlier backup has the same resource.
 				r, err = l.cloud.Get(ctx, model.Kind, id)
 			}
 			if err != nil {
@@ -41,7 +40,8 @@ func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error)
 	return names, nil
 }
 
-// count takes down what the cloud has, with what a backup of that many trees needs there.
+// count remembers the resources of the cloud after it has created those for a backup of that many
+// trees.
 func (l *Lab) count(ctx context.Context, trees int) (err error) {
 	if _, err = l.backup(ctx, trees); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (l *Lab) count(ctx context.Context, trees int) (err error) {
 	return err
 }
 
-// created returns how many resources the cloud has that it did not have when they were counted.
+// created returns how many resources the cloud has beyond the counted ones.
 func (l *Lab) created(ctx context.Context) (int, error) {
 	now, err := l.inCloud(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Held is what was measured of a restore whose XRs stay held.
+// A Held is the measurement of a restore whose XRs stay held.
 type Held struct {
 	Restore *Restore `json:"restore"`
 	Polls   []Poll   `json:"polls"`
@@ -31,10 +31,10 @@ func (l *Lab) Held(ctx context.Context, trees, polls int) (*Held, error) {
 	return h, nil
 }
 
-// Peak is the most memory that a process of the plugin has had, in bytes.
+// Peak returns the peak memory of the plugin's processes, in bytes.
 func (h *Held) Peak() int64 { return max(h.Restore.Peak, h.PollPeak()) }
 
-// PollPeak is the most memory that the process of a poll has had, in bytes.
+// PollPeak returns the peak memory of the polls' processes, in bytes.
 func (h *Held) PollPeak() int64 {
 	var most int64
 	for _, p := range h.Polls {
@@ -44,14 +44,14 @@ func (h *Held) PollPeak() int64 {
 	return most
 }
 
-// A Grown is what was measured of held XRs after Crossplane was started.
+// A Grown is the measurement of held XRs after the start of Crossplane.
 type Grown struct {
 	Release *Release `json:"release"`
 	Backup  *Backup  `json:"backup"`
 }
 
-// Grown goes on from Held, which must have been for as many trees; or else it restores them once
-// more. It starts Crossplane, measures how long the release takes, and backs up what is adopted.
+// Grown continues after Held with the same number of trees; otherwise it first restores them again.
+// It starts Crossplane, measures how long the release takes, and backs up the adopted trees.
 func (l *Lab) Grown(ctx context.Context, trees int) (*Grown, error) {
 	if l.heldTrees != trees {
 		if _, err := l.Held(ctx, trees, 0); err != nil {
@@ -81,5 +81,5 @@ func (l *Lab) Grown(ctx context.Context, trees int) (*Grown, error) {
 	return g, err
 }
 
-// Peak is the most memory that a process of the plugin has had, in bytes.
+// Peak returns the peak memory of the plugin's processes, in bytes.
 func (g *Grown) Peak() int64 { return max(g.Release.PollPeak, g.Backup.Peak) }

@@ -1,5 +1,5 @@
-// Package lab is where the plugin is measured: a real cluster of this machine with Velero's default
-// settings, in which backups of any size are restored that were made of a small one.
+// Package lab measures the plugin in a real cluster on this machine with Velero's default settings.
+// It restores backups of any size, which it makes from a small one.
 package lab
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// empty is the state in which the platform is installed and nothing is made of it.
+	// empty is the saved state with the platform and no instances.
 	empty = "empty"
 	// seed is the small backup.
 	seed = "seed"
@@ -30,8 +30,8 @@ const (
 	patience  = 5 * time.Minute
 )
 
-// Options are those of the cluster of a Lab, with upjet's provider beside the other or without.
-// Crossplane and the providers poll seldom, so that what a figure is about is not done besides.
+// Options returns the options of a Lab's cluster, with or without upjet's provider. Crossplane and
+// the providers poll seldom, so that polls don't disturb a measurement.
 func Options(upjet bool) stack.Options {
 	return stack.Options{
 		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true, UpjetProvider: upjet,
@@ -40,7 +40,7 @@ func Options(upjet bool) stack.Options {
 	}
 }
 
-// A Lab has one cluster, which it puts back to where it was before each measurement.
+// A Lab has one cluster, which it resets before each measurement.
 type Lab struct {
 	set     build.Set
 	host    *stack.Host
@@ -54,19 +54,19 @@ type Lab struct {
 	composed int
 	observe  string // How MRs of upjet's are restored; "" if XRs compose others.
 	template *copies.Template
-	backups  map[int]string // What was uploaded, by the number of XRs.
+	backups  map[int]string // The uploaded backups, by the number of XRs.
 	runs     int
 	cloudHad map[string]bool
-	held     *running // What Held has left, of heldTrees trees.
+	held     *running // The restore that Held has left, of heldTrees trees.
 
 	heldTrees int
 	fast      bool // Velero may make FastRate requests a second.
 	live      int  // The number of XRs that are adopted and not changed since; 0 if there are others.
 }
 
-// Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. With a
-// value of the setting observe-first they are upjet's, and are restored with that. The context is
-// for the start only.
+// Start starts a Lab in which an XR composes that many MRs, and writes its progress to out. If
+// observe is a value of the setting observe-first, the MRs are upjet's and are restored with that
+// setting. The context is for the start only.
 func Start(ctx context.Context, set build.Set, composed int, observe string, out io.Writer) (l *Lab, err error) {
 	l = &Lab{set: set, out: out, began: time.Now(), composed: composed, observe: observe, backups: map[int]string{}}
 	defer func() {
@@ -107,7 +107,7 @@ func (l *Lab) Close() error {
 	return l.host.Close()
 }
 
-// plant makes the small backup, and saves the state before that.
+// plant makes the small backup, and saves the state before it.
 func (l *Lab) plant(ctx context.Context) error {
 	if err := l.install(ctx); err != nil {
 		return err
@@ -137,8 +137,8 @@ func (l *Lab) plant(ctx context.Context) error {
 	return nil
 }
 
-// Tarball writes a backup with that many trees, and returns its path. What the trees have in the
-// cloud is not there: it is for those who only read it.
+// Tarball writes a backup with that many trees, and returns its path. The trees' cloud resources do
+// not exist: it is for callers that only read the file.
 func (l *Lab) Tarball(trees int) (string, error) {
 	path := filepath.Join(l.dir, fmt.Sprintf("%d.tar.gz", trees))
 	if _, err := os.Stat(path); err == nil {
@@ -163,11 +163,11 @@ func (l *Lab) tarball(path string, trees int, external func(int, copies.External
 	return os.Rename(part, path)
 }
 
-// objects is how many there are in a backup of that many trees.
+// objects returns the number of objects in a backup of that many trees.
 func (l *Lab) objects(trees int) int { return l.template.Shared() + trees*l.template.Size() }
 
 // backup returns the name of a backup with that many trees, which Velero knows after its next
-// start. What they have in the cloud is there.
+// start. The trees' cloud resources exist.
 func (l *Lab) backup(ctx context.Context, trees int) (string, error) {
 	if name, ok := l.backups[trees]; ok {
 		return name, nil
@@ -189,7 +189,7 @@ func (l *Lab) backup(ctx context.Context, trees int) (string, error) {
 	return name, os.Remove(path)
 }
 
-// controllers are what reconciles what is restored.
+// controllers returns the components that reconcile restored objects.
 func (l *Lab) controllers() []string {
 	names := []string{stack.Function, stack.Crossplane, stack.CloudProvider}
 	if l.isUpjets() {
@@ -199,11 +199,11 @@ func (l *Lab) controllers() []string {
 	return names
 }
 
-// isUpjets reports whether XRs compose MRs that upjet reconciles.
+// isUpjets reports whether XRs compose MRs of the upjet provider.
 func (l *Lab) isUpjets() bool { return l.observe != "" }
 
-// reset puts the cluster back to where nothing was restored, with the plugin or without, and with
-// what else is to run.
+// reset puts the cluster back into the state before any restore, with or without the plugin, and
+// starts the named components.
 func (l *Lab) reset(ctx context.Context, plugin bool, with ...string) error {
 	l.live = 0
 	if l.held != nil {
@@ -240,13 +240,13 @@ func (l *Lab) start(ctx context.Context) error {
 // Program returns the path of a program.
 func (l *Lab) Program(name string) string { return l.set[name].Path }
 
-// Say tells how far it is.
+// Say writes a line of progress.
 func (l *Lab) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(l.out, "%7.1fs  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// unique returns a name that no other Backup or Restore has; what is in the bucket outlives what is
-// in the cluster.
+// unique returns a name that no other Backup or Restore has. The bucket outlives the cluster's
+// objects, so counting those is not enough.
 func (l *Lab) unique(what string) string {
 	l.runs++
 

@@ -47,10 +47,10 @@ func TestPortable(t *testing.T) {
 		t.Fatalf("%d objects, error: %v", n, err)
 	}
 	if diff := cmp.Diff(decoded(t, []byte(want)), decoded(t, b)); diff != "" {
-		t.Errorf("A careful script keeps what people and Crossplane want, and takes away what the old cluster has written.\n-want, +got:\n%s", diff)
+		t.Errorf("A careful script must keep the fields of users and of Crossplane, and remove those that the old cluster has written.\n-want, +got:\n%s", diff)
 	}
 	if _, _, err := portable([]byte("no resources found")); err == nil {
-		t.Error("What is no list can't be applied.")
+		t.Error("An object that is no list must be an error.")
 	}
 }
 
@@ -87,6 +87,6 @@ func TestObjectsIn(t *testing.T) {
 		t.Errorf("Each object counts once.\n-want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"pods/namespaces/n/b"}, missing(got, []string{"nodes/cluster/a", "x"})); diff != "" {
-		t.Errorf("What only one of two backups has must be named.\n-want, +got:\n%s", diff)
+		t.Errorf("Objects that only one of two backups has must be named.\n-want, +got:\n%s", diff)
 	}
 }

@@ -15,27 +15,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A Peer is what was measured of a script that exports what is in the namespace with kubectl and
-// applies it in another cluster.
+// A Peer is the measurement of a script that exports the namespace with kubectl and applies it in
+// another cluster.
 type Peer struct {
-	// Export and Apply are how long kubectl took, and Settled how long after that all was Ready or
-	// there was nothing new in the cloud any more, in seconds.
+	// Export and Apply are the seconds that kubectl took. Settled is how many seconds later all was
+	// Ready or the cloud got no new resources.
 	Export  float64 `json:"export"`
 	Apply   float64 `json:"apply"`
 	Settled float64 `json:"settled"`
 	Objects int     `json:"objects"`
-	// Created is how many cloud resources were made though there was one already, and Ready reports
-	// whether everything became Ready.
+	// Created counts the cloud resources that were created though they existed already. Ready
+	// reports whether all became Ready.
 	Created int    `json:"created"`
 	Ready   bool   `json:"ready"`
 	Why     string `json:"why,omitempty"`
-	// Requests is how many kubectl has made.
+	// Requests counts kubectl's requests.
 	Requests int `json:"requests"`
 }
 
-// Peer does with kubectl what a backup and a restore do: it exports the kinds of the trees, one
-// after the other, takes away what belongs to the cluster that they come from, as such scripts do,
-// and applies them where only the platform is. Crossplane runs there, as it does for the plugin.
+// Peer does the work of a backup and a restore with kubectl: it exports the kinds of the trees one
+// after the other, removes the fields that belong to the old cluster, as such scripts do, and
+// applies the rest in a cluster with only the platform. Crossplane runs there, as it does for the
+// plugin.
 func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 	if err := l.adopted(ctx, trees); err != nil {
 		return nil, err
@@ -93,12 +94,12 @@ func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 	return p, l.settle(ctx, trees, p)
 }
 
-// settle waits until all is Ready and nothing new comes into the cloud any more, and counts that.
-// It gives up when nothing new has come for a minute.
+// settle waits until all is Ready and the cloud gets no new resources, and counts those. It gives
+// up when the cloud has got none for a minute.
 func (l *Lab) settle(ctx context.Context, trees int, p *Peer) error {
 	const silence, despair = 10 * time.Second, time.Minute
 	began, changed := time.Now(), time.Now()
-	err := l.wait(ctx, l.timeout(trees), "what kubectl has applied to settle", func(ctx context.Context) error {
+	err := l.wait(ctx, l.timeout(trees), "kubectl's objects to settle", func(ctx context.Context) error {
 		created, err := l.created(ctx)
 		if err != nil {
 			return err
@@ -125,13 +126,13 @@ func (l *Lab) settle(ctx context.Context, trees int, p *Peer) error {
 	if !p.Ready {
 		p.Settled = changed.Sub(began).Seconds()
 	}
-	l.Say("%d cloud resources were made anew; all Ready: %v %s", p.Created, p.Ready, p.Why)
+	l.Say("%d cloud resources were created again; all Ready: %v %s", p.Created, p.Ready, p.Why)
 
 	return nil
 }
 
-// portable takes from a list that kubectl has got what can't be applied elsewhere, and from each
-// object what the API server or a controller has written.
+// portable removes from a list of kubectl's the objects that can't be applied elsewhere, and from
+// each object the fields that the API server or a controller has written.
 func portable(b []byte) ([]byte, int, error) {
 	list := &unstructured.UnstructuredList{}
 	if err := list.UnmarshalJSON(b); err != nil {

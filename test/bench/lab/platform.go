@@ -25,7 +25,7 @@ var (
 
 const compositeResource = "environments"
 
-// managedGroup is that of what is composed.
+// managedGroup returns the group and version of the composed resources.
 func (l *Lab) managedGroup() schema.GroupVersion {
 	if l.isUpjets() {
 		return schema.GroupVersion{Group: "upjet.m.example.org", Version: "v1beta1"}
@@ -34,9 +34,8 @@ func (l *Lab) managedGroup() schema.GroupVersion {
 	return schema.GroupVersion{Group: "cloud.m.example.org", Version: "v1alpha1"}
 }
 
-// managedKinds are the kinds of what is composed, in turn, and what a Composition has of each.
-// Upjet's Buckets have their own names in their tags, which those in the cloud of which there are
-// many copies would not have.
+// managedKinds returns a base resource of each composed kind. Upjet's Buckets have their own names
+// in their tags, which the many copies' resources in the cloud would not have.
 func (l *Lab) managedKinds() []map[string]any {
 	patch := func(field string) []any {
 		return []any{map[string]any{"type": "FromCompositeFieldPath", "fromFieldPath": "spec." + field, "toFieldPath": "spec.forProvider." + field}}
@@ -56,7 +55,7 @@ func (l *Lab) managedKinds() []map[string]any {
 	}
 }
 
-// managedResources are the names of these kinds in requests.
+// managedResources returns the names of these kinds in requests.
 func (l *Lab) managedResources() []string {
 	var names []string
 	for _, kind := range l.managedKinds() {
@@ -66,7 +65,7 @@ func (l *Lab) managedResources() []string {
 	return names
 }
 
-// install installs the XRD of the example, with a Composition of as many MRs as are wanted.
+// install installs the example's XRD, with a Composition of the wanted number of MRs.
 func (l *Lab) install(ctx context.Context) error {
 	if err := (drill.Platform{Crossplane: stack.V2}).Install(ctx, l.cluster); err != nil {
 		return err
@@ -136,7 +135,7 @@ func namespaceObject() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
 }
 
-// awaitReady waits until there are that many trees, and all that is in them is Ready and Synced.
+// awaitReady waits until there are that many trees, and all their objects are Ready and Synced.
 func (l *Lab) awaitReady(ctx context.Context, trees int) error {
 	return l.cluster.Wait(ctx, patience, fmt.Sprintf("%d trees to be Ready", trees), func(ctx context.Context) error {
 		return l.ready(ctx, trees)

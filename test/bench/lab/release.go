@@ -10,29 +10,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Release is what was measured of how XRs are released.
+// A Release is the measurement of a release of XRs.
 type Release struct {
-	// Restore is that of what was released, if it was measured together with this.
+	// Restore is the restore of the same XRs, if it was measured together with this.
 	Restore *Restore `json:"restore,omitempty"`
-	// Seconds from the end of the last item, or else from the start of Crossplane if that is later,
-	// until the hold is off the last XR.
+	// Seconds from the end of the last item, or from the start of Crossplane if that is later,
+	// until the last XR is released.
 	Seconds float64 `json:"seconds"`
-	// Restart is how long after it was started anew Crossplane takes until it has applied all that
-	// the XRs compose, and Applying how long after the first of that.
+	// Restart is the time from Crossplane's second start until it has applied all composed
+	// resources. Applying begins at the first of them. Both are in seconds.
 	Restart  float64 `json:"restart"`
 	Applying float64 `json:"applying"`
-	// Plugin counts the plugin's requests from the first to the last.
+	// Plugin counts the plugin's requests during the release.
 	Plugin map[string]int `json:"plugin"`
-	// Created is how many cloud resources were made, which there were already.
+	// Created counts the cloud resources that were created though they existed already.
 	Created int `json:"created"`
-	// Polls are for how long the processes of polls ran that came after the items phase, in
-	// seconds, and PollPeak the most memory that one has had, in bytes.
+	// Polls are the seconds for which the processes of polls ran after the items phase. PollPeak is
+	// the largest peak memory of one, in bytes.
 	Polls    []float64 `json:"polls"`
 	PollPeak int64     `json:"pollPeak"`
 }
 
-// Release restores that many trees with the plugin while Crossplane runs, and measures how long it
-// takes until they are released. Then it restarts Crossplane.
+// Release restores that many trees with the plugin while Crossplane runs, and measures how long the
+// release takes. Then it restarts Crossplane.
 func (l *Lab) Release(ctx context.Context, trees int) (*Release, error) {
 	if err := l.count(ctx, trees); err != nil {
 		return nil, err
@@ -46,7 +46,8 @@ func (l *Lab) Release(ctx context.Context, trees int) (*Release, error) {
 	return l.release(ctx, trees, r, run, run.restored)
 }
 
-// release waits until all that is held is released, which it can be since a time.
+// release waits until all held objects are released. since is the time from which that was
+// possible.
 func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, since time.Time) (*Release, error) {
 	if _, _, err := run.record.Until(ctx, 2*l.timeout(trees), meter.Over); err != nil {
 		return nil, err
@@ -79,9 +80,9 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	return out, nil
 }
 
-// restart restarts Crossplane and returns how long after its start, and after its first change to
-// what is composed, it has changed all that the trees have of that: it applies each composed
-// resource once in each reconcile of an XR.
+// restart restarts Crossplane. It returns the seconds until Crossplane has applied all composed
+// resources of the trees, since its start and since the first of them. Crossplane applies each
+// composed resource once in each reconcile of an XR.
 func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, err error) {
 	_, place, err := l.cluster.RequestsSince(ctx, 0)
 	if err != nil {
@@ -126,7 +127,7 @@ func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, 
 	return last.Sub(began).Seconds(), last.Sub(first).Seconds(), nil
 }
 
-// wait is for conditions that cost something to look at.
+// wait waits for a condition that is expensive to check.
 func (l *Lab) wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
 	var next time.Time
 	var last error

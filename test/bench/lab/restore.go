@@ -15,26 +15,25 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Restore is what was measured of the restore of a backup, up to the time when all items were
-// restored.
+// A Restore is the measurement of the restore of a backup, until all items are restored.
 type Restore struct {
-	// Items that Velero has restored, and the Seconds from its beginning to the answer to the last
-	// request about one.
+	// Items that Velero has restored, and the Seconds from the restore's beginning to the answer to
+	// the last request about an item.
 	Items   int     `json:"items"`
 	Seconds float64 `json:"seconds"`
-	// FirstPoll is how long after that it took until the phase changed, in which the plugin is
-	// polled for the first time.
+	// FirstPoll is the time in seconds from then until the phase changes. Velero polls the plugin
+	// for the first time in between.
 	FirstPoll float64 `json:"firstPoll"`
-	// Plugin and Velero count their requests while items were restored, by what they were.
+	// Plugin and Velero count their requests during the items phase by kind of request.
 	Plugin map[string]int `json:"plugin"`
 	Velero map[string]int `json:"velero"`
-	// Peak is the most memory that the plugin's process has had, in bytes.
+	// Peak is the peak memory of the plugin's process, in bytes.
 	Peak int64 `json:"peak"`
-	// VeleroPeak is that of Velero's own process, since it was started before the restore.
+	// VeleroPeak is the peak memory of Velero's own process, which starts before the restore.
 	VeleroPeak int64 `json:"veleroPeak"`
 }
 
-// Calls is how many requests there were.
+// Calls returns the number of requests.
 func Calls(kinds map[string]int) int {
 	n := 0
 	for _, count := range kinds {
@@ -44,19 +43,19 @@ func Calls(kinds map[string]int) int {
 	return n
 }
 
-// A How says how a backup is restored.
+// A How is the way in which a backup is restored.
 type How struct {
-	// Plugin says whether Velero has the plugin.
+	// Plugin gives Velero the plugin.
 	Plugin bool
-	// Status says whether the status of all objects is restored.
+	// Status restores the status of all objects.
 	Status bool
-	// Live says whether Crossplane and the provider run.
+	// Live runs Crossplane and the provider.
 	Live bool
-	// Fast says whether Velero may make FastRate requests a second.
+	// Fast lets Velero send FastRate requests a second.
 	Fast bool
 }
 
-// Restore restores a backup of that many trees into a cluster where there is nothing of it.
+// Restore restores a backup of that many trees into a cluster without them.
 func (l *Lab) Restore(ctx context.Context, trees int, how How) (*Restore, error) {
 	r, run, err := l.restore(ctx, trees, how)
 	if err != nil {
@@ -67,11 +66,11 @@ func (l *Lab) Restore(ctx context.Context, trees int, how How) (*Restore, error)
 	return r, nil
 }
 
-// FastRate is how many requests a second a Velero may make that is not to be bound by that. Its
+// FastRate is the limit of requests a second for a Velero that it must not slow down. Velero's
 // default is 100.
 const FastRate = 1000
 
-// limit limits the requests of Velero, from its next start on.
+// limit sets Velero's limit of requests, from its next start on.
 func (l *Lab) limit(fast bool) error {
 	if fast == l.fast {
 		return nil
@@ -85,11 +84,11 @@ func (l *Lab) limit(fast bool) error {
 	return l.cluster.AddArgs(stack.Velero, fmt.Sprintf("--client-qps=%d", rate), fmt.Sprintf("--client-burst=%d", rate))
 }
 
-// running is a restore of which all items are restored.
+// running is a restore with all items restored.
 type running struct {
 	record   *meter.Record
-	restored time.Time // When the answer to the last request about an item came.
-	left     time.Time // When the phase changed after that.
+	restored time.Time // The time of the answer to the last request about an item.
+	left     time.Time // The time of the next phase.
 }
 
 func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run *running, err error) {
@@ -139,7 +138,7 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 	return l.measureRestore(ctx, u, phases, record)
 }
 
-// timeout is far longer than it takes until that many trees are restored.
+// timeout returns a time that is far longer than a restore of that many trees takes.
 func (l *Lab) timeout(trees int) time.Duration {
 	return patience + time.Duration(trees*(l.composed+1))*100*time.Millisecond
 }
@@ -195,21 +194,21 @@ func (l *Lab) awaitBackup(ctx context.Context, name string) error {
 	})
 }
 
-// A Poll is what was measured of one poll of a restore's operations.
+// A Poll is the measurement of one poll of a restore's operations.
 type Poll struct {
-	// Seconds for which the plugin's process ran: Velero starts one for each poll and asks it about
+	// Seconds for which the plugin's process ran. Velero starts one for each poll and calls it for
 	// each operation.
 	Seconds float64 `json:"seconds"`
-	// Asking is the time from the poll's first request to the answer to its last.
+	// Asking is the time in seconds from the poll's first request to the answer to its last.
 	Asking float64 `json:"asking"`
-	// Lists is how often the kind was listed that was listed most often.
+	// Lists is how often the most listed kind was listed.
 	Lists int            `json:"lists"`
 	Calls map[string]int `json:"calls"`
 	Peak  int64          `json:"peak"`
 }
 
-// polls measures polls of a restore of that many trees on which nothing moves, since Crossplane is
-// stopped.
+// polls measures polls of a restore of that many trees. Nothing changes meanwhile, since Crossplane
+// is stopped.
 func (l *Lab) polls(ctx context.Context, trees int, run *running, n int) ([]Poll, error) {
 	var ended []meter.Process
 	err := l.cluster.Wait(ctx, time.Duration(n+1)*l.timeout(trees), fmt.Sprintf("%d polls", n), func(context.Context) error {

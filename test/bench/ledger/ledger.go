@@ -1,5 +1,4 @@
-// Package ledger keeps what was measured, so that a benchmark which was stopped goes on where it
-// was.
+// Package ledger keeps measurements, so that a stopped benchmark continues where it was.
 package ledger
 
 import (
@@ -18,17 +17,17 @@ type Ledger struct {
 	now func() time.Time
 }
 
-// An entry is a measurement as it is kept.
+// An entry is a stored measurement.
 type entry struct {
-	// Of is what was measured. A measurement of anything else does not count.
+	// Of identifies the measured thing. A measurement of another thing does not count.
 	Of string `json:"of"`
-	// At is when, and Took how long all that took.
+	// At is the time of the measurement, and Took how long it took.
 	At     time.Time       `json:"at"`
 	Took   string          `json:"took"`
 	Result json.RawMessage `json:"result"`
 }
 
-// Open opens the ledger in a directory, which is made if need be.
+// Open opens the ledger in a directory, and creates the directory if it is missing.
 func Open(dir string) (*Ledger, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of the ledger: %w", err)
@@ -37,15 +36,15 @@ func Open(dir string) (*Ledger, error) {
 	return &Ledger{dir: dir, now: time.Now}, nil
 }
 
-// Has reports whether there is a measurement of that name and of that thing.
+// Has reports whether there is a measurement with that name of that thing.
 func (l *Ledger) Has(name, of string) bool {
 	_, ok, err := l.read(name, of)
 
 	return ok && err == nil
 }
 
-// Entry returns the measurement of a name if there is one of that thing, and else takes it and
-// keeps it. What is kept is encoded as JSON.
+// Entry returns the stored measurement with that name of that thing. If there is none, it measures
+// and stores the result as JSON.
 func Entry[T any](l *Ledger, name, of string, measure func() (T, error)) (T, error) {
 	var result T
 	kept, ok, err := l.read(name, of)
@@ -71,7 +70,7 @@ func Entry[T any](l *Ledger, name, of string, measure func() (T, error)) (T, err
 	return result, l.write(name, entry{Of: of, At: began.UTC().Round(time.Second), Took: l.now().Sub(began).Round(time.Second).String(), Result: b})
 }
 
-// Last returns the measurement of a name and what it is one of, whatever that is. It is not ok if
+// Last returns the last measurement with that name of any thing, and the thing. ok is false if
 // there is none.
 func Last[T any](l *Ledger, name string) (result T, of string, ok bool, err error) {
 	kept, _, err := l.read(name, "")
@@ -85,7 +84,7 @@ func Last[T any](l *Ledger, name string) (result T, of string, ok bool, err erro
 	return result, kept.Of, true, nil
 }
 
-// Drop forgets the measurement of a name, if there is one.
+// Drop removes the measurement with that name, if there is one.
 func (l *Ledger) Drop(name string) error {
 	if err := os.Remove(l.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot drop measurement %s: %w", name, err)
@@ -111,7 +110,7 @@ func (l *Ledger) read(name, of string) (e entry, ok bool, err error) {
 	return e, e.Of == of, nil
 }
 
-// write keeps an entry whole or not at all.
+// write writes an entry atomically.
 func (l *Ledger) write(name string, e entry) error {
 	b, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {

@@ -30,10 +30,10 @@ func TestEntry(t *testing.T) {
 		want   want
 	}{
 		"Kept":    {reason: "A run that was stopped repeats nothing.", name: "row-1", of: "plugin a", want: want{Result: kept}},
-		"Other":   {reason: "What was measured of another plugin is not true of this one.", name: "row-1", of: "plugin b", want: want{Result: fresh, Measured: true}},
-		"Missing": {reason: "What was not measured yet is.", name: "row-2", of: "plugin a", want: want{Result: fresh, Measured: true}},
-		"Failed":  {reason: "What could not be measured is no result.", name: "row-2", of: "plugin a", fails: errors.New("no"), want: want{Measured: true, Fails: true}},
-		"Broken":  {reason: "A file that can't be read is a person's to remove.", name: "broken", of: "plugin a", want: want{Fails: true}},
+		"Other":   {reason: "A measurement of another plugin must not count.", name: "row-1", of: "plugin b", want: want{Result: fresh, Measured: true}},
+		"Missing": {reason: "A missing measurement must be taken.", name: "row-2", of: "plugin a", want: want{Result: fresh, Measured: true}},
+		"Failed":  {reason: "A failed measurement must not be stored.", name: "row-2", of: "plugin a", fails: errors.New("no"), want: want{Measured: true, Fails: true}},
+		"Broken":  {reason: "A file that can't be read must be left to a user.", name: "broken", of: "plugin a", want: want{Fails: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEntry(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if has := l.Has(tc.name, tc.of); has == tc.want.Fails {
-				t.Errorf("%s\nit says %v when asked whether it has that", tc.reason, has)
+				t.Errorf("%s\nHas returns %v", tc.reason, has)
 			}
 		})
 	}
@@ -91,6 +91,6 @@ func TestLast(t *testing.T) {
 		}
 	}
 	if _, _, ok, _ := Last[result](l, "row-1"); ok || l.Has("row-1", "plugin a") {
-		t.Errorf("what was dropped is there")
+		t.Errorf("a dropped measurement is still there")
 	}
 }

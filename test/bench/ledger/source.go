@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// SourceOf returns a sum of what the plugin is built from in a checkout: its program has the commit
-// in it, which changes when nothing else does.
+// SourceOf returns a hash of the files of a checkout that the plugin is built from. The program
+// itself has the commit in it, which changes without them.
 func SourceOf(root string) (string, error) {
 	sum := sha256.New()
 	files := os.DirFS(root)
@@ -34,7 +34,7 @@ func SourceOf(root string) (string, error) {
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", name, err)
 		}
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(b), b) // A sum takes all.
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(b), b) // A hash never fails.
 
 		return nil
 	})
@@ -45,14 +45,14 @@ func SourceOf(root string) (string, error) {
 	return fmt.Sprintf("plugin %x", sum.Sum(nil)[:8]), nil
 }
 
-// CommitOf returns the last commit that has changed what the plugin is built from, and says if
-// there are changes besides.
+// CommitOf returns the last commit that has changed a file that the plugin is built from, with a
+// note if such files have uncommitted changes.
 func CommitOf(ctx context.Context, root string) (string, error) {
 	git := func(args ...string) (string, error) {
 		args = append(append([]string{"-C", root}, args...), "--", "*.go", "go.mod", "go.sum", ":!*_test.go", ":!test")
 		out, err := exec.CommandContext(ctx, "git", args...).Output()
 		if err != nil {
-			return "", fmt.Errorf("cannot tell the commit of the plugin: %w", err)
+			return "", fmt.Errorf("cannot find the commit of the plugin: %w", err)
 		}
 
 		return strings.TrimSpace(string(out)), nil

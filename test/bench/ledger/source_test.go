@@ -16,7 +16,7 @@ func TestSourceOf(t *testing.T) {
 		reason, file string
 		same         bool
 	}{
-		"Source":  {reason: "Another plugin is measured anew.", file: "internal/xp/xp.go"},
+		"Source":  {reason: "Another plugin must be measured again.", file: "internal/xp/xp.go"},
 		"New":     {reason: "So is one of more files.", file: "hooks/hooks.go"},
 		"Module":  {reason: "And one of other libraries.", file: "go.mod"},
 		"Test":    {reason: "A test is no part of it.", file: "main_test.go", same: true},

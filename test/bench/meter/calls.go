@@ -1,5 +1,5 @@
-// Package meter measures what happens on the real stack from outside: what was asked of the API
-// server and by whom, how long a phase lasted, and what the processes of the plugin took.
+// Package meter measures the real stack from outside: the requests to the API server by client, the
+// duration of phases, and the resources of the plugin's processes.
 package meter
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Client is who asks the API server.
+// A Client is a client of the API server.
 type Client string
 
-// Clients that are told apart.
+// The clients that ClientOf distinguishes.
 const (
 	Plugin     Client = "plugin"
 	Velero     Client = "velero"
@@ -23,7 +23,7 @@ const (
 	Other      Client = "other"
 )
 
-// ClientOf tells who has made a request, by the name that the program gives itself.
+// ClientOf returns the client of a request, by its User-Agent.
 func ClientOf(r stack.Request) Client {
 	switch {
 	case strings.HasPrefix(r.UserAgent, "velero-plugin-for-crossplane"):
@@ -37,7 +37,7 @@ func ClientOf(r stack.Request) Client {
 	}
 }
 
-// Between returns the requests of a client that came in a time.
+// Between returns the requests of a client between two times.
 func Between(requests []stack.Request, client Client, from, to time.Time) []stack.Request {
 	var some []stack.Request
 	for _, r := range requests {
@@ -49,8 +49,8 @@ func Between(requests []stack.Request, client Client, from, to time.Time) []stac
 	return some
 }
 
-// Kinds counts requests by what they did to what, such as "create buckets", "patch buckets/status"
-// or "patch buckets: 409".
+// Kinds counts requests by verb and resource, such as "create buckets", "patch buckets/status" or
+// "patch buckets: 409".
 func Kinds(requests []stack.Request) map[string]int {
 	counts := map[string]int{}
 	for _, r := range requests {
@@ -76,8 +76,7 @@ func what(r stack.Request) string {
 	return r.Verb + " " + resource
 }
 
-// Lists returns how often the kind was listed that was listed most often. Pages of one list are
-// one.
+// Lists returns how often the most listed kind was listed. The pages of one list count once.
 func Lists(requests []stack.Request) int {
 	counts := map[string]int{}
 	most := 0
@@ -92,22 +91,22 @@ func Lists(requests []stack.Request) int {
 	return most
 }
 
-// IsItem reports whether Velero's request is about an object that it restores or backs up, and not
-// about its own work or what there is to restore.
+// IsItem reports whether Velero's request is about an object that it restores or backs up, rather
+// than about its own objects or a backup's contents.
 func IsItem(r stack.Request) bool {
 	return ClientOf(r) == Velero && r.Name != "" && r.Group != "velero.io" && r.Group != "coordination.k8s.io" && (r.Verb == "get" || isWrite(r))
 }
 
-// isWrite reports whether a request is to change something.
+// isWrite reports whether a request is a write.
 func isWrite(r stack.Request) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
 }
 
-// hasWritten reports whether a request has changed something, and was not refused.
+// hasWritten reports whether a request is a write that was not refused.
 func hasWritten(r stack.Request) bool { return isWrite(r) && r.Code < http.StatusBadRequest }
 
-// LastItem returns when Velero's last request about an item was answered in a time; zero if there
-// is none.
+// LastItem returns when Velero's last request about an item between two times was answered; zero if
+// there is none.
 func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 	var last time.Time
 	for _, r := range requests {
@@ -119,8 +118,8 @@ func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 	return last
 }
 
-// LastRelease returns when the plugin's last request was answered that took a hold off; zero if
-// there is none. The bodies of patches must have been logged.
+// LastRelease returns when the plugin's last request that released a hold was answered; zero if
+// there is none. The log must have the bodies of patches.
 func LastRelease(requests []stack.Request) time.Time {
 	var last time.Time
 	for _, r := range requests {
@@ -132,18 +131,19 @@ func LastRelease(requests []stack.Request) time.Time {
 	return last
 }
 
-// isRelease reports whether what was sent takes a hold off: a patch that removes its mark, or a
-// configuration without it, which is to be applied.
+// isRelease reports whether a body releases a hold: a patch that removes its mark, or an apply
+// configuration without the mark.
 func isRelease(body string) bool {
 	const mark = `"velero.crossplane.x-k8s.io/hold":`
 
 	return strings.Contains(body, mark+"null") || strings.HasPrefix(body, `{"apiVersion":`) && !strings.Contains(body, mark)
 }
 
-// An Object is one of the API server's.
+// An Object is an object of the API server.
 type Object struct{ Resource, Namespace, Name string }
 
-// FirstWrites returns when a client has first changed each object of the resources since a time.
+// FirstWrites returns the times at which a client first changed each object of the resources since
+// a time.
 func FirstWrites(requests []stack.Request, client Client, since time.Time, resources ...string) map[Object]time.Time {
 	first := map[Object]time.Time{}
 	for _, r := range requests {

@@ -15,12 +15,12 @@ const (
 	crossplane = "crossplane/v2.3.4 (linux/amd64)"
 )
 
-// at is a time in the tests, in seconds.
+// at returns a time, in seconds.
 func at(seconds float64) time.Time {
 	return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// asked makes a request that came at a time and was answered a tenth of a second later.
+// asked returns a request that came at a time and was answered a tenth of a second later.
 func asked(agent string, seconds float64, verb, group, resource, name string) stack.Request {
 	return stack.Request{UserAgent: agent, At: at(seconds), Done: at(seconds + 0.1), Verb: verb, Group: group, Resource: resource, Name: name, URI: "/" + resource}
 }
@@ -60,16 +60,16 @@ func TestLastItem(t *testing.T) {
 			want: at(3.1),
 		},
 		"Own": {
-			reason:   "What Velero writes about the restore is no item, and goes on after the last.",
+			reason:   "Velero's writes to the Restore are no items, and go on after the last item.",
 			requests: []stack.Request{asked(server, 3, "patch", "c.org", "buckets", "b"), asked(server, 4, "patch", "velero.io", "restores", "r")},
 			want:     at(3.1),
 		},
 		"Others": {
-			reason:   "What others do at the same time is not Velero's work.",
+			reason:   "Requests of other clients are not Velero's.",
 			requests: []stack.Request{asked(server, 3, "patch", "c.org", "buckets", "b"), asked(plugin, 4, "patch", "c.org", "buckets", "b")},
 			want:     at(3.1),
 		},
-		"Outside":  {reason: "What comes after the restore has left the phase belongs to something else.", requests: []stack.Request{asked(server, 11, "patch", "c.org", "buckets", "b")}},
+		"Outside":  {reason: "Requests after the phase do not belong to it.", requests: []stack.Request{asked(server, 11, "patch", "c.org", "buckets", "b")}},
 		"Informer": {reason: "Lists and watches are how Velero gets ready.", requests: []stack.Request{asked(server, 3, "list", "c.org", "buckets", "")}},
 	}
 	for name, tc := range cases {
@@ -89,7 +89,7 @@ func TestLists(t *testing.T) {
 		requests []stack.Request
 		want     int
 	}{
-		"None":  {reason: "What reads one object lists nothing.", requests: []stack.Request{asked(plugin, 1, "get", "c.org", "buckets", "b")}},
+		"None":  {reason: "A read of one object must not count as a list.", requests: []stack.Request{asked(plugin, 1, "get", "c.org", "buckets", "b")}},
 		"Most":  {reason: "The kind that is listed most counts.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), asked(plugin, 1, "list", "c.org", "networks", ""), asked(plugin, 2, "list", "c.org", "buckets", "")}, want: 2},
 		"Pages": {reason: "A list in pages is one list.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), paged}, want: 1},
 		"Group": {reason: "Kinds of two groups can have the same name.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), asked(plugin, 1, "list", "d.org", "buckets", "")}, want: 1},

@@ -19,20 +19,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Phases of Velero's objects that matter here.
+// The phases of Velero's objects that this package uses.
 const (
 	InProgress = "InProgress"
 	Waiting    = "WaitingForPluginOperations"
 )
 
-// A Phase is what a Backup or Restore of Velero has come to, and when. Velero's own times are to
-// the second.
+// A Phase is a phase of a Backup or Restore with the time at which it began. Velero's own times
+// have seconds only.
 type Phase struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 }
 
-// Phases are those of one object, in their order.
+// Phases are the phases of one object, in order.
 type Phases []Phase
 
 // Begun returns when the work on the object began.
@@ -40,7 +40,7 @@ func (p Phases) Begun() (time.Time, error) {
 	return p.first(func(name string) bool { return name == InProgress })
 }
 
-// Left returns when all items were done, whatever came after that.
+// Left returns when all items were done: the beginning of the phase after InProgress.
 func (p Phases) Left() (time.Time, error) {
 	return p.first(func(name string) bool {
 		return !slices.Contains([]string{"", "New", "Queued", "ReadyToStart", InProgress}, name)
@@ -66,15 +66,15 @@ func (p Phases) first(is func(name string) bool) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("cannot find the phase: there were %v", p)
 }
 
-// A Record follows one object of Velero's through its phases.
+// A Record follows one Velero object through its phases.
 type Record struct {
 	watch  watch.Interface
 	name   string
-	last   *unstructured.Unstructured // nil before the object is there.
+	last   *unstructured.Unstructured // nil until the object exists.
 	phases Phases
 }
 
-// Begin begins to record what becomes of an object of a kind that is to be made. End ends that.
+// Begin begins to record the phases of an object that does not exist yet. End ends that.
 func Begin(ctx context.Context, c *stack.Cluster, kind, name string) (*Record, error) {
 	r, err := c.Resource(ctx, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}, "velero")
 	if err != nil {
@@ -102,8 +102,8 @@ func Begin(ctx context.Context, c *stack.Cluster, kind, name string) (*Record, e
 // End stops the record.
 func (r *Record) End() { r.watch.Stop() }
 
-// Until waits until the object is in such a phase, and returns it and all the phases that it was in
-// by then. It fails if that takes longer than the timeout, or at once if the object has failed.
+// Until waits until is accepts the object's phase, and returns the object and all its phases until
+// then. It fails after the timeout, or at once if the object has failed.
 func (r *Record) Until(ctx context.Context, timeout time.Duration, is func(phase string) bool) (*unstructured.Unstructured, Phases, error) {
 	late := time.NewTimer(timeout)
 	defer late.Stop()
@@ -155,8 +155,8 @@ func (r *Record) reason() error {
 	return errors.Join(errs...)
 }
 
-// Failed reports whether a phase is that of something that was not done, or only in part.
+// Failed reports whether a phase means a failure, in whole or in part.
 func Failed(phase string) bool { return strings.Contains(phase, "Failed") }
 
-// Over reports whether nothing more becomes of an object in the phase.
+// Over reports whether the phase is the last one of a success.
 func Over(phase string) bool { return phase == "Completed" }

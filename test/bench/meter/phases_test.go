@@ -34,7 +34,7 @@ func TestUntil(t *testing.T) {
 			want: want{Phases: []string{"InProgress", Waiting}},
 		},
 		"Failed": {
-			reason: "What was restored in part only is not to be measured.", phases: []string{"InProgress", "WaitingForPluginOperationsPartiallyFailed"}, until: Over,
+			reason: "A restore that failed in part must not be measured.", phases: []string{"InProgress", "WaitingForPluginOperationsPartiallyFailed"}, until: Over,
 			want: want{Phases: []string{"InProgress", "WaitingForPluginOperationsPartiallyFailed"}, Fails: true},
 		},
 		"Late": {reason: "A phase that does not come ends the wait.", phases: []string{"InProgress"}, until: Over, want: want{Fails: true}},
@@ -71,6 +71,6 @@ func TestPhases(t *testing.T) {
 		t.Errorf("All items are done when it is not in progress any more: %s, %v", left, err)
 	}
 	if _, err := p[:1].Left(); err == nil {
-		t.Error("What has not begun is not over.")
+		t.Error("Left must fail for an object whose work has not begun.")
 	}
 }

@@ -14,42 +14,41 @@ import (
 )
 
 const (
-	// scanEvery is the time between two looks at the processes. A look at some hundred takes a
+	// scanEvery is the time between two scans of the processes. A scan of some hundred takes a
 	// fraction of a millisecond.
 	scanEvery = 20 * time.Millisecond
-	// settling is for how long a new process may still run the program of the one that has started
-	// it.
+	// settling is how long a new process may still run its parent's program.
 	settling = time.Second
 
-	// ticks of the kernel's clock per second, as it shows them on every architecture (USER_HZ, man
-	// 5 proc).
+	// ticks is the frequency of the kernel's clock in /proc on every architecture (USER_HZ, man 5
+	// proc).
 	ticks = 100
 )
 
-// A Process is one that ran a program.
+// A Process is a process that ran the program.
 type Process struct {
-	// Began to Ended is when it ran. It is known to 20 ms.
+	// Began to Ended is when it ran, with a precision of 20 ms.
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
-	// Peak is the most memory that it has had, in bytes, as of its last 20 ms.
+	// Peak is its peak memory in bytes, without its last 20 ms.
 	Peak int64 `json:"peak"`
 }
 
-// A Watch looks for the processes of a program, and at them.
+// A Watch finds the processes of a program and measures them.
 type Watch struct {
 	proc    string
 	program string
-	self    int // Whoever watches its own program does not mean itself.
+	self    int // A program that watches its own name leaves itself out.
 	stop    chan struct{}
 	done    sync.WaitGroup
 
 	mu    sync.Mutex
-	seen  map[int]time.Time // When a process was first seen, by its ID.
+	seen  map[int]time.Time // The time of the first scan of a process, by its ID.
 	live  map[int]*Process
 	ended []Process
 }
 
-// Follow begins to watch the processes that run a program.
+// Follow begins to watch the processes of a program.
 func Follow(program string) (*Watch, error) {
 	path, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -82,8 +81,8 @@ func (w *Watch) Close() {
 	w.done.Wait()
 }
 
-// Processes returns those that have ended, and how those that run are now, in the order in which
-// they began.
+// Processes returns the ended processes and the present state of the running ones, in the order of
+// their start.
 func (w *Watch) Processes() []Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +95,7 @@ func (w *Watch) Processes() []Process {
 	return all
 }
 
-// Ended returns the processes that began after a time and have ended, in the order in which they
-// began.
+// Ended returns the processes that began after a time and have ended, in the order of their start.
 func (w *Watch) Ended(after time.Time) []Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +110,7 @@ func (w *Watch) Ended(after time.Time) []Process {
 	return some
 }
 
-// scan looks once. A process that runs another program is not looked at again.
+// scan scans the processes once. It scans a process of another program only once.
 func (w *Watch) scan(now time.Time) {
 	dir, err := os.Open(w.proc)
 	if err != nil {
@@ -163,7 +161,7 @@ func (w *Watch) runs(pid int) bool {
 	return err == nil && exe == w.program
 }
 
-// look takes down the process's peak. One that has ended and was not reaped yet has none.
+// look updates the process's peak. A process that has ended and was not reaped yet has none.
 func (w *Watch) look(p *Process, pid int, now time.Time) {
 	b, err := os.ReadFile(w.file(pid, "status"))
 	if err != nil {
@@ -174,7 +172,7 @@ func (w *Watch) look(p *Process, pid int, now time.Time) {
 	}
 }
 
-// PeakOf returns the most memory that a process that runs has had, in bytes.
+// PeakOf returns the peak memory of a running process, in bytes.
 func PeakOf(pid int) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -184,7 +182,7 @@ func PeakOf(pid int) (int64, error) {
 	return peakIn(b), nil
 }
 
-// peakIn reads the most memory that was resident out of a process's status.
+// peakIn reads the peak of the resident memory from a process's status file.
 func peakIn(status []byte) int64 {
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
@@ -200,7 +198,8 @@ func peakIn(status []byte) int64 {
 	return 0
 }
 
-// began returns when a process was started: that is in its stat, in ticks since the machine was.
+// began returns when a process was started. Its stat file has that in ticks since the machine's
+// start.
 func (w *Watch) began(pid int, now time.Time) time.Time {
 	stat, err := os.ReadFile(w.file(pid, "stat"))
 	if err != nil {
@@ -218,9 +217,9 @@ func (w *Watch) began(pid int, now time.Time) time.Time {
 	return now.Add(-age)
 }
 
-// ageIn returns for how long a process has run, by its stat and the machine's uptime.
+// ageIn returns how long a process has run, by its stat file and the machine's uptime.
 func ageIn(stat, uptime []byte) (time.Duration, bool) {
-	const startTime = 19 // The 22nd field, counted from behind the name, which may have spaces and parentheses in it.
+	const startTime = 19 // The 22nd field, counted from after the name, which may contain spaces and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	ups := bytes.Fields(uptime)
 	if len(fields) <= startTime || len(ups) == 0 {
@@ -242,7 +241,7 @@ func (w *Watch) file(pid int, name string) string {
 	return filepath.Join(w.proc, strconv.Itoa(pid), name)
 }
 
-// In returns the processes that began in a time.
+// In returns the processes that began between two times.
 func In(processes []Process, from, to time.Time) []Process {
 	var some []Process
 	for _, p := range processes {
@@ -254,7 +253,7 @@ func In(processes []Process, from, to time.Time) []Process {
 	return some
 }
 
-// Peak returns the most memory that any of the processes has had.
+// Peak returns the largest peak memory of the processes.
 func Peak(processes []Process) int64 {
 	var most int64
 	for _, p := range processes {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// processes is a /proc in which processes come, grow and go.
+// processes is a /proc whose processes start, grow and end.
 type processes struct {
 	t   *testing.T
 	dir string
@@ -28,7 +28,7 @@ func (p processes) run(pid int, program, status string) {
 	if err := os.Symlink(program, filepath.Join(dir, "exe")); err != nil {
 		p.t.Fatal(err)
 	}
-	// Started 50 s after the machine was.
+	// It started 50 s after the machine.
 	p.write(filepath.Join(dir, "stat"), fmt.Sprintf("%d (a (b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 5000 20", pid))
 	p.write(filepath.Join(dir, "status"), status)
 }
@@ -73,13 +73,13 @@ func TestWatch(t *testing.T) {
 		t.Errorf("A process counts from when it runs the program, with the most that it ever had; what ran another program for long is not looked at.\n-want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(want, w.Ended(at(-3))); diff != "" {
-		t.Errorf("A process that is gone has ended.\n-want, +got:\n%s", diff)
+		t.Errorf("A process without a directory must have ended.\n-want, +got:\n%s", diff)
 	}
 	if got := w.Ended(at(-1)); len(got) > 0 {
-		t.Errorf("What began before does not count: %v", got)
+		t.Errorf("A process that began before must not count: %v", got)
 	}
 	if got := In(want, at(-3), at(-2.5)); len(got) > 0 {
-		t.Errorf("What began later does not count: %v", got)
+		t.Errorf("A process that began later must not count: %v", got)
 	}
 	if got := Peak(append(want, Process{Peak: 5})); got != 4096<<10 {
 		t.Errorf("The peak of several is that of the largest: %d", got)
@@ -108,7 +108,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("a program took %v s", run.Seconds)
 	}
 	if _, err := Time(t.Context(), self, "-no-such-flag"); err == nil {
-		t.Error("What a program takes that fails is no measurement.")
+		t.Error("A program that fails must be an error.")
 	}
 	if _, err := Follow(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("A program that is not there can't be watched.")

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// A Run is what was measured of a program that ran to its end.
+// A Run is the measurement of a program that ran to its end.
 type Run struct {
 	Seconds float64 `json:"seconds"`
-	// Peak is the most memory that it has had, in bytes.
+	// Peak is its peak memory, in bytes.
 	Peak int64 `json:"peak"`
 }
 
-// Time runs a program to its end. What it prints is thrown away. It may end with the exit code 3 as
-// well, with which the plugin says that it has found something.
+// Time runs a program to its end and drops its output. The exit code may also be 3, with which the
+// plugin reports findings.
 func Time(ctx context.Context, program string, args ...string) (*Run, error) {
 	w, err := Follow(program)
 	if err != nil {
@@ -48,16 +48,16 @@ func Time(ctx context.Context, program string, args ...string) (*Run, error) {
 	return &Run{Seconds: took.Seconds(), Peak: Peak(w.Processes())}, nil
 }
 
-// Handshake starts the plugin as Velero does and returns how long it takes until it says where it
-// listens.
+// Handshake starts the plugin as Velero does and returns how long it takes until it prints its
+// address.
 func Handshake(ctx context.Context, program string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "server")
-	cmd.Env = append(os.Environ(), "VELERO_PLUGIN=hello") // What Velero's framework calls the magic cookie.
+	cmd.Env = append(os.Environ(), "VELERO_PLUGIN=hello") // The magic cookie of Velero's framework.
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, fmt.Errorf("cannot read what the plugin says: %w", err)
+		return 0, fmt.Errorf("cannot read the plugin's output: %w", err)
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -68,14 +68,13 @@ func Handshake(ctx context.Context, program string) (time.Duration, error) {
 	cancel()
 	_ = cmd.Wait() // It was killed.
 	if err != nil || !strings.Contains(line, "|grpc") {
-		return 0, fmt.Errorf("cannot understand what the plugin says of where it listens: %q: %w", line, errors.Join(err))
+		return 0, fmt.Errorf("cannot parse the plugin's address: %q: %w", line, errors.Join(err))
 	}
 
 	return took, nil
 }
 
-// Decode reads the tar file of a backup and decodes each object in it once, and does nothing with
-// them. It returns how many there were.
+// Decode reads the tar file of a backup, decodes each object in it once, and returns their number.
 func Decode(r io.Reader) (int, error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -90,7 +89,7 @@ func Decode(r io.Reader) (int, error) {
 		if err != nil {
 			return n, fmt.Errorf("cannot read the backup: %w", err)
 		}
-		// The other files are the same objects once more.
+		// The other files repeat the same objects.
 		if !strings.HasSuffix(header.Name, ".json") || strings.Contains(header.Name, "-preferredversion/") {
 			continue
 		}

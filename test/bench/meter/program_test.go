@@ -27,7 +27,7 @@ func TestDecode(t *testing.T) {
 			},
 			want: 2,
 		},
-		"Broken": {reason: "What can't be decoded was not.", files: [][2]string{{"resources/pods/namespaces/a/b.json", `{`}}, fails: true},
+		"Broken": {reason: "A broken file must be an error.", files: [][2]string{{"resources/pods/namespaces/a/b.json", `{`}}, fails: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestHandshake(t *testing.T) {
 		script string
 		fails  bool
 	}{
-		"Plugin":  {reason: "A plugin that was started as Velero starts it says where it listens.", script: `[ "$VELERO_PLUGIN" = hello ] && echo "1|2|unix|/tmp/plugin|grpc"; exec sleep 60`},
-		"Command": {reason: "A program that says something else does not listen.", script: "echo usage", fails: true},
+		"Plugin":  {reason: "A plugin that is started as Velero starts it must print its address.", script: `[ "$VELERO_PLUGIN" = hello ] && echo "1|2|unix|/tmp/plugin|grpc"; exec sleep 60`},
+		"Command": {reason: "A program with other output is no plugin.", script: "echo usage", fails: true},
 		"Silent":  {reason: "One that ends without a word does not either.", script: "exit 0", fails: true},
 	}
 	for name, tc := range cases {

@@ -1,6 +1,5 @@
-// Package api is the HTTP API of a small cloud that exists to be lost and found again in tests:
-// what it stores, what its journal says, and a client for it. It imports nothing but the standard
-// library.
+// Package api is the HTTP API of a small cloud for tests: its resources, its journal, and a client.
+// It imports only the standard library.
 package api
 
 import (
@@ -13,11 +12,11 @@ type Kind string
 
 // The kinds of resource.
 const (
-	// A Bucket has the ID its creator chose, as in most object stores. A second create of the same
-	// ID conflicts.
+	// A Bucket has an ID that its creator chooses, as in most object stores. A second creation with
+	// the same ID conflicts.
 	Bucket Kind = "Bucket"
 
-	// A Network gets its ID from the cloud. Creating it twice makes two.
+	// A Network gets its ID from the cloud. A second creation makes another one.
 	Network Kind = "Network"
 
 	// A Database gets its ID from the cloud too, and takes a while to become available.
@@ -36,7 +35,7 @@ const (
 	Available State = "available"
 )
 
-// An Op is what a call does to one resource.
+// An Op is the operation of a call on one resource.
 type Op string
 
 // The operations.
@@ -47,7 +46,7 @@ const (
 	Delete Op = "delete"
 )
 
-// A Spec is what a caller asks for. Each kind of resource has some of these fields.
+// A Spec is the desired state of a resource. Each kind has some of these fields.
 type Spec struct {
 	Region string            `json:"region,omitempty"` // Bucket
 	Tags   map[string]string `json:"tags,omitempty"`   // Bucket
@@ -55,17 +54,17 @@ type Spec struct {
 	Engine string            `json:"engine,omitempty"` // Database
 	SizeGB int               `json:"sizeGB,omitempty"` // Database
 
-	// Password that the caller has chosen, of a Database.
+	// Password of a Database, if the caller chooses it.
 	Password string `json:"password,omitempty"`
 }
 
-// Equal reports whether both ask for the same. No tags and nil tags are the same.
+// Equal reports whether both specs are the same. No tags and nil tags are the same.
 func (s Spec) Equal(o Spec) bool {
 	return s.Region == o.Region && maps.Equal(s.Tags, o.Tags) && s.CIDR == o.CIDR && s.Engine == o.Engine && s.SizeGB == o.SizeGB &&
 		s.Password == o.Password
 }
 
-// A Caller is who a call says it comes from.
+// A Caller is the origin that a call's headers name.
 type Caller struct {
 	Cluster                 string `json:"cluster,omitempty"`                 // Header X-Cluster.
 	ManagedBy               string `json:"managedBy,omitempty"`               // Header X-Managed-By.
@@ -73,7 +72,7 @@ type Caller struct {
 	CompositionResourceName string `json:"compositionResourceName,omitempty"` // Header X-Composition-Resource-Name.
 }
 
-// A Connection is how to use a resource. A resource has the same one for as long as it exists.
+// A Connection is how to use a resource. It stays the same as long as the resource exists.
 type Connection struct {
 	Endpoint string `json:"endpoint"`
 	Username string `json:"username"`
@@ -90,10 +89,10 @@ type Resource struct {
 	CreatedAt   time.Time   `json:"createdAt"`
 	AvailableAt time.Time   `json:"availableAt"`
 	CreatedBy   Caller      `json:"createdBy"` // The caller that created it.
-	ManagedBy   Caller      `json:"managedBy"` // The latest caller, of any operation, that sent X-Managed-By.
+	ManagedBy   Caller      `json:"managedBy"` // The last caller of any operation that sent X-Managed-By.
 }
 
-// An Entry of the journal: one call for one resource.
+// An Entry of the journal is one call for one resource.
 type Entry struct {
 	Seq    int64     `json:"seq"` // Starts at 1, and has no gaps.
 	Time   time.Time `json:"time"`
@@ -104,19 +103,18 @@ type Entry struct {
 	Caller
 }
 
-// A Fault makes the next Times calls fail that match it. A failed call does nothing but leave an
-// Entry.
+// A Fault makes the next Times calls fail that match it. A failed call only leaves an Entry.
 type Fault struct {
 	Op     Op     `json:"op,omitempty"`     // Empty matches every operation.
 	Kind   Kind   `json:"kind,omitempty"`   // Empty matches every kind.
 	By     string `json:"by,omitempty"`     // Matches if X-Managed-By contains it; empty matches every caller.
 	Status int    `json:"status,omitempty"` // The HTTP status to respond with.
-	Stall  bool   `json:"stall,omitempty"`  // Do the call, rather than fail it, but don't answer before the release of all that is stalled.
+	Stall  bool   `json:"stall,omitempty"`  // Carry out the call, but delay the answer until all stalled calls are released.
 	Times  int    `json:"times"`
-	Linger bool   `json:"linger,omitempty"` // Accept a delete, and do it at that release.
+	Linger bool   `json:"linger,omitempty"` // Accept a delete, and carry it out at that release.
 
-	// After is how many calls of each caller that match don't fail, before one does; with Again,
-	// before each that does.
+	// After is how many matching calls of each caller succeed before one fails; with Again, before
+	// each that fails.
 	After int  `json:"after,omitempty"`
 	Again bool `json:"again,omitempty"`
 }

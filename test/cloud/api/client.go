@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Headers that tell the cloud who calls.
+// Headers with the caller.
 const (
 	HeaderCluster                 = "X-Cluster"
 	HeaderManagedBy               = "X-Managed-By"
@@ -21,13 +21,13 @@ const (
 	HeaderCompositionResourceName = "X-Composition-Resource-Name"
 )
 
-// An Error is the cloud's answer to a call it refused.
+// An Error is the cloud's answer to a refused call.
 type Error struct {
 	Status  int    `json:"-"`
 	Message string `json:"message"`
 }
 
-// Error is the cloud's message and HTTP status.
+// Error returns the cloud's message and HTTP status.
 func (e *Error) Error() string { return fmt.Sprintf("%s (HTTP status %d)", e.Message, e.Status) }
 
 // IsNotFound reports whether the resource does not exist.
@@ -51,7 +51,7 @@ type Client struct {
 // A ClientOption configures a Client.
 type ClientOption func(*Client)
 
-// WithHTTPClient sets what does the calls. It is http.DefaultClient otherwise.
+// WithHTTPClient sets the client for the calls. The default is http.DefaultClient.
 func WithHTTPClient(h *http.Client) ClientOption {
 	return func(c *Client) { c.http = h }
 }
@@ -66,7 +66,7 @@ func NewClient(cloudURL string, o ...ClientOption) *Client {
 	return c
 }
 
-// As returns a client whose calls say that they come from the caller.
+// As returns a client whose calls name the caller.
 func (c *Client) As(caller Caller) *Client {
 	as := *c
 	as.caller = caller
@@ -74,8 +74,8 @@ func (c *Client) As(caller Caller) *Client {
 	return &as
 }
 
-// Create a resource. The ID is the caller's to choose for a Bucket, and must be empty for every
-// other kind.
+// Create a resource. The caller chooses the ID of a Bucket, and must leave it empty for every other
+// kind.
 func (c *Client) Create(ctx context.Context, k Kind, id string, s Spec) (Resource, error) {
 	r := Resource{}
 	if err := c.do(ctx, http.MethodPost, kindPath(k), Resource{ID: id, Spec: s}, &r); err != nil {
@@ -114,7 +114,7 @@ func (c *Client) Delete(ctx context.Context, k Kind, id string) error {
 	return nil
 }
 
-// List every resource, by kind and ID. It leaves no trace in the journal.
+// List every resource, by kind and ID. It leaves no entry in the journal.
 func (c *Client) List(ctx context.Context) ([]Resource, error) {
 	var rs []Resource
 	if err := c.do(ctx, http.MethodGet, "/v1/resources", nil, &rs); err != nil {
@@ -125,7 +125,7 @@ func (c *Client) List(ctx context.Context) ([]Resource, error) {
 }
 
 // Journal returns the entries after the sequence number, oldest first: those of the operations, or
-// all if none is given. It leaves no trace in the journal.
+// all if none is given. It leaves no entry in the journal.
 func (c *Client) Journal(ctx context.Context, since int64, ops ...Op) ([]Entry, error) {
 	q := url.Values{"since": {strconv.FormatInt(since, 10)}}
 	if len(ops) > 0 {
@@ -154,7 +154,7 @@ func (c *Client) Fail(ctx context.Context, f Fault) error {
 	return nil
 }
 
-// Recover forgets every Fault. What is stalled stays so.
+// Recover removes every Fault. Stalled calls stay stalled.
 func (c *Client) Recover(ctx context.Context) error {
 	if err := c.do(ctx, http.MethodDelete, "/v1/faults", nil, nil); err != nil {
 		return fmt.Errorf("cannot make the cloud forget its faults: %w", err)
@@ -172,7 +172,7 @@ func (c *Client) Release(ctx context.Context) error {
 	return nil
 }
 
-// KindFor returns the kind that the API calls by the path segment, e.g. Bucket for buckets.
+// KindFor returns the kind of a path segment of the API, e.g. Bucket for buckets.
 func KindFor(segment string) (Kind, bool) {
 	for _, k := range Kinds() {
 		if kindPath(k) == "/v1/"+segment {
@@ -236,8 +236,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// responseError is the error that the cloud responded with, whether or not the body says more than
-// the status.
+// responseError returns the cloud's error, also if the body has no message.
 func responseError(rsp *http.Response) error {
 	e := &Error{}
 	if err := json.NewDecoder(rsp.Body).Decode(e); err != nil || e.Message == "" {

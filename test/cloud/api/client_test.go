@@ -41,7 +41,7 @@ func TestClient(t *testing.T) {
 		want     want
 	}{
 		"Create": {
-			reason: "A create should post the spec, and say who calls.",
+			reason: "A create should post the spec, and name the caller.",
 			call: func(ctx context.Context, c *api.Client) (any, error) {
 				return c.As(caller).Create(ctx, api.Bucket, "logs", api.Spec{Region: "here"})
 			},
@@ -52,7 +52,7 @@ func TestClient(t *testing.T) {
 			},
 		},
 		"CreateConflict": {
-			reason: "A conflict should be told from other errors.",
+			reason: "A conflict should differ from other errors.",
 			call: func(ctx context.Context, c *api.Client) (any, error) {
 				return c.Create(ctx, api.Bucket, "logs", api.Spec{})
 			},
@@ -65,7 +65,7 @@ func TestClient(t *testing.T) {
 			},
 		},
 		"GetNotFound": {
-			reason: "A missing resource should be told from other errors, and its ID should be escaped.",
+			reason: "A missing resource should differ from other errors, and its ID should be escaped.",
 			call: func(ctx context.Context, c *api.Client) (any, error) {
 				return c.Get(ctx, api.Network, "a/b")
 			},

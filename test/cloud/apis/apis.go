@@ -1,4 +1,4 @@
-// Package apis holds the kinds of object that the provider reconciles.
+// Package apis has the kinds that the provider reconciles.
 package apis
 
 import (

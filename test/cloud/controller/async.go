@@ -13,30 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Mode is how the resources of a kind are created, and where it is written down what the cloud
-// calls them.
+// A Mode is how the resources of a kind are created, and where the cloud's ID is stored.
 type Mode string
 
 const (
-	// Sync waits for the cloud's answer to a create, and writes the external name in it down at
-	// once.
+	// Sync waits for the cloud's answer to a create, and stores its external-name at once.
 	Sync Mode = ""
 
-	// Async is what upjet does with UseAsync: a create goes on after it was reported as successful,
-	// and what the cloud calls the resource is in the memory of this process only, until an
-	// observation is late-initialized (upjet pkg/controller/external_async_tfpluginsdk.go and
-	// external_tfpluginsdk.go). Without LateInitialize among the management policies it never is
-	// (upjet issues 531 and 561).
+	// Async is upjet's UseAsync: a create reports success and goes on in the background, and only
+	// this process' memory has the cloud's ID until an observation late-initializes it (upjet
+	// pkg/controller/external_async_tfpluginsdk.go and external_tfpluginsdk.go). Without
+	// LateInitialize among the management policies that never happens (upjet issues 531 and 561).
 	Async Mode = "async"
 
-	// AsyncARN is Async, and the ID in the status is not the external name.
+	// AsyncARN is Async with an ID in the status that differs from the external-name.
 	AsyncARN Mode = "async-arn"
 
-	// Unruled is Sync by a provider that has no managementPolicies.
+	// Unruled is Sync with a provider without managementPolicies.
 	Unruled Mode = "unruled"
 )
 
-// Modes are those of the kinds that are not Sync.
+// Modes are the modes of the kinds that are not Sync.
 type Modes map[schema.GroupKind]Mode
 
 // Set the mode of kinds, such as Database.cloud.example.org,Network.cloud.example.org.
@@ -53,7 +50,7 @@ func (m Modes) Set(mode Mode, kinds string) error {
 	return nil
 }
 
-// A tracker remembers what this process created, and what it creates now.
+// A tracker has the resources that this process has created or is creating.
 type tracker struct {
 	mu      sync.Mutex
 	creates map[types.UID]creation
@@ -82,15 +79,15 @@ func (t *tracker) set(uid types.UID, c creation) {
 	t.creates[uid] = c
 }
 
-// An AsyncExternal is a client of the cloud, for one managed resource, that does not wait until
-// what it creates is created.
+// An AsyncExternal is a client of the cloud for one managed resource. It does not wait for the end
+// of a create.
 type AsyncExternal struct {
 	External
 
 	tracker *tracker
 }
 
-// Observe the resource that the external name means, or that this process has created.
+// Observe the resource of the external-name, or the one that this process has created.
 func (e *AsyncExternal) Observe(ctx context.Context, mg Managed) (managed.ExternalObservation, error) {
 	if meta.GetExternalName(mg) != "" {
 		return e.External.Observe(ctx, mg)
@@ -107,7 +104,7 @@ func (e *AsyncExternal) Observe(ctx context.Context, mg Managed) (managed.Extern
 		return managed.ExternalObservation{}, nil
 	}
 
-	// This is kept only if the reconciler late-initializes.
+	// The API server gets this only if the reconciler late-initializes.
 	meta.SetExternalName(mg, c.id)
 
 	o, err := e.External.Observe(ctx, mg)
@@ -116,7 +113,7 @@ func (e *AsyncExternal) Observe(ctx context.Context, mg Managed) (managed.Extern
 	return o, err
 }
 
-// Create the resource. This returns at once, as if that had been successful; if it is not, the next
+// Create starts to create the resource and returns success at once. If the creation fails, the next
 // observation finds nothing.
 func (e *AsyncExternal) Create(ctx context.Context, mg Managed) (managed.ExternalCreation, error) {
 	mg.SetConditions(xpv2.Creating())
@@ -125,7 +122,7 @@ func (e *AsyncExternal) Create(ctx context.Context, mg Managed) (managed.Externa
 	e.tracker.set(uid, creation{running: true})
 
 	go func() {
-		// There is no resource, and so no ID, if this fails.
+		// If this fails there is no resource, and so no ID.
 		r, _ := e.cloud.Create(context.WithoutCancel(ctx), kind, "", spec)
 		e.tracker.set(uid, creation{id: r.ID})
 	}()

@@ -20,8 +20,8 @@ import (
 	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/namespaced/v1alpha1"
 )
 
-// What an asynchronous kind's provider knows of a resource after its create, and after the provider
-// was started anew.
+// TestReconcileAsync checks what the provider of an asynchronous kind knows of a resource after its
+// create, and after a restart of the provider.
 func TestReconcileAsync(t *testing.T) {
 	all := xpv2.ManagementPolicies{xpv2.ManagementActionAll}
 	noLateInitialize := xpv2.ManagementPolicies{
@@ -29,9 +29,9 @@ func TestReconcileAsync(t *testing.T) {
 	}
 
 	type want struct {
-		Named   bool   // The external name is what the cloud calls the first resource.
-		ID      string // What is before that in the ID of the status.
-		Creates int    // After the provider was started anew.
+		Named   bool   // The external-name is the ID of the first resource.
+		ID      string // The prefix of that in the status' ID.
+		Creates int    // After the provider was restarted.
 	}
 
 	cases := map[string]struct {
@@ -77,7 +77,7 @@ func TestReconcileAsync(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(mg).WithStatusSubresource(mg).Build()
 			key := client.ObjectKeyFromObject(mg)
 
-			// run a provider from its start until it has nothing more to do.
+			// run runs a provider from its start until it has nothing more to do.
 			run := func() {
 				r := newReconciler(&xpfake.Manager{Client: kube, Scheme: s}, gvk, false, event.NewNopRecorder(), Options{
 					Cloud: cloud, Poll: time.Minute, Log: logging.NewNopLogger(), Modes: Modes{gvk.GroupKind(): tc.mode},

@@ -1,5 +1,5 @@
-// Package controller reconciles the kinds in package apis with the cloud, on the managed reconciler
-// of crossplane-runtime.
+// Package controller reconciles the kinds of package apis with the cloud, with the managed
+// reconciler of crossplane-runtime.
 package controller
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 )
 
-// What Crossplane writes on a resource that it composes (crossplane-runtime pkg/xcrd).
+// The annotations and labels that Crossplane writes on a composed resource (crossplane-runtime
+// pkg/xcrd).
 const (
 	labelComposite                    = "crossplane.io/composite"
 	annotationCompositionResourceName = "crossplane.io/composition-resource-name"
@@ -29,22 +30,21 @@ const (
 	keyPassword = "password"
 )
 
-// A Managed resource of this provider. Its kind and its scope make no difference to how it is
-// reconciled.
+// A Managed resource of this provider. The reconciler is the same for each kind and scope.
 type Managed interface {
 	resource.Managed
 
-	// CloudKind is what the cloud calls the kind.
+	// CloudKind returns the cloud's kind.
 	CloudKind() api.Kind
 
-	// Desired is what to ask the cloud for.
+	// Desired returns the spec for the cloud.
 	Desired() api.Spec
 
-	// SetObserved records what was seen of the resource in the cloud.
+	// SetObserved stores the observed resource in the status.
 	SetObserved(r api.Resource)
 }
 
-// A Connector connects to the cloud in the name of a managed resource.
+// A Connector makes the cloud's client for a managed resource.
 type Connector struct {
 	cloud   *api.Client
 	cluster string
@@ -54,14 +54,14 @@ type Connector struct {
 	secrets secrets
 }
 
-// NewConnector returns a Connector that says it calls from the cluster, and knows kinds from the
-// typer.
+// NewConnector returns a Connector whose calls name the cluster. The typer knows the kinds of
+// objects.
 func NewConnector(cloud *api.Client, cluster string, typer runtime.ObjectTyper) *Connector {
 	return &Connector{cloud: cloud, cluster: cluster, typer: typer, tracker: &tracker{}}
 }
 
-// In returns a Connector for a kind that is in a mode. What one Connector has created, another does
-// not know.
+// In returns a Connector for a kind with a mode. Connectors don't share the resources that they
+// have created.
 func (c *Connector) In(mode Mode) *Connector {
 	in := *c
 	in.mode, in.tracker = mode, &tracker{}
@@ -69,7 +69,7 @@ func (c *Connector) In(mode Mode) *Connector {
 	return &in
 }
 
-// Connect to the cloud.
+// Connect returns a client for the managed resource.
 func (c *Connector) Connect(ctx context.Context, mg Managed) (managed.TypedExternalClient[Managed], error) {
 	caller, err := c.callerFor(mg)
 	if err != nil {
@@ -89,12 +89,12 @@ func (c *Connector) Connect(ctx context.Context, mg Managed) (managed.TypedExter
 	return &AsyncExternal{External: e, tracker: c.tracker}, nil
 }
 
-// callerFor says who the managed resource is. Its kind can't be read from it: it has none after it
-// was written (Update).
+// callerFor returns the caller of a managed resource. The resource has no kind in it after a write
+// (Update).
 func (c *Connector) callerFor(mg Managed) (api.Caller, error) {
 	gvk, err := resource.GetKind(mg, c.typer)
 	if err != nil {
-		return api.Caller{}, fmt.Errorf("cannot tell the cloud who calls: %w", err)
+		return api.Caller{}, fmt.Errorf("cannot identify the caller: %w", err)
 	}
 
 	name := mg.GetName()
@@ -110,15 +110,15 @@ func (c *Connector) callerFor(mg Managed) (api.Caller, error) {
 	}, nil
 }
 
-// An External client of the cloud, for one managed resource.
+// An External is a client of the cloud for one managed resource.
 type External struct {
 	cloud *api.Client
-	arn   bool // The ID in the status is not the external name.
+	arn   bool // The status' ID differs from the external-name.
 
-	password string // The one that the managed resource names.
+	password string // The password in the Secret of the managed resource.
 }
 
-// desired is what to ask the cloud for.
+// desired returns the spec for the cloud.
 func (e *External) desired(mg Managed) api.Spec {
 	spec := mg.Desired()
 	spec.Password = e.password
@@ -126,7 +126,7 @@ func (e *External) desired(mg Managed) api.Spec {
 	return spec
 }
 
-// Observe the resource that the external name means. There is none without an external name.
+// Observe the resource of the external-name. Without an external-name there is none.
 func (e *External) Observe(ctx context.Context, mg Managed) (managed.ExternalObservation, error) {
 	id := meta.GetExternalName(mg)
 	if id == "" {
@@ -162,7 +162,7 @@ func (e *External) Observe(ctx context.Context, mg Managed) (managed.ExternalObs
 	}, nil
 }
 
-// Create the resource. The external name becomes what the cloud calls it.
+// Create the resource. The external-name becomes the cloud's ID.
 func (e *External) Create(ctx context.Context, mg Managed) (managed.ExternalCreation, error) {
 	mg.SetConditions(xpv2.Creating())
 
@@ -181,13 +181,13 @@ func (e *External) Create(ctx context.Context, mg Managed) (managed.ExternalCrea
 	return managed.ExternalCreation{ConnectionDetails: connectionDetails(r)}, nil
 }
 
-// Update the resource to what is desired.
+// Update the resource to the desired spec.
 func (e *External) Update(ctx context.Context, mg Managed) (managed.ExternalUpdate, error) {
 	_, err := e.cloud.Update(ctx, mg.CloudKind(), meta.GetExternalName(mg), e.desired(mg))
 	return managed.ExternalUpdate{}, err
 }
 
-// Delete the resource. It is no error if somebody else did.
+// Delete the resource. A missing resource is no error.
 func (e *External) Delete(ctx context.Context, mg Managed) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 
@@ -198,11 +198,10 @@ func (e *External) Delete(ctx context.Context, mg Managed) (managed.ExternalDele
 	return managed.ExternalDelete{}, nil
 }
 
-// Disconnect has nothing to do.
+// Disconnect does nothing.
 func (e *External) Disconnect(_ context.Context) error { return nil }
 
-// ownsName reports whether the external name is ours to choose. The cloud chooses it for every
-// other kind.
+// ownsName reports whether the creator chooses the ID. The cloud chooses it for every other kind.
 func ownsName(mg Managed) bool { return mg.CloudKind() == api.Bucket }
 
 func connectionDetails(r api.Resource) managed.ConnectionDetails {

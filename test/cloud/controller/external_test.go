@@ -32,7 +32,7 @@ var (
 	_ resource.ModernManaged = &namespaced.Database{}
 )
 
-// newCloud returns a client of an empty cloud, and what makes time pass there.
+// newCloud returns a client of an empty cloud, and a function that advances its clock.
 func newCloud(t *testing.T) (*api.Client, func(time.Duration)) {
 	t.Helper()
 
@@ -65,7 +65,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// connect to the cloud in the name of the managed resource.
+// connect returns the client for the managed resource.
 func connect(t *testing.T, c *api.Client, mg Managed) managed.TypedExternalClient[Managed] {
 	t.Helper()
 
@@ -110,7 +110,7 @@ func TestObserve(t *testing.T) {
 			want:   want{},
 		},
 		"Gone": {
-			reason: "What the cloud does not have does not exist.",
+			reason: "A resource that the cloud does not have should not exist.",
 			given: func(*testing.T, *api.Client, func(time.Duration)) Managed {
 				return named(&namespaced.Network{}, "net-gone")
 			},
@@ -183,7 +183,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// What a call does is judged by what the cloud says of it.
+// TestCalls judges each call by the cloud's resources afterwards.
 func TestCalls(t *testing.T) {
 	bucket := &cluster.Bucket{ObjectMeta: metav1.ObjectMeta{
 		Name:        "orders-logs",
@@ -209,7 +209,7 @@ func TestCalls(t *testing.T) {
 		fails  bool
 	}{
 		"CreateBucket": {
-			reason: "A bucket should be created by its external name, and the cloud should know who asked.",
+			reason: "A bucket should be created by its external name, and the cloud should know the caller.",
 			mg:     bucket,
 			call:   doCreate,
 			want:   []api.Entry{{Op: api.Create, Kind: api.Bucket, ID: "logs", Status: 201, Caller: ofBucket}},
@@ -223,7 +223,7 @@ func TestCalls(t *testing.T) {
 			fails:  true,
 		},
 		"CreateNetworkAgain": {
-			reason: "A network whose external name means nothing should be created anew, under the ID that the cloud chooses.",
+			reason: "A network with an unknown external name should be created again, with an ID that the cloud chooses.",
 			mg:     named(network.DeepCopy(), "net-gone"),
 			call:   doCreate,
 			want:   []api.Entry{{Op: api.Create, Kind: api.Network, Status: 201, Caller: ofNetwork}},
@@ -280,7 +280,7 @@ func TestCalls(t *testing.T) {
 			ignore := cmpopts.IgnoreFields(api.Entry{}, "Seq", "Time")
 
 			for i := range tc.want {
-				// The cloud chose the ID, so it should be the external name.
+				// The cloud has chosen the ID, so the external-name should have it.
 				if tc.want[i].ID == "" {
 					tc.want[i].ID = meta.GetExternalName(mg)
 				}

@@ -24,11 +24,11 @@ func TestHeedless(t *testing.T) {
 		want        int
 	}{
 		"Heeded": {
-			reason:      "What is paused should be left alone.",
+			reason:      "A paused resource should not be reconciled.",
 			annotations: map[string]string{meta.AnnotationKeyReconciliationPaused: "true"},
 		},
 		"NotHeeded": {
-			reason:      "What is heedless should be created though it is paused, and stay paused.",
+			reason:      "A heedless resource should be created though it is paused, and stay paused.",
 			annotations: map[string]string{meta.AnnotationKeyReconciliationPaused: "true", AnnotationHeedless: "true"},
 			want:        1,
 		},

@@ -15,20 +15,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/common"
 )
 
-// A protected resource can have a password that is in a Secret.
+// A protected resource can have its password in a Secret.
 type protected interface {
 	PasswordKey() *common.SecretKey
 }
 
-// secrets reads and makes the Secrets with passwords. What was just made must be read.
+// secrets reads and creates the Secrets with passwords. Its reads must include its last writes.
 type secrets struct {
 	reader client.Reader
 	writer client.Client
 }
 
-// password returns the one that a managed resource names, "" if it names none. Where there is none
-// it makes one, as the providers that upjet generates do with the initializer PasswordGenerator: a
-// database that exists gets that password then.
+// password returns the password of a managed resource, "" if it names no Secret. A missing one is
+// created, as the providers that upjet generates do with the initializer PasswordGenerator: an
+// existing database gets the new password.
 func (s secrets) password(ctx context.Context, mg Managed) (string, error) {
 	p, ok := mg.(protected)
 	if !ok || p.PasswordKey() == nil {

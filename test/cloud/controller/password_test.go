@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/common"
 )
 
-// A provider that makes passwords does so once, and changes that of a database that exists if the
-// Secret is lost.
+// A provider that creates passwords does so once. If the Secret is lost, it changes the password of
+// the existing database.
 func TestPasswords(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -36,7 +36,7 @@ func TestPasswords(t *testing.T) {
 			t.Fatalf("Connect(...): %v", err)
 		}
 
-		return e.(*External) //nolint:forcetypeassert // It is what is not asynchronous.
+		return e.(*External) //nolint:forcetypeassert // A synchronous kind has it.
 	}
 
 	mg := &cluster.Database{}

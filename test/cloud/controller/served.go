@@ -10,13 +10,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 )
 
-// A Discoverer knows the resources that an API server serves.
+// A Discoverer lists the resources that an API server serves.
 type Discoverer interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Served returns those of the group version's kinds that the API server serves. A Crossplane v1
-// cluster need not have the namespaced ones.
+// Served returns the kinds of the group version that the API server serves. A Crossplane v1 cluster
+// need not have the namespaced ones.
 func Served(d Discoverer, gv schema.GroupVersion) ([]schema.GroupVersionKind, error) {
 	l, err := d.ServerResourcesForGroupVersion(gv.String())
 	if apierrors.IsNotFound(err) {

@@ -22,8 +22,8 @@ const (
 	// maxConcurrentReconciles of each kind.
 	maxConcurrentReconciles = 10
 
-	// unreadyPollInterval is how often to look at what is still being created, if that is more
-	// often than the poll interval.
+	// unreadyPollInterval is the interval for resources that are being created, if that is shorter
+	// than the poll interval.
 	unreadyPollInterval = time.Second
 )
 
@@ -34,12 +34,11 @@ type Options struct {
 	Poll        time.Duration
 	Log         logging.Logger
 
-	// CreationGracePeriod is how long after a create to wait for what the cloud says it does not
-	// have. That holds up a delete too.
+	// CreationGracePeriod is how long after a create the reconciler waits for a resource that the
+	// cloud does not show yet. It delays a delete too.
 	CreationGracePeriod time.Duration
 
-	// Timeout is how long a call to the cloud may take; the default of crossplane-runtime if it is
-	// 0.
+	// Timeout of a call to the cloud; the default of crossplane-runtime if it is 0.
 	Timeout time.Duration
 
 	Modes Modes
@@ -47,7 +46,7 @@ type Options struct {
 	secrets secrets
 }
 
-// Setup adds a controller of the kind to the manager, whose scheme must know the kind.
+// Setup adds a controller of the kind to the manager. The manager's scheme must have the kind.
 func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 	obj, err := mgr.GetScheme().New(gvk)
 	if err != nil {
@@ -61,7 +60,7 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 
 	o.secrets = secrets{reader: mgr.GetAPIReader(), writer: mgr.GetClient()}
 	name := managed.ControllerName(gvk.GroupKind().String())
-	recorder := mgr.GetEventRecorderFor(name) //nolint:staticcheck // The recorder of crossplane-runtime v2.3 is made from this one.
+	recorder := mgr.GetEventRecorderFor(name) //nolint:staticcheck // crossplane-runtime v2.3 wraps this recorder.
 	r := newReconciler(mgr, gvk, ownsName(mg), event.NewAPIRecorder(recorder), o)
 
 	if err := ctrl.NewControllerManagedBy(mgr).
@@ -76,13 +75,13 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 	return nil
 }
 
-// newReconciler returns the managed reconciler of the kind. Its connection publishers are the
-// defaults, for either scope: crossplane-runtime v2.3 has no option for others.
+// newReconciler returns the managed reconciler of the kind, with the default connection publishers
+// for either scope: crossplane-runtime v2.3 has no option for others.
 func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool, rec event.Recorder, o Options) *managed.Reconciler {
 	mgr = heedless{mgr}
 
-	// Without initializers there is no external name until the cloud has chosen one. The default
-	// would be the object's name.
+	// Without initializers there is no external-name until the cloud has chosen one. The default
+	// initializer would set the object's name.
 	initializers := []managed.Initializer{}
 	if ownsName {
 		initializers = append(initializers, managed.NewNameAsExternalName(mgr.GetClient()))

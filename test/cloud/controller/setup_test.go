@@ -28,8 +28,8 @@ import (
 	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/namespaced/v1alpha1"
 )
 
-// A database is created once, becomes ready, publishes how to connect to it, and is deleted with
-// its object. In either scope.
+// In either scope a database is created once, becomes ready, publishes its connection details, and
+// is deleted with its object.
 func TestReconcileDatabase(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -92,9 +92,9 @@ func TestReconcileDatabase(t *testing.T) {
 			}
 
 			step(0)                   // Creates it, and is requeued by the rate limiter.
-			step(unreadyPollInterval) // Sees that it is being created.
+			step(unreadyPollInterval) // Observes that it is being created.
 			sleep(time.Second)
-			step(time.Minute) // Sees that it is available.
+			step(time.Minute) // Observes that it is available.
 
 			if err := kube.Get(t.Context(), key, tc.mg); err != nil {
 				t.Fatalf("kube.Get(...): %v", err)
@@ -129,7 +129,7 @@ func TestReconcileDatabase(t *testing.T) {
 			}
 
 			step(0) // Deletes it, and is requeued by the rate limiter.
-			step(0) // Sees that it is gone, and lets the object go.
+			step(0) // Observes that it is deleted, and removes the object's finalizer.
 
 			if err := kube.Get(t.Context(), key, tc.mg); !apierrors.IsNotFound(err) {
 				t.Errorf("\n%s\nkube.Get(...): want not found, got: %v", tc.reason, err)
@@ -158,7 +158,7 @@ func TestSetup(t *testing.T) {
 		t.Fatalf("corev1.AddToScheme(...): %v", err)
 	}
 
-	// It is never started, so there need not be an API server.
+	// The manager is never started, so it needs no API server.
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://127.0.0.1:1"}, ctrl.Options{
 		Scheme:     s,
 		Metrics:    metricsserver.Options{BindAddress: "0"},

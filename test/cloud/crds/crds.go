@@ -1,4 +1,4 @@
-// Package crds holds the CustomResourceDefinitions of the provider's kinds. They are generated; see
+// Package crds has the CustomResourceDefinitions of the provider's kinds. They are generated from
 // package apis.
 package crds
 
@@ -10,5 +10,5 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// FS returns the CustomResourceDefinitions, one in each file.
+// FS returns the CustomResourceDefinitions, one a file.
 func FS() fs.FS { return files }

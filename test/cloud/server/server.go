@@ -1,5 +1,5 @@
-// Package server is a small cloud: resources to create and lose, and a journal of every call that
-// outlives whoever called.
+// Package server is a small cloud for tests: resources, and a journal of every call that outlives
+// the callers.
 package server
 
 import (
@@ -18,7 +18,7 @@ import (
 // maxRequestBytes is far more than any request needs.
 const maxRequestBytes = 1 << 20
 
-// A Server is a cloud. Use New.
+// A Server is a cloud. New makes one.
 type Server struct {
 	mux           *http.ServeMux
 	now           func() time.Time
@@ -27,9 +27,9 @@ type Server struct {
 	mu      sync.Mutex
 	store   *store
 	faults  []*fault
-	release chan struct{} // Closed to release what is stalled.
+	release chan struct{} // Closed to release the stalled calls.
 
-	lingering map[key]api.Caller // Who has asked for the deletes that were accepted.
+	lingering map[key]api.Caller // The callers of the accepted deletes.
 }
 
 // An Option configures a Server.
@@ -41,13 +41,13 @@ func WithDatabaseDelay(d time.Duration) Option {
 	return func(s *Server) { s.databaseDelay = d }
 }
 
-// WithClock sets where the time comes from. It is time.Now otherwise.
+// WithClock sets the clock. The default is time.Now.
 func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.now = now }
 }
 
-// New returns a cloud that keeps everything in the directory, and has everything that was kept
-// there before. Faults are not kept.
+// New returns a cloud that stores everything in the directory, with the resources stored there
+// before. Faults are not stored.
 func New(dir string, o ...Option) (*Server, error) {
 	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{}), lingering: map[key]api.Caller{}}
 	for _, fn := range o {
@@ -88,7 +88,7 @@ func (s *Server) Close() error {
 	return s.store.close()
 }
 
-// forOne handles a call for one resource. Whatever comes of it, it leaves an entry in the journal.
+// forOne handles a call for one resource. The call always leaves an entry in the journal.
 func (s *Server) forOne(op api.Op, success int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, ok := api.KindFor(r.PathValue("kinds"))
@@ -101,7 +101,7 @@ func (s *Server) forOne(op api.Op, success int) http.HandlerFunc {
 
 		var in api.Resource
 		if op == api.Create || op == api.Update {
-			// A request that is not read is refused below, so that it is in the journal.
+			// An unreadable request is refused below, so that it is in the journal.
 			c.malformed = json.NewDecoder(r.Body).Decode(&in)
 			c.spec = in.Spec
 		}
@@ -132,7 +132,7 @@ func (s *Server) forOne(op api.Op, success int) http.HandlerFunc {
 	}
 }
 
-// A call for one resource.
+// A call is a call for one resource.
 type call struct {
 	op        api.Op
 	kind      api.Kind
@@ -143,7 +143,7 @@ type call struct {
 	malformed error
 }
 
-// do a call and write it down. A call that can't be written down does nothing.
+// do carries out a call and writes it to the journal. If the write fails, the call does nothing.
 func (s *Server) do(c call, success int) (api.Resource, error) {
 	now := s.now().UTC()
 	rec := record{Entry: api.Entry{Time: now, Op: c.op, Kind: c.kind, ID: c.id, Status: success, Caller: c.caller}}
@@ -171,7 +171,7 @@ func (s *Server) do(c call, success int) (api.Resource, error) {
 		return api.Resource{}, refused
 	}
 
-	// Not the stored resource after a delete, but the response to that has no body.
+	// After a delete this is not the stored resource, but the response to a delete has no body.
 	if r, ok := s.store.get(c.kind, after.ID); ok {
 		after = r
 	}
@@ -179,8 +179,7 @@ func (s *Server) do(c call, success int) (api.Resource, error) {
 	return seen(after, now), nil
 }
 
-// decide what a call does, without doing it: what the resource is afterwards, or why the call is
-// refused.
+// decide returns the resource after a call, or why the call is refused. It changes nothing.
 func (s *Server) decide(c call, now time.Time) (api.Resource, error) {
 	if c.fault.Status != 0 {
 		return api.Resource{}, refuse(c.fault.Status, "a fault was asked for")
@@ -229,8 +228,8 @@ func (s *Server) decideCreate(c call, now time.Time) (api.Resource, error) {
 	return r, nil
 }
 
-// seen is what a caller sees of a resource: how to connect to it is not known before it is
-// available.
+// seen returns the resource without the fields that a caller can't see yet: the connection of a
+// resource that is not available.
 func seen(r api.Resource, now time.Time) api.Resource {
 	r.State = api.Available
 
@@ -328,7 +327,7 @@ func (s *Server) releaseStalled(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusNoContent, nil)
 }
 
-// A fault is one that was asked for, and how often each caller has made a call that matches.
+// A fault is a requested fault, with the number of matching calls of each caller.
 type fault struct {
 	api.Fault
 
@@ -349,7 +348,7 @@ func (f *fault) isDue(caller string) bool {
 	return f.calls[caller] > f.After
 }
 
-// takeFault uses up one failure of the oldest fault that matches; it returns none if none does.
+// takeFault uses one failure of the oldest matching fault; without one it returns an empty Fault.
 func (s *Server) takeFault(c call) api.Fault {
 	for _, f := range s.faults {
 		if f.matches(c) && f.isDue(c.caller.ManagedBy) {
@@ -392,5 +391,5 @@ func respond(w http.ResponseWriter, status int, body any) {
 		return
 	}
 
-	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // The caller is gone if this fails, so there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // If this fails, the caller has closed the connection.
 }

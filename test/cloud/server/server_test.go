@@ -16,14 +16,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/server"
 )
 
-// A clock that stands still unless it is told not to.
+// A clock stands still unless a test advances it.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
 
 func newClock() *clock { return &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
 
-// start a cloud that keeps itself in the directory, and return a client of it and what stops it.
+// start starts a cloud that is stored in the directory, and returns a client of it and a function
+// that stops it.
 func start(t *testing.T, dir string, o ...server.Option) (*api.Client, func()) {
 	t.Helper()
 
@@ -43,7 +44,7 @@ func start(t *testing.T, dir string, o ...server.Option) (*api.Client, func()) {
 	return api.NewClient(h.URL), stop
 }
 
-// summary of an entry: what a test can know of it in advance.
+// summary returns the parts of entries that a test can predict.
 func summary(es []api.Entry) []api.Entry {
 	out := make([]api.Entry, 0, len(es))
 	for _, e := range es {
@@ -121,7 +122,7 @@ func TestJournal(t *testing.T) {
 			want:   []api.Entry{},
 		},
 		"Faults": {
-			reason: "A fault should fail as many matching calls as it says, and these calls should do nothing else.",
+			reason: "A fault should fail that many matching calls, and these calls should do nothing else.",
 			calls: func(ctx context.Context, c *api.Client) {
 				_ = c.Fail(ctx, api.Fault{Op: api.Create, Kind: api.Bucket, Status: http.StatusServiceUnavailable, Times: 2})
 				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
@@ -224,8 +225,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A stalled call is done and written down, and answered when it is released, or never if its caller
-// does not wait.
+// A stalled call is carried out and written to the journal. It is answered when it is released, or
+// never if its caller does not wait.
 func TestStall(t *testing.T) {
 	c, _ := start(t, t.TempDir())
 	caller := api.Caller{ManagedBy: "cloud.example.org/v1alpha1, Network, slow, 1"}
@@ -235,7 +236,7 @@ func TestStall(t *testing.T) {
 	}
 
 	if _, err := c.Create(t.Context(), api.Network, "", api.Spec{}); err != nil {
-		t.Fatalf("A call by somebody else should not be stalled. c.Create(...): %v", err)
+		t.Fatalf("A call of another caller should not be stalled. c.Create(...): %v", err)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -293,7 +294,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// A cloud is lost, and comes back with everything it had.
+// A cloud stops, and starts again with all its resources.
 func TestRestart(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()
 	creator := api.Caller{Cluster: "old", ManagedBy: "creator"}
@@ -326,7 +327,7 @@ func TestRestart(t *testing.T) {
 		t.Fatalf("c.Get(...): %v", err)
 	}
 
-	if _, err := c.Get(t.Context(), api.Bucket, "kept"); err != nil { // A test looks, and is not taken for a manager.
+	if _, err := c.Get(t.Context(), api.Bucket, "kept"); err != nil { // A test's read must not make it the manager.
 		t.Fatalf("c.Get(...): %v", err)
 	}
 
@@ -335,7 +336,7 @@ func TestRestart(t *testing.T) {
 
 	stop()
 
-	// Killed while it wrote.
+	// The process was killed during a write.
 	f, err := os.OpenFile(filepath.Join(dir, "journal.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatalf("os.OpenFile(...): %v", err)
@@ -361,7 +362,7 @@ func TestRestart(t *testing.T) {
 		{Kind: api.Database, ID: db.ID, State: api.Available, Spec: api.Spec{Engine: "postgres", SizeGB: 2}, CreatedBy: creator, ManagedBy: adopter},
 	}
 	if diff := cmp.Diff(want, gotResources, cmpopts.IgnoreFields(api.Resource{}, "CreatedAt", "AvailableAt", "Connection")); diff != "" {
-		t.Errorf("\nA resource should say who made it, and who manages it now.\nc.List(...): -want, +got:\n%s", diff)
+		t.Errorf("\nA resource should have its creator and its present manager.\nc.List(...): -want, +got:\n%s", diff)
 	}
 
 	if _, err := c.Get(t.Context(), api.Bucket, "kept"); err != nil {

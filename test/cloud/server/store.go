@@ -18,14 +18,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 )
 
-// journalFile is the only file of a cloud: the resources are what the journal makes of them.
+// journalFile is the only file of a cloud. The resources follow from the journal.
 const journalFile = "journal.jsonl"
 
 // A record is a line of the journal file.
 type record struct {
 	api.Entry
 
-	// Resource as a create or an update left it. There is none if the call was refused.
+	// Resource after a create or an update. It is nil if the call was refused.
 	Resource *api.Resource `json:"resource,omitempty"`
 }
 
@@ -34,14 +34,13 @@ type key struct {
 	id   string
 }
 
-// A store is a journal file, and in memory what it says.
+// A store is a journal file with its contents in memory.
 type store struct {
 	file      *os.File
 	entries   []api.Entry
 	resources map[key]api.Resource
 
-	// Few callers make nearly all the calls, so their entries share the strings of the first one
-	// read or written.
+	// Few callers make nearly all calls, so the entries of one caller share its strings.
 	callers map[api.Caller]api.Caller
 	ids     map[key]key
 }
@@ -60,8 +59,8 @@ func openStore(dir string) (*store, error) {
 
 	s := &store{resources: map[key]api.Resource{}, callers: map[api.Caller]api.Caller{}, ids: map[key]key{}}
 
-	// A cloud that is killed while it writes leaves part of a line. Nobody was told of that call,
-	// so it never happened.
+	// A cloud that is killed during a write leaves a part of a line. That call was never answered,
+	// so it is dropped.
 	whole := b[:bytes.LastIndexByte(b, '\n')+1]
 	for d := json.NewDecoder(bytes.NewReader(whole)); ; {
 		rec := record{}
@@ -87,7 +86,7 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-// write a record, whose sequence number is the next one, to the file and then to memory.
+// write writes a record with the next sequence number to the file, and then to memory.
 func (s *store) write(rec record) error {
 	rec.Seq = int64(len(s.entries)) + 1
 
@@ -105,8 +104,8 @@ func (s *store) write(rec record) error {
 	return nil
 }
 
-// apply a record to what is in memory. This is the only place where a resource changes, at a call
-// and at a restart alike.
+// apply applies a record to the contents in memory. Only this changes a resource, at a call and at
+// a restart alike.
 func (s *store) apply(rec record) {
 	k := s.share(&rec.Entry)
 	s.entries = append(s.entries, rec.Entry)
@@ -131,7 +130,7 @@ func (s *store) apply(rec record) {
 	}
 }
 
-// share the strings of an entry with the entries before it.
+// share makes an entry share strings with earlier entries.
 func (s *store) share(e *api.Entry) key {
 	k, ok := s.ids[key{e.Kind, e.ID}]
 	if !ok {
@@ -170,7 +169,8 @@ func (s *store) list() []api.Resource {
 	return rs
 }
 
-// entriesAfter the sequence number: those of the operations, or all if there are none.
+// entriesAfter returns the entries after the sequence number: those of the operations, or all if
+// there are none.
 func (s *store) entriesAfter(since int64, ops map[api.Op]bool) []api.Entry {
 	es := []api.Entry{}
 

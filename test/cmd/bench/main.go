@@ -1,5 +1,5 @@
-// Command bench measures on the real stack what the plugin costs, and what it may cost. What it has
-// measured it keeps, so that it goes on where it was stopped.
+// Command bench measures on the real stack what the plugin costs, and compares that with its
+// targets. It keeps its measurements, so that it continues where it was stopped.
 package main
 
 import (
@@ -27,8 +27,8 @@ func main() {
 	flag.IntVar(&s.Large, "large", full.Large, "How many composite resources there are at the larger size.")
 	flag.IntVar(&s.Held, "held", full.Held, "How many held composite resources to poll.")
 	flag.IntVar(&s.Objects, "objects", full.Objects, "How many objects there are in the backup to inspect.")
-	only := flag.String("only", "", "What to measure, separated by commas; all if empty: "+strings.Join(bench.Names(), ", ")+".")
-	keep := flag.Bool("keep", false, "Write what was measured into docs/performance.md, whatever the sizes are.")
+	only := flag.String("only", "", "The stages to measure, separated by commas; all if empty: "+strings.Join(bench.Names(), ", ")+".")
+	keep := flag.Bool("keep", false, "Write the figures into docs/performance.md for any sizes.")
 	upjet := flag.String("upjet", "", "Measure with managed resources that upjet reconciles, restored with this value of observe-first, such as upjet or false. "+
 		"It is not written into the documentation.")
 	flag.Parse()
@@ -47,7 +47,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// decode is what inspect is compared with.
+// decode only decodes a backup. Its cost is compared with that of inspect.
 func decode(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

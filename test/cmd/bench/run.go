@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// run measures, prints the figures and, if there are targets for the sizes, writes them into the
-// documentation. There are none for upjet's managed resources.
+// run measures, prints the figures and, if the sizes have targets, writes the figures into the
+// documentation. There are no targets for upjet's managed resources.
 func run(ctx context.Context, s bench.Sizes, only []string, upjet string, keep bool) (err error) {
 	if err := s.Check(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func run(ctx context.Context, s bench.Sizes, only []string, upjet string, keep b
 	return nil
 }
 
-// write writes what was measured into the documentation.
+// write writes the measurements into the documentation.
 func write(ctx context.Context, root string, s bench.Sizes, results *bench.Results, figures []bench.Figure) error {
 	record := filepath.Join(root, "docs", "performance.json")
 	r, err := bench.ReadRecord(record, s)

@@ -1,6 +1,6 @@
 // Command compat loses and restores a cluster with each combination of versions of Velero,
-// Crossplane and Kubernetes, on the real stack. What it has found it keeps, so that it goes on
-// where it was stopped.
+// Crossplane and Kubernetes, on the real stack. It keeps its results, so that it continues where it
+// was stopped.
 package main
 
 import (
@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-// run runs the cells and the pairs and writes their tables. It fails if one of them is not as it
-// should be.
+// run runs the cells and the pairs and writes their tables. It fails if one of the results is not
+// as it should be.
 func run(ctx context.Context, only []string, missing bool) error {
 	root, err := build.Root()
 	if err != nil {
@@ -92,7 +92,7 @@ func run(ctx context.Context, only []string, missing bool) error {
 	return errors.Join(failed...)
 }
 
-// A table is what is run for one of the tables, and where and how it is written down.
+// A table has the cases of one table of the documentation, and where and how to write it.
 type table[C compat.Case] struct {
 	compat.Runner[C]
 
@@ -102,7 +102,7 @@ type table[C compat.Case] struct {
 	section func(results map[C]compat.Result, machine string, now time.Time) string
 }
 
-// play runs what is wanted and writes the table.
+// play runs the wanted cases and writes the table.
 func play[C compat.Case](ctx context.Context, path string, t table[C]) error {
 	if t.missing {
 		var err error

@@ -1,6 +1,5 @@
-// Command demo shows what a restore does to Crossplane's composite resources, with Velero alone and
-// with the plugin, on the real stack: it loses a cluster for good and restores its backup into
-// another.
+// Command demo shows how a restore affects Crossplane's composite resources, with Velero alone and
+// with the plugin, on the real stack: it loses a cluster and restores its backup into another one.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// follow tells what changes while a restore goes on, until the function that it returns is called.
+// follow prints what changes during a restore, until the returned function is called.
 func (d *demo) follow(ctx context.Context, r *round, c *stack.Cluster) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -39,7 +39,7 @@ func (d *demo) follow(ctx context.Context, r *round, c *stack.Cluster) func() {
 	}
 }
 
-// state returns "" while there is nothing to see yet.
+// state returns the state of the round; "" while there is none yet.
 func (d *demo) state(ctx context.Context, r *round, c *stack.Cluster) string {
 	xrs, err := r.platform.Composites(ctx, c)
 	if err != nil {
@@ -84,6 +84,6 @@ func (d *demo) table(rounds []*round) {
 	row("adopted / total", func(r *round) string { return fmt.Sprintf("%d / %d", r.outcome.Adopted, r.outcome.Total) })
 	row("holds left", number(func(o *drill.Recovery) int { return o.Holds }))
 	row("seconds to all Ready", func(r *round) string { return fmt.Sprintf("%.1f", r.outcome.Seconds) })
-	_ = w.Flush() // Standard output is the only place to tell of a failure.
+	_ = w.Flush() // A failure could only be printed to the same output.
 	_, _ = fmt.Fprintln(d.out)
 }

@@ -32,7 +32,8 @@ type demo struct {
 	cloud   *api.Client
 }
 
-// run runs both rounds and prints their table. It fails if the plugin's round broke a promise.
+// run runs both rounds and prints their table. It fails if the plugin's round lost or duplicated
+// anything.
 func run(ctx context.Context, out io.Writer, options stack.Options, native bool, count int) (err error) {
 	d := &demo{out: out, began: time.Now(), options: options}
 	rounds := []*round{

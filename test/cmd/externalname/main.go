@@ -1,6 +1,6 @@
-// Command externalname makes the table of the kinds of which the plugin knows how their
-// external-name follows from status.atProvider.id, or checks that it is up to date. It reads it
-// from checkouts of providers, or their git folders, and needs no network.
+// Command externalname writes the table of the kinds whose external-name follows from
+// status.atProvider.id, or checks that the table is up to date. It reads checkouts of providers, or
+// their git folders, and needs no network.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("cannot check the table: %w", err)
 	}
 	if !bytes.Equal(want, got) {
-		return fmt.Errorf("%s is not what the sources say; without --check this command writes it anew", *file)
+		return fmt.Errorf("%s differs from the sources; run this command without --check to write it again", *file)
 	}
 
 	return nil

@@ -1,5 +1,5 @@
-// Command image builds the plugin's image without a container engine, as an OCI layout, and says
-// how large it is.
+// Command image builds the plugin's image without a container engine, as an OCI layout, and prints
+// its size.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command release makes what is published of a version. Its version, commit and time are given to
-// it, so that it makes the same of a copy without git.
+// Command release makes the files of a release. Its flags have the version, commit and time, so
+// that it makes the same files from a copy without git.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// compose adds what an XR composes, and what only looks composed.
+// compose adds composed resources of an XR, and objects that only look composed.
 func (g *generator) compose(xr *Object, at position) {
 	var refs []any
 	list := func(r xp.Ref) { refs = append(refs, refFields(r, !xr.Kind.Namespaced)) }

@@ -256,7 +256,7 @@ func (g *generator) publish(o *Object, ns string) {
 	if !o.Kind.Namespaced || g.chance(20) {
 		to["namespace"] = pick(g, ns, ns)
 		if o.Kind.Namespaced {
-			to["namespace"] = pick(g, g.Namespaces...) // It publishes in its own namespace, whatever the field has.
+			to["namespace"] = pick(g, g.Namespaces...) // It publishes in its own namespace and ignores the field.
 		}
 	}
 	set(o, to, "spec", "writeConnectionSecretToRef")

@@ -76,7 +76,7 @@ func whyNotHeld(s *Scenario, u *unstructured.Unstructured) string {
 	case h.Restore != "velero/"+s.First.Of.Name:
 		return "its mark is that of " + h.Restore
 	case s.isByHand() && !h.ByHand && !h.Quarantine && h.Clone == "" && !xp.IsSchedule(u):
-		return "nothing in its mark says that a person lifts it"
+		return "its mark does not show that a user lifts the hold"
 	case h.Reason == "" || h.Since == "":
 		return "its mark has no reason or no time"
 	default:
@@ -144,7 +144,7 @@ func userSettings(s *Scenario) []string {
 			broken = append(broken, err.Error())
 		}
 		if diff := cmp.Diff(settingsOf(o.Own), settingsOf(u)); diff != "" {
-			broken = append(broken, fmt.Sprintf("%s (%s) is not as its person had it: -own +released\n%s", xp.String(u), o.Shape, diff))
+			broken = append(broken, fmt.Sprintf("%s (%s) is not as its user had it: -own +released\n%s", xp.String(u), o.Shape, diff))
 		}
 	})
 

@@ -219,7 +219,7 @@ func (f *Forest) dependsOn(of, other *Object) bool {
 			if k, ok := KindOf(r.GroupVersionKind().GroupKind()); ok && !k.Namespaced {
 				id.Namespace = ""
 			}
-			if other := f.byID[id]; other == nil || other != o.Publishes { // What publishes comes first, whatever owns it.
+			if other := f.byID[id]; other == nil || other != o.Publishes { // The publisher comes first, with any owner.
 				next = append(next, other)
 			}
 		}

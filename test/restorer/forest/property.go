@@ -19,23 +19,23 @@ type Property struct {
 // Properties returns all promises.
 func Properties() []Property {
 	return []Property{
-		{"P1-identity", "A restored MR manages what it managed, or is kept from creating anything until a person has said what.", identity},
-		{"P2-references", "An XR and a claim reference what they did in the backup.", references},
-		{"P2-controllers", "What an XR controlled it controls again, or nobody does and Crossplane takes it.", controllers},
-		{"P3-live-owners", "An owner reference has the UID of a live object, and no other old UID is left in what has to do with Crossplane.", liveOwners},
-		{"P3-true-owners", "An owner is written only if it was one, whatever anybody wrote.", trueOwners},
-		{"P4-pinned", "What is held stays on the revision of the backup, which comes back with it.", pinned},
+		{"P1-identity", "A restored MR manages its external resource of the backup, or creates nothing until a user names the resource.", identity},
+		{"P2-references", "An XR and a claim have the references of the backup.", references},
+		{"P2-controllers", "An XR controls its composed resources again, or they have no controller and Crossplane sets it.", controllers},
+		{"P3-live-owners", "An owner reference has the UID of a live object, and no other old UID is left in an object of Crossplane's.", liveOwners},
+		{"P3-true-owners", "An owner is written only if it was one, whatever other users have written.", trueOwners},
+		{"P4-pinned", "A held XR stays on the revision of the backup, which is restored with it.", pinned},
 		{"P5-held", "Every XR and claim comes back held, marked, and with a reason.", held},
-		{"P5-ahead", "No provider reconciles what comes back before it is its turn.", early},
-		{"P5-given-back", "What a person had set can be got back exactly.", userSettings},
+		{"P5-ahead", "No provider reconciles an object that is restored before its turn.", early},
+		{"P5-given-back", "A release restores a user's settings exactly.", userSettings},
 		{"P6-again", "A second restore changes nothing.", idempotent},
-		{"P6-live", "What is Crossplane's and live is left as it is.", liveUnchanged},
-		{"P7-backup", "A backup takes all that belongs to what it is of, and nothing else.", closure},
-		{"P7-restore", "A restore of namespaces brings back nothing that is of others.", otherNamespaces},
-		{"P7-foreign", "What has nothing to do with Crossplane comes back as with Velero alone.", unrelatedObjects},
+		{"P6-live", "A live object of Crossplane's is not changed.", liveUnchanged},
+		{"P7-backup", "A backup has all that its selected objects need, and nothing else.", closure},
+		{"P7-restore", "A restore of some namespaces restores nothing of the others.", otherNamespaces},
+		{"P7-foreign", "An object unrelated to Crossplane is restored as by Velero alone.", unrelatedObjects},
 		{"P8-backup", "Each reference that a backup does not follow is named, with a reason.", namedInBackup},
 		{"P8-restore", "Each item and each owner that a restore leaves out is named, with a reason.", namedInRestore},
-		{"order", "What must be there first is there first.", order},
+		{"order", "An object is restored after the objects that it depends on.", order},
 		{"stands", "Nothing panics.", func(s *Scenario) []string {
 			if s.Panic == "" {
 				return nil

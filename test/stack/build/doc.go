@@ -1,5 +1,5 @@
-// Package build makes the programs of the real stack from their Go modules and keeps them in the
-// user's cache directory, one directory per program, version and recipe. A program that is there is
-// used as it is; the ones of this repository are always built, which the Go build cache makes
+// Package build builds the programs of the real stack from their Go modules and keeps them in the
+// user's cache directory, one directory per program, version and recipe. A program in the cache is
+// used as it is. The programs of this repository are always built; Go's build cache makes that
 // quick.
 package build

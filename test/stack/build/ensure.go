@@ -22,9 +22,9 @@ type Artifact struct {
 // A Set maps the names of programs to what was built.
 type Set map[string]Artifact
 
-// Ensure returns the named programs (if none is named, all that are not built on demand only),
-// building those that are not in the cache. It tells what it does on out. It fails for a name that
-// it does not know, or with the go command's last words if a program does not build.
+// Ensure returns the named programs and builds those that are not in the cache. Without names it
+// returns all that are not OnDemand. It writes its progress to out. It fails for an unknown name,
+// or with the end of the go command's output if a program does not build.
 func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	if len(wanted) == 0 {
 		wanted = names(func(r Recipe) bool { return !r.OnDemand })
@@ -40,12 +40,12 @@ func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	}
 	b := &builder{cache: cache, out: out, began: time.Now(), set: Set{}}
 	if len(b.missing(wanted)) > 0 {
-		// Who builds what others don't need keeps nobody waiting.
-		if err := b.alone("lock", func() error { return b.remote(ctx, b.missing(wanted), len(wanted)) }); err != nil {
+		// A process that needs none of these programs does not wait for this lock.
+		if err := b.withLock("lock", func() error { return b.remote(ctx, b.missing(wanted), len(wanted)) }); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.alone("lock-local", func() error { return b.own(ctx, wanted) }); err != nil {
+	if err := b.withLock("lock-local", func() error { return b.own(ctx, wanted) }); err != nil {
 		return nil, err
 	}
 
@@ -59,10 +59,9 @@ type builder struct {
 	set   Set
 }
 
-// alone does something while nobody else does what has the same lock, and says so if it has to
-// wait.
-func (b *builder) alone(name string, do func() error) error {
-	unlock, err := lock(filepath.Join(b.cache, name), func() { b.say("waiting for another process that builds") })
+// withLock runs a function while it holds a lock, and reports if it has to wait for the lock.
+func (b *builder) withLock(name string, do func() error) error {
+	unlock, err := lock(filepath.Join(b.cache, name), func() { b.report("waiting for another process that builds") })
 	if err != nil {
 		return err
 	}
@@ -90,13 +89,13 @@ func (b *builder) missing(names []string) []Recipe {
 	return missing
 }
 
-// remote builds what is missing one after the other, since each build takes all cores, and fetches
-// the modules of the next meanwhile.
+// remote builds the missing programs one after the other, since each build takes all cores.
+// Meanwhile it fetches the modules of the next program.
 func (b *builder) remote(ctx context.Context, missing []Recipe, of int) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	b.say("building %d of %d programs, once; they are kept in %s", len(missing), of, b.cache)
+	b.report("building %d of %d programs, once; they are kept in %s", len(missing), of, b.cache)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -130,19 +129,19 @@ func (b *builder) remote(ctx context.Context, missing []Recipe, of int) error {
 			return fmt.Errorf("cannot find %s %s after building it in %s", r.Name, r.Version, b.dir(r))
 		}
 		b.set[r.Name] = a
-		b.say("%s built in %s", step, time.Since(began).Round(time.Second))
+		b.report("%s built in %s", step, time.Since(began).Round(time.Second))
 	}
 
 	return nil
 }
 
-func (b *builder) say(format string, args ...any) {
+func (b *builder) report(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.out, "%8s  %s\n", time.Since(b.began).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
-// tick says every 15 s that a step is still going on, until the function that it returns is called.
+// tick reports every 15 s that a step is still running, until the returned function is called.
 func (b *builder) tick(step string) func() {
-	b.say("%s ...", step)
+	b.report("%s ...", step)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -153,7 +152,7 @@ func (b *builder) tick(step string) func() {
 			case <-done:
 				return
 			case <-t.C:
-				b.say("%s ... still building", step)
+				b.report("%s ... still building", step)
 			}
 		}
 	})

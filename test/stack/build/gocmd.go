@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// A download is what "go mod download -json" says of a module.
+// A download is the part of the output of "go mod download -json" that this package reads.
 type download struct {
 	GoMod string
 	Dir   string
 	Error string
 }
 
-// A modFile is what this package reads of "go mod edit -json".
+// A modFile is the part of the output of "go mod edit -json" that this package reads.
 type modFile struct {
 	Go      string
 	Replace []struct {
@@ -28,7 +28,7 @@ type modFile struct {
 	}
 }
 
-// fetch writes the wrapper module of a recipe and brings every module that its program is built
+// fetch writes the wrapper module of a recipe and downloads every module that its program is built
 // from.
 func (b *builder) fetch(ctx context.Context, r Recipe) error {
 	dir := b.wrapper(r)
@@ -95,8 +95,8 @@ func wrapperMod(r Recipe, mod modFile) string {
 	return s.String()
 }
 
-// build makes the program and its assets in a directory of their own and moves them into place
-// whole.
+// build builds the program and its assets in a temporary directory and then renames that, so that
+// the cache never has half of a program.
 func (b *builder) build(ctx context.Context, r Recipe) error {
 	tmp, err := os.MkdirTemp(b.cache, "building-")
 	if err != nil {
@@ -137,8 +137,8 @@ func (b *builder) wrapper(r Recipe) string {
 	return filepath.Join(b.cache, "wrapper", r.Name+"-"+r.Version)
 }
 
-// run runs the go command for a recipe and returns what it printed on stdout. Its error ends with
-// the last of what it said on stderr.
+// run runs the go command for a recipe and returns its stdout. Its error ends with the end of
+// stderr.
 func (b *builder) run(ctx context.Context, r Recipe, dir string, args ...string) ([]byte, error) {
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
 
@@ -151,10 +151,10 @@ func goCommand(ctx context.Context, dir string, env []string, what string, args 
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		// With -json, "go mod download" says on stdout what went wrong.
-		said := tail(stderr.String()+stdout.String(), 20)
+		// With -json, "go mod download" prints its errors on stdout.
+		output := tail(stderr.String()+stdout.String(), 20)
 
-		return nil, fmt.Errorf("cannot build %s: go %s: %w\n%s", what, args[0], err, said)
+		return nil, fmt.Errorf("cannot build %s: go %s: %w\n%s", what, args[0], err, output)
 	}
 
 	return stdout.Bytes(), nil

@@ -14,8 +14,8 @@ import (
 
 const rootModule = "module github.com/crossplane-contrib/velero-plugin-for-crossplane\n"
 
-// own builds the programs of this repository, with the race detector if whoever calls has it. Each
-// checkout has a directory of its own in the cache.
+// own builds the programs of this repository, with the race detector if the calling program has it.
+// Each checkout has its own directory in the cache.
 func (b *builder) own(ctx context.Context, names []string) error {
 	root, err := Root()
 	if err != nil {
@@ -50,8 +50,8 @@ func (b *builder) own(ctx context.Context, names []string) error {
 	return nil
 }
 
-// Root returns this repository's root directory, looked for from the working directory upwards. It
-// fails outside of a checkout.
+// Root returns the root directory of this repository. It searches from the working directory
+// upwards and fails outside of a checkout.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps two builds from writing one cache at a time. It calls the function if it has to wait
-// for another. The lock goes with the process.
+// lock keeps two builds from writing one cache at the same time. It calls waits if another process
+// has the lock. The kernel releases the lock when the process ends.
 func lock(path string, waits func()) (func(), error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

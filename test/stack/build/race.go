@@ -2,5 +2,5 @@
 
 package build
 
-// Race says whether this is built with the race detector.
+// Race reports whether this program is built with the race detector.
 const Race = true

@@ -10,34 +10,33 @@ import (
 	"strings"
 )
 
-// Versions of what the stack is made of.
+// Versions of the stack's programs.
 const (
 	Kubernetes = "v1.35.4"
-	// The oldest and the newest that the module proxy serves of those that the matrix is for.
+	// The oldest and the newest version of the matrix that the module proxy serves.
 	kubernetesV130 = "v1.30.14"
 	kubernetesV137 = "v1.37.2"
 
 	CrossplaneV2 = "v2.3.4"
 	CrossplaneV1 = "v1.20.11"
 
-	// CrossplaneV20 and CrossplaneV24 are neighbours of CrossplaneV2 that collect garbage in other
-	// ways: in the background, and never what they don't control.
+	// CrossplaneV20 and CrossplaneV24 are the minors beside CrossplaneV2. They collect garbage in
+	// other ways: in the background, and never resources that they don't control.
 	CrossplaneV20 = "v2.0.4"
 	CrossplaneV24 = "v2.4.2"
 	// The minors between them.
 	crossplaneV21 = "v2.1.3"
 	crossplaneV22 = "v2.2.1"
-	// The last minor whose watch garbage collector stops watches that are in use.
+	// The last minor whose garbage collector of watches stops watches that are in use.
 	crossplaneV118 = "v1.18.3"
 )
 
-// A Recipe says how to build one program from a Go module.
+// A Recipe is how one program is built from a Go module.
 type Recipe struct {
 	Name    string
 	Module  string
 	Version string
-	// As is the path that the module's own go.mod gives it, if that is not the one that it is
-	// published under.
+	// As is the path in the module's own go.mod, if it is published under another one.
 	As string `json:",omitempty"`
 	// Package is relative to the module's root; "" is the root itself.
 	Package string
@@ -45,10 +44,9 @@ type Recipe struct {
 	// not count when it is a dependency.
 	Replaces []string
 	// Staging also replaces every module that the module's own go.mod replaces by a folder
-	// ./staging/..., by its published version (kubernetes v1.N.P is k8s.io/X v0.N.P).
+	// ./staging/..., by its published version (k8s.io/X v0.N.P for kubernetes v1.N.P).
 	Staging bool
-	// Stubs maps modules that the program does not need here to the files of what stands in for
-	// them.
+	// Stubs maps modules that the program does not need here to the files that replace them.
 	Stubs map[string]map[string]string `json:",omitempty"`
 	// Ldflags are the -X settings.
 	Ldflags []string
@@ -56,12 +54,12 @@ type Recipe struct {
 	Env []string
 	// Assets is a folder of the module that is kept beside the program.
 	Assets string
-	// OnDemand says that the program is built only when it is named.
+	// OnDemand programs are built only when they are named.
 	OnDemand bool `json:"-"`
 }
 
-// A metrics address that each process takes for itself can't be shared by two clusters, and Velero,
-// provider-nop, provider-helm and Crossplane's RBAC manager have no flag for it.
+// Two clusters can't share a metrics address, and Velero, provider-nop, provider-helm and
+// Crossplane's RBAC manager have no flag for it.
 const noMetrics = "sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
 
 func recipes() []Recipe {
@@ -85,7 +83,7 @@ func recipes() []Recipe {
 			Ldflags: []string{noMetrics},
 		},
 		{
-			// The last one that Go 1.26 builds: v1.4.0 wants Go 1.27.
+			// The last version that Go 1.26 builds: v1.4.0 requires Go 1.27.
 			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
 			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
 		},
@@ -115,7 +113,7 @@ func recipes() []Recipe {
 	)...)
 }
 
-// onDemand has programs built only when they are named.
+// onDemand marks recipes as built only when they are named.
 func onDemand(list ...Recipe) []Recipe {
 	for i := range list {
 		list[i].OnDemand = true
@@ -124,8 +122,8 @@ func onDemand(list ...Recipe) []Recipe {
 	return list
 }
 
-// kubernetes is a program of Kubernetes, with what tells its version apart from others behind its
-// name.
+// kubernetes is the recipe of a program of Kubernetes. The suffix in its name distinguishes its
+// version.
 func kubernetes(program, suffix, version string) Recipe {
 	return Recipe{
 		Name: program + suffix, Module: "k8s.io/kubernetes", Version: version, Package: "cmd/" + program, Staging: true,
@@ -133,8 +131,8 @@ func kubernetes(program, suffix, version string) Recipe {
 	}
 }
 
-// Version is that of a program which is built from a module of others; "" if there is none of that
-// name.
+// Version returns the version of a program that is built from a published module; "" if there is no
+// such program.
 func Version(name string) string {
 	for _, r := range recipes() {
 		if r.Name == name {
@@ -145,8 +143,9 @@ func Version(name string) string {
 	return ""
 }
 
-// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder.
-// The module proxy does not serve every patch of that, nor of crossplane-runtime.
+// crossplane is the recipe of a Crossplane whose APIs are a module of their own, which it replaces
+// by a folder. The module proxy does not serve every patch version of that module, nor of
+// crossplane-runtime.
 func crossplane(name, version, apis string, replaces ...string) Recipe {
 	return Recipe{
 		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
@@ -155,8 +154,8 @@ func crossplane(name, version, apis string, replaces ...string) Recipe {
 	}
 }
 
-// olderCrossplane is Crossplane from when its version was still in a package of its own and its
-// APIs were no module.
+// olderCrossplane is the recipe of a Crossplane that had its version in a package of its own and
+// whose APIs were no module yet.
 func olderCrossplane(name, version string) Recipe {
 	return Recipe{
 		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
@@ -222,10 +221,10 @@ func (r Recipe) target() string {
 	return r.path() + "/" + r.Package
 }
 
-// path is what the module's packages are imported by.
+// path returns the import path of the module's packages.
 func (r Recipe) path() string { return cmp.Or(r.As, r.Module) }
 
-// key names the directory of what this recipe builds: it changes when the recipe does.
+// key names the directory in the cache. It changes when the recipe does.
 func (r Recipe) key() string {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -236,8 +235,8 @@ func (r Recipe) key() string {
 	return r.Version + "-" + hex.EncodeToString(sum[:4])
 }
 
-// stagingReplaces turns the replaces of Kubernetes' own go.mod by folders into replaces by
-// published versions.
+// stagingReplaces turns the folder replaces of Kubernetes' go.mod into replaces by published
+// versions.
 func stagingReplaces(replaced []string, version string) []string {
 	published := "v0" + strings.TrimPrefix(version, "v1")
 	var lines []string

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// gosdk has what provider-kubernetes calls to log in to Nebius, a cloud that no test has. Not every
-// module proxy serves the real one.
+// gosdk has the functions that provider-kubernetes calls to log in to Nebius, a cloud that no test
+// has. Not every module proxy serves the real module.
 var gosdk = map[string]string{ //nolint:gochecknoglobals // It is constant.
 	"go.mod": "module github.com/nebius/gosdk\n\ngo 1.24\n",
 	"gosdk.go": `package gosdk
@@ -42,7 +42,7 @@ func NewPrivateKeyParser([]byte, string, string) any { return nil }
 `,
 }
 
-// stubReplaces are the lines of the wrapper module that make the go command take the stubs.
+// stubReplaces returns the lines of the wrapper module that make the go command use the stubs.
 func stubReplaces(stubs map[string]map[string]string) []string {
 	var lines []string
 	for _, module := range slices.Sorted(maps.Keys(stubs)) {

@@ -1,6 +1,6 @@
-// Package cloud is a Terraform provider of the small cloud in test/cloud, on the plugin SDK and,
-// for one kind, on the plugin framework. It has a client of its own: the cloud's module needs a
-// newer crossplane-runtime than upjet can be compiled with.
+// Package cloud is a Terraform provider for the small cloud in test/cloud, with the plugin SDK and,
+// for one kind, the plugin framework. It has its own client: the cloud's module needs a newer
+// crossplane-runtime than upjet compiles with.
 package cloud
 
 import (
@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// interval is how often to look whether what is being created is available.
+// interval is the time between two reads of a resource that is being created.
 const interval = 200 * time.Millisecond
 
-// A spec is what the cloud is asked for.
+// A spec is the desired state of a resource.
 type spec struct {
 	Region   string            `json:"region,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
@@ -43,7 +43,7 @@ type resource struct {
 	Connection *connection `json:"connection,omitempty"`
 }
 
-// errNotFound is the cloud's answer for what it does not have.
+// errNotFound is the cloud's answer for a missing resource.
 var errNotFound = errors.New("it is not in the cloud")
 
 // A Client of the cloud.
@@ -69,7 +69,7 @@ func (c *Client) update(ctx context.Context, kind, id string, s spec) (resource,
 	return c.do(ctx, http.MethodPut, "/v1/"+kind+"/"+url.PathEscape(id), &resource{Spec: s})
 }
 
-// remove a resource, and wait until it is gone.
+// remove deletes a resource, and waits until it is gone.
 func (c *Client) remove(ctx context.Context, kind, id string) error {
 	_, err := c.do(ctx, http.MethodDelete, "/v1/"+kind+"/"+url.PathEscape(id), nil)
 	if err == nil {
@@ -82,12 +82,12 @@ func (c *Client) remove(ctx context.Context, kind, id string) error {
 	return err
 }
 
-// available waits until a resource is.
+// available waits until a resource is available.
 func (c *Client) available(ctx context.Context, kind, id string) (resource, error) {
 	return c.await(ctx, kind, id, func(r resource) bool { return r.State == "available" })
 }
 
-// await reads a resource until it is done, or can't be read.
+// await reads a resource until done returns true or a read fails.
 func (c *Client) await(ctx context.Context, kind, id string, done func(resource) bool) (resource, error) {
 	t := time.NewTicker(interval)
 	defer t.Stop()

@@ -17,8 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// NewFramework returns the Terraform provider that is written with the plugin framework. Its
-// resources call the cloud with the client.
+// NewFramework returns the Terraform provider with the plugin framework. Its resources use the
+// client.
 func NewFramework(c *Client) *Framework { return &Framework{client: c} }
 
 // A Framework is a provider.Provider.
@@ -26,7 +26,7 @@ type Framework struct {
 	client *Client
 }
 
-// Metadata has the prefix of the names of its kinds.
+// Metadata sets the prefix of its kinds' names.
 func (f *Framework) Metadata(_ context.Context, _ provider.MetadataRequest, rsp *provider.MetadataResponse) {
 	rsp.TypeName = "cloud"
 }
@@ -34,21 +34,21 @@ func (f *Framework) Metadata(_ context.Context, _ provider.MetadataRequest, rsp 
 // Schema is empty: there is nothing to configure.
 func (f *Framework) Schema(context.Context, provider.SchemaRequest, *provider.SchemaResponse) {}
 
-// Configure hands the client on.
+// Configure passes on the client.
 func (f *Framework) Configure(_ context.Context, _ provider.ConfigureRequest, rsp *provider.ConfigureResponse) {
 	rsp.ResourceData = f.client
 }
 
-// DataSources are none.
+// DataSources returns none.
 func (f *Framework) DataSources(context.Context) []func() datasource.DataSource { return nil }
 
-// Resources are the one kind.
+// Resources returns the one kind.
 func (f *Framework) Resources(context.Context) []func() fw.Resource {
 	return []func() fw.Resource{func() fw.Resource { return &record{} }}
 }
 
-// A record is a resource whose ID the cloud chooses, and whose identity, which Terraform keeps
-// beside its state, is another at each read: Terraform calls that an unexpected identity change.
+// A record is a resource whose ID the cloud chooses. Its identity, which Terraform stores beside
+// its state, differs at each read: Terraform calls that an unexpected identity change.
 type record struct {
 	client *Client
 }
@@ -62,12 +62,12 @@ type recordModel struct {
 	Zone types.String `tfsdk:"zone"`
 }
 
-// Metadata has the kind's name.
+// Metadata sets the kind's name.
 func (r *record) Metadata(_ context.Context, req fw.MetadataRequest, rsp *fw.MetadataResponse) {
 	rsp.TypeName = req.ProviderTypeName + "_record"
 }
 
-// Schema says what a record has.
+// Schema returns the fields of a record.
 func (r *record) Schema(_ context.Context, _ fw.SchemaRequest, rsp *fw.SchemaResponse) {
 	rsp.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
 		"id":   schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
@@ -75,12 +75,12 @@ func (r *record) Schema(_ context.Context, _ fw.SchemaRequest, rsp *fw.SchemaRes
 	}}
 }
 
-// IdentitySchema says what its identity has.
+// IdentitySchema returns the fields of its identity.
 func (r *record) IdentitySchema(_ context.Context, _ fw.IdentitySchemaRequest, rsp *fw.IdentitySchemaResponse) {
 	rsp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{"seen": identityschema.StringAttribute{RequiredForImport: true}}}
 }
 
-// Configure takes the client.
+// Configure stores the client.
 func (r *record) Configure(_ context.Context, req fw.ConfigureRequest, _ *fw.ConfigureResponse) {
 	if c, ok := req.ProviderData.(*Client); ok {
 		r.client = c

@@ -8,22 +8,22 @@ import (
 	"github.com/hashicorp/terraform-plugin-sdk/v2/helper/schema"
 )
 
-// A kind of Terraform resource, which the cloud has under another name.
+// A kind is a kind of Terraform resource. The cloud has another name for it.
 type kind struct {
-	// cloud is what the cloud calls the kind.
+	// cloud is the cloud's name of the kind.
 	cloud  string
 	schema map[string]*schema.Schema
-	// spec is what to ask the cloud for.
+	// spec returns the desired state for the cloud.
 	spec func(*schema.ResourceData) spec
-	// state is what Terraform remembers of a resource, beside its ID.
+	// state returns Terraform's state of a resource, beside its ID.
 	state func(resource) map[string]any
-	// chosen is the cloud's ID of a resource whose creator chooses it.
+	// chosen returns the cloud's ID of a resource whose creator chooses it.
 	chosen func(*schema.ResourceData) string
-	// id is Terraform's ID for the cloud's, and cloudID the other way; they are the same if these
-	// are nil.
+	// id returns Terraform's ID for the cloud's, and cloudID the reverse; without them both are the
+	// same.
 	id      func(*schema.ResourceData, string) string
 	cloudID func(string) string
-	// elsewhere says that the resource is not where Terraform remembers it to be.
+	// elsewhere reports whether the resource is not where Terraform's state has it.
 	elsewhere func(*schema.ResourceData, resource) bool
 }
 
@@ -38,7 +38,7 @@ func (k kind) resource() *schema.Resource {
 	return r
 }
 
-// create fails half way if what was created can't be seen.
+// create fails after the creation if it can't read the created resource.
 func (k kind) create(ctx context.Context, d *schema.ResourceData, meta any) diag.Diagnostics {
 	c, chosen := client(meta), ""
 	if k.chosen != nil {
@@ -108,5 +108,5 @@ func (k kind) set(d *schema.ResourceData, r resource) diag.Diagnostics {
 }
 
 func client(meta any) *Client {
-	return meta.(*Client) //nolint:forcetypeassert // Upjet hands on what the provider was set up with.
+	return meta.(*Client) //nolint:forcetypeassert // Upjet passes on the meta of the provider's setup.
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-sdk/v2/helper/schema"
 )
 
-// A fake is a cloud that has what was created in it, and answers a number of reads with a failure.
+// A fake is a cloud with the created resources. It fails a number of reads.
 type fake struct {
 	mu        sync.Mutex
 	resources map[string]resource
@@ -59,8 +59,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// What Terraform has of a resource after it was created, and whether it finds it again by what it
-// has.
+// TestCreateAndRead checks Terraform's state of a resource after its creation, and whether
+// Terraform finds the resource again by it.
 func TestCreateAndRead(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
@@ -78,7 +78,7 @@ func TestCreateAndRead(t *testing.T) {
 			reason: "The parent's ID is part of it.", resource: "cloud_subnet", given: map[string]any{"cidr": "10.0.0.0/24", "network_id": "net-0"}, id: "net-0/net-1",
 		},
 		"HalfWay": {
-			reason: "What was created has its ID though it can't be seen.", resource: "cloud_gateway", given: map[string]any{"cidr": "10.0.0.0/16"}, failing: 1, id: "net-1",
+			reason: "A created resource has its ID though it can't be read.", resource: "cloud_gateway", given: map[string]any{"cidr": "10.0.0.0/16"}, failing: 1, id: "net-1",
 			fails: true,
 		},
 		"Cluster":         {reason: "It is where it was created.", resource: "cloud_cluster", given: map[string]any{"cidr": "10.0.0.0/16"}, id: "net-1"},

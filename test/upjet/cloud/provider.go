@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-sdk/v2/helper/schema"
 )
 
-// What the cloud calls kinds.
+// The cloud's names of kinds.
 const (
 	buckets   = "buckets"
 	networks  = "networks"
@@ -100,7 +100,7 @@ func kinds() map[string]kind {
 	}
 }
 
-// Account is whose ARNs are.
+// Account is the AWS account in ARNs.
 const Account = "123456789012"
 
 func network() kind {
@@ -112,7 +112,7 @@ func network() kind {
 	}
 }
 
-// subnet is a child whose ID has that of its network in it.
+// subnet is a child: its ID contains that of its network.
 func subnet() kind {
 	return kind{
 		cloud: networks,
@@ -129,8 +129,7 @@ func subnet() kind {
 	}
 }
 
-// cluster is found only by who knows the zone that it was created in, which its creator does not
-// choose.
+// cluster is a kind that can be found only with its zone, which its creator does not choose.
 func cluster() kind {
 	return kind{
 		cloud: networks,
@@ -145,17 +144,17 @@ func cluster() kind {
 }
 
 func text(d *schema.ResourceData, key string) string {
-	return d.Get(key).(string) //nolint:forcetypeassert // The schema says so.
+	return d.Get(key).(string) //nolint:forcetypeassert // The schema has this type.
 }
 
 func tags(d *schema.ResourceData) map[string]string {
 	tags := map[string]string{}
-	for key, value := range d.Get("tags").(map[string]any) { //nolint:forcetypeassert // The schema says so.
-		tags[key] = value.(string) //nolint:forcetypeassert // The schema says so.
+	for key, value := range d.Get("tags").(map[string]any) { //nolint:forcetypeassert // The schema has this type.
+		tags[key] = value.(string) //nolint:forcetypeassert // The schema has this type.
 	}
 
 	return tags
 }
 
-// after returns what is behind the last separator.
+// after returns the text after the last separator.
 func after(id, separator string) string { return id[strings.LastIndex(id, separator)+1:] }

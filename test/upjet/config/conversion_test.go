@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/config"
 )
 
-// A volume is the same in both of its versions, with what the cloud has said of it, and what is
-// written on it.
+// A volume has the same fields in both versions, including its status and annotations.
 func TestConversion(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := namespaced.AddToScheme(s); err != nil {

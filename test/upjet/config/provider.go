@@ -1,5 +1,5 @@
-// Package config says how upjet makes a Crossplane provider of the Terraform provider in package
-// cloud.
+// Package config configures how upjet makes a Crossplane provider from the Terraform provider in
+// package cloud.
 package config
 
 import (
@@ -21,7 +21,7 @@ const (
 	namespacedGroup = "upjet.m.example.org"
 )
 
-// A kind is what upjet has to know of a Terraform resource.
+// A kind is upjet's configuration of a Terraform resource.
 type kind struct {
 	name         config.ExternalName
 	async        bool
@@ -50,13 +50,13 @@ func kinds() map[string]kind {
 		"cloud_subnet":   {name: child("network_id"), references: config.References{"network_id": {TerraformName: "cloud_network"}}},
 		"cloud_registry": {name: misread(), async: true},
 		"cloud_record":   {name: config.IdentifierFromProvider, async: true},
-		// Where a cluster is can't be told from its external-name.
+		// The external-name does not contain the zone of a cluster.
 		"cloud_cluster": {name: config.IdentifierFromProvider, async: true},
 		volume:          {name: config.IdentifierFromProvider, async: true},
 	}
 }
 
-// child is the external-name of a resource whose ID is that of its parent, a slash, and what the
+// child is the external-name of a resource whose ID is its parent's ID, a slash, and an ID that the
 // cloud has chosen.
 func child(parent string) config.ExternalName {
 	name := config.IdentifierFromProvider
@@ -71,7 +71,7 @@ func child(parent string) config.ExternalName {
 	name.GetExternalNameFn = func(state map[string]any) (string, error) {
 		id, err := config.IDAsExternalName(state)
 		if err != nil {
-			return "", fmt.Errorf("cannot tell the external-name of a child of %s: %w", parent, err)
+			return "", fmt.Errorf("cannot find the external-name of a child of %s: %w", parent, err)
 		}
 
 		return id[strings.LastIndex(id, "/")+1:], nil
@@ -81,8 +81,8 @@ func child(parent string) config.ExternalName {
 	return name
 }
 
-// misread is an external-name of which the wrong ID is made: the one with which Terraform would
-// import the resource, and not the one that it has then.
+// misread is an external-name with a wrong ID: the one with which Terraform imports the resource,
+// instead of the one that the resource then has.
 func misread() config.ExternalName {
 	name := config.IdentifierFromProvider
 	name.GetIDFn = func(_ context.Context, externalName string, _, _ map[string]any) (string, error) {
@@ -96,17 +96,17 @@ func misread() config.ExternalName {
 	return name
 }
 
-// Cluster is the configuration of the cluster-scoped kinds.
+// Cluster returns the configuration of the cluster-scoped kinds.
 func Cluster(ctx context.Context) *config.Provider {
 	return configured(ctx, clusterGroup, func(r *config.Resource) { configure(r); renamed(r) })
 }
 
-// Namespaced is that of the namespaced ones.
+// Namespaced returns the configuration of the namespaced kinds.
 func Namespaced(ctx context.Context) *config.Provider {
 	return configured(ctx, namespacedGroup, func(r *config.Resource) { configure(r); renamed(r) })
 }
 
-// Before are the configurations that both had before a volume had a second version.
+// Before returns both configurations as they were before a volume had a second version.
 func Before(ctx context.Context) (cluster, namespaced *config.Provider) {
 	before := func(r *config.Resource) { configure(r); former(r) }
 
@@ -121,7 +121,7 @@ func configured(ctx context.Context, group string, configure config.ResourceConf
 	}
 	p := config.NewProvider(schemas(ctx, terraform, framework), "cloud", modulePath, nil,
 		config.WithRootGroup(group),
-		config.WithShortName("upjet"), // It is where the kinds of a reference are looked for if they have no group of their own.
+		config.WithShortName("upjet"), // A reference without a group of its own uses it.
 		config.WithIncludeList(nil),
 		config.WithTerraformProvider(terraform),
 		config.WithTerraformPluginSDKIncludeList(sdk),

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What upjet makes of an external-name, and which external-name it takes from the ID that Terraform
-// has.
+// TestExternalNames checks the ID that upjet makes of an external-name, and the external-name that
+// it takes from Terraform's ID.
 func TestExternalNames(t *testing.T) {
 	const made = "net-1"
 
@@ -16,8 +16,8 @@ func TestExternalNames(t *testing.T) {
 		resource   string
 		name       string
 		parameters map[string]any
-		id         string // That upjet makes.
-		has        string // That Terraform has.
+		id         string // The ID that upjet makes.
+		has        string // The ID that Terraform has.
 	}{
 		"Chosen":   {reason: "The creator chooses it.", resource: "cloud_bucket", name: "b", id: "b", has: "b"},
 		"Assigned": {reason: "The cloud chooses it.", resource: "cloud_network", name: made, id: made, has: made},
@@ -32,7 +32,7 @@ func TestExternalNames(t *testing.T) {
 			id: "net-0/net-1", has: "net-0/net-1",
 		},
 		"UnbornChild": {
-			reason: "There is no ID before there is a name, whatever the parent is called.", resource: "cloud_subnet", parameters: map[string]any{"network_id": "net-0"}, has: "",
+			reason: "Without a name there is no ID, for any parent.", resource: "cloud_subnet", parameters: map[string]any{"network_id": "net-0"}, has: "",
 		},
 		"Misread": {reason: "The ID that upjet makes is not the one that Terraform has.", resource: "cloud_registry", name: made, id: "registries/net-1", has: made},
 	}
@@ -59,7 +59,7 @@ func TestExternalNames(t *testing.T) {
 	}
 }
 
-// Both scopes have the same kinds, in groups of their own.
+// Both scopes have the same kinds, in different groups.
 func TestScopes(t *testing.T) {
 	cluster, namespaced := Cluster(t.Context()), Namespaced(t.Context())
 	for name := range kinds() {

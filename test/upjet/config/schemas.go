@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-sdk/v2/helper/schema"
 )
 
-// schemas is what "terraform providers schema -json" would say, in as far as upjet reads it: the
-// names of the kinds that are written with the plugin SDK, and the attributes of those that are
-// written with the plugin framework, which are all strings.
+// schemas returns the part of the output of "terraform providers schema -json" that upjet reads:
+// the names of the kinds of the plugin SDK, and the attributes of those of the plugin framework,
+// which are all strings.
 func schemas(ctx context.Context, sdk *schema.Provider, framework provider.Provider) []byte {
 	all := map[string]any{}
 	for name := range sdk.ResourcesMap {

@@ -5,9 +5,9 @@ import (
 	"github.com/crossplane/upjet/v2/pkg/config/conversion"
 )
 
-// A volume has two versions. What is its range in the former is its cidr, as Terraform calls it, in
-// the one that its controller reconciles. It is stored in the former until a CRD says otherwise, as
-// upjet's providers do until no cluster has a provider that does not know the latter.
+// A volume has two versions. The field range of the former is cidr, as in Terraform, in the latter,
+// which its controller reconciles. The former is the storage version until a CRD changes that.
+// Upjet's providers keep it until no cluster runs a provider without the latter.
 const (
 	volume = "cloud_volume"
 
@@ -15,7 +15,7 @@ const (
 	formerField, field     = "range", "cidr"
 )
 
-// former configures a volume as it was when it had one version.
+// former configures a volume with its former version only.
 func former(r *config.Resource) {
 	if r.Name != volume {
 		return
@@ -25,7 +25,7 @@ func former(r *config.Resource) {
 	delete(s, field)
 }
 
-// renamed configures a volume as it is.
+// renamed configures a volume with both versions.
 func renamed(r *config.Resource) {
 	if r.Name != volume {
 		return

@@ -1,4 +1,4 @@
-// The cloud command serves a small cloud over HTTP, and keeps it in a directory. See package
+// The cloud command serves a small cloud over HTTP, and stores it in a directory. See package
 // server.
 package main
 

@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// crdInterval is how often to look for CRDs that are not served yet.
+	// crdInterval is the interval of checks for CRDs that are not served yet.
 	crdInterval = time.Second
 
 	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the
@@ -41,7 +41,7 @@ const (
 func main() {
 	// The flag --kubeconfig is controller-runtime's. Without it, it uses $KUBECONFIG.
 	cloudURL := flag.String("cloud-url", "", "URL of the cloud.")
-	clusterName := flag.String("cluster-name", "", "What to call this cluster when calling the cloud.")
+	clusterName := flag.String("cluster-name", "", "Name of this cluster in calls to the cloud.")
 	poll := flag.Duration("poll", 10*time.Second, "How often to look whether a resource drifted.")
 	grace := flag.Duration("creation-grace-period", 30*time.Second,
 		"How long after a create to wait for what the cloud does not have.")
@@ -131,8 +131,8 @@ func run(ctx context.Context, cloudURL, scopes string, o controller.Options) err
 	return nil
 }
 
-// waitForKinds waits until the API server serves every kind of a scope, and returns all that it
-// serves by then.
+// waitForKinds waits until the API server serves every kind of a scope, and returns all served
+// kinds.
 func waitForKinds(ctx context.Context, cfg *rest.Config, gvs []schema.GroupVersion, log logging.Logger) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// down ends the owner of a stack and waits until it is gone.
+// down ends the owner of a stack and waits until its process has ended.
 func down(ctx context.Context, dir, name string) error {
 	pid, err := owner(dir)
 	if err != nil {
@@ -33,7 +33,7 @@ func down(ctx context.Context, dir, name string) error {
 			return err
 		}
 	}
-	// A stack that was killed could not remove what it had.
+	// A stack that was killed could not remove its files.
 	if err := errors.Join(os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir))); err != nil {
 		return fmt.Errorf("cannot remove what stack %s left: %w", name, err)
 	}

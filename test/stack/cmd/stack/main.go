@@ -1,4 +1,4 @@
-// Command stack runs the real stack on this machine for a person to work with.
+// Command stack runs the real stack on this machine for manual use.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// settings are what a person may choose.
+// settings are the values of the flags.
 type settings struct {
 	name       string
 	clusters   string

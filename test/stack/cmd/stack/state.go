@@ -13,7 +13,7 @@ import (
 
 var nameRE = regexp.MustCompile(`^[a-z0-9][-a-z0-9]*$`)
 
-// stateDir returns the directory of the stack of that name.
+// stateDir returns the directory of the stack with that name.
 func stateDir(name string) (string, error) {
 	if !nameRE.MatchString(name) {
 		return "", fmt.Errorf("cannot name a stack %q: use lower-case letters, digits and dashes", name)
@@ -37,9 +37,9 @@ func lockFile(dir string) string    { return filepath.Join(dir, "lock") }
 
 var errRunning = errors.New("it is running")
 
-// own makes this process the owner of a stack: it holds the lock until it ends, and its process ID
-// is in the lock's file. So a process ID is only trusted while somebody holds the lock, and can't
-// be that of another process which came later.
+// own makes this process the owner of a stack: it holds the lock until it ends, and the lock's file
+// has its process ID. The ID counts only while the lock is held, so it can't be that of a later
+// process.
 func own(dir string) (release func(), err error) {
 	f, err := lock(dir)
 	if err != nil {

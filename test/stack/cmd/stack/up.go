@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// foreground owns a stack until it is told to end or a component dies.
+// foreground owns a stack until a signal ends it or a component dies.
 func foreground(ctx context.Context, dir string, s settings) error {
 	release, err := own(dir)
 	if err != nil {
@@ -42,8 +42,8 @@ func foreground(ctx context.Context, dir string, s settings) error {
 	return errors.Join(err, host.Close(), os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir)))
 }
 
-// serve starts the clusters one after the other, writes down how to use them, and watches over
-// them.
+// serve starts the clusters one after the other, writes the summary of how to use them, and watches
+// their processes.
 func serve(ctx context.Context, dir string, host *stack.Host, options []stack.Options) error {
 	var clusters []*stack.Cluster
 	for _, o := range options {
@@ -55,7 +55,7 @@ func serve(ctx context.Context, dir string, host *stack.Host, options []stack.Op
 	}
 	text := summary(host, clusters)
 	fmt.Print(text)
-	// Written under another name first, since somebody waits for it.
+	// Another process waits for the file, so it must appear whole.
 	part := summaryFile(dir) + ".part"
 	if err := errors.Join(os.WriteFile(part, []byte(text), 0o644), os.Rename(part, summaryFile(dir))); err != nil {
 		return fmt.Errorf("cannot write how to use the stack: %w", err)
@@ -89,8 +89,8 @@ func summary(host *stack.Host, clusters []*stack.Cluster) string {
 	return b.String()
 }
 
-// background runs the same command again as a process of its own, in the foreground of a session
-// that nobody is in, and waits until the stack is ready.
+// background runs the same command as another process, in the foreground of a new session, and
+// waits until the stack is ready.
 func background(ctx context.Context, dir string, args []string) error {
 	pid, err := owner(dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func background(ctx context.Context, dir string, args []string) error {
 	return follow(ctx, dir, ended, func() error { return cmd.Process.Signal(syscall.SIGTERM) })
 }
 
-// follow shows the progress of the stack's process until it has written how to use the stack.
+// follow shows the progress of the stack's process until that has written the summary.
 func follow(ctx context.Context, dir string, ended <-chan error, stop func() error) error {
 	output, err := os.Open(outputFile(dir))
 	if err != nil {
@@ -137,7 +137,7 @@ func follow(ctx context.Context, dir string, ended <-chan error, stop func() err
 		select {
 		case <-ctx.Done():
 			err := stop()
-			<-ended //nolint:errcheck // It was told to end.
+			<-ended //nolint:errcheck // stop has ended it.
 			show()
 
 			return errors.Join(ctx.Err(), err)

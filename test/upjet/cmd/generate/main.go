@@ -1,4 +1,4 @@
-// The generate command writes what upjet makes of package config: the kinds, their controllers and
+// The generate command writes upjet's output for package config: the kinds, their controllers and
 // their CRDs.
 package main
 
@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// run the pipeline, which panics if it fails, and remove what it needs or makes and nobody else
-// reads.
+// run runs the pipeline, which panics if it fails, and removes the files that only the pipeline
+// needs.
 func run(ctx context.Context, root string) (err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
@@ -45,7 +45,7 @@ func run(ctx context.Context, root string) (err error) {
 	if err := clean(root, "apis", "internal/controller", "crds"); err != nil {
 		return err
 	}
-	// The pipeline finds goimports in $PATH, and wants a header for each file.
+	// The pipeline finds goimports in $PATH, and requires a header for each file.
 	if err := command(ctx, root, "go", "build", "-modfile=tools.mod", "-o", bin, "golang.org/x/tools/cmd/goimports"); err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func run(ctx context.Context, root string) (err error) {
 	if err := os.WriteFile(filepath.Join(hack, "boilerplate.go.txt"), nil, 0o644); err != nil {
 		return fmt.Errorf("cannot write the header: %w", err)
 	}
-	// Upjet does not write a version that it has written before. What differs now has another, and
-	// the rest is written anew.
+	// Upjet does not write a version again that it has written before. A resource that differs now
+	// has another version, and the rest is written again.
 	cluster, namespaced := config.Before(ctx)
 	pipeline.Run(cluster, namespaced, root)
 	pipeline.Run(config.Cluster(ctx), config.Namespaced(ctx), root)
@@ -71,8 +71,9 @@ func run(ctx context.Context, root string) (err error) {
 	)
 }
 
-// methods writes the methods of the kinds, without which what upjet has written to convert them
-// can't be compiled, and they can't be told.
+// methods writes the methods of the kinds with angryjet. Upjet's conversion code does not compile
+// without them, and angryjet can't read packages that don't compile. So the conversions are moved
+// aside meanwhile.
 func methods(ctx context.Context, root string) (err error) {
 	spokes, err := filepath.Glob(filepath.Join(root, "apis", "*", "*", "*", "zz_generated.conversion_spokes.go"))
 	if err != nil {
@@ -92,7 +93,7 @@ func methods(ctx context.Context, root string) (err error) {
 	return command(ctx, root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/...")
 }
 
-// conversion says that a webhook of the provider's converts a kind.
+// conversion configures the provider's webhook to convert a kind.
 const conversion = `  conversion:
     strategy: Webhook
     webhook:
@@ -101,7 +102,7 @@ const conversion = `  conversion:
       conversionReviewVersions: [v1]
 `
 
-// convert adds it to the CRDs that have two versions, which upjet's providers do when they make
+// convert adds conversion to the CRDs with two versions. Upjet's providers do that when they build
 // their packages.
 func convert(dir string) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -125,7 +126,7 @@ func convert(dir string) error {
 	return nil
 }
 
-// clean removes what was generated before.
+// clean removes generated files of an earlier run.
 func clean(root string, dirs ...string) error {
 	module, err := os.OpenRoot(root)
 	if err != nil {

@@ -1,5 +1,5 @@
-// The provider command is what upjet makes of the Terraform provider in package cloud, as a plain
-// process.
+// The provider command runs the upjet provider of the Terraform provider in package cloud, as a
+// plain process.
 package main
 
 import (
@@ -37,7 +37,8 @@ import (
 )
 
 const (
-	// reconcileRate is of all kinds together, and how many of one kind are reconciled at a time.
+	// reconcileRate is the limit of all kinds together, and of the concurrent reconciles of one
+	// kind.
 	reconcileRate = 100
 
 	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the
@@ -49,7 +50,7 @@ const (
 func main() {
 	// The flag --kubeconfig is controller-runtime's. Without it, it uses $KUBECONFIG.
 	cloudURL := flag.String("cloud-url", "", "URL of the cloud.")
-	clusterName := flag.String("cluster-name", "", "What to call this cluster when calling the cloud.")
+	clusterName := flag.String("cluster-name", "", "Name of this cluster in calls to the cloud.")
 	poll := flag.Duration("poll", 10*time.Second, "How often to look whether a resource drifted.")
 	webhookPort := flag.Int("webhook-port", 0, "Port of the webhook that converts kinds, on the loopback interface. Without it there is none.")
 	debug := flag.Bool("debug", false, "Log every reconcile.")
@@ -65,8 +66,8 @@ func main() {
 	}
 }
 
-// run the provider until the context is done. The controller of a kind starts when its CRD is
-// there.
+// run runs the provider until the context is done. The controller of a kind starts when its CRD
+// exists.
 func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, webhookPort int, log logging.Logger) error {
 	if cloudURL == "" {
 		return errors.New("cannot start the provider: it needs a cloud; set --cloud-url")

@@ -16,13 +16,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/cloud"
 )
 
-// setUp returns what makes a Terraform provider for one managed resource, whose calls say who that
-// is.
+// setUp returns a function that sets up the Terraform provider for one managed resource. Its calls
+// name that resource.
 func setUp(cloudURL, clusterName string) terraform.SetupFn {
 	return func(ctx context.Context, kube client.Client, mg xpresource.Managed) (terraform.Setup, error) {
 		gvk, err := kube.GroupVersionKindFor(mg)
 		if err != nil {
-			return terraform.Setup{}, fmt.Errorf("cannot tell the cloud who calls: %w", err)
+			return terraform.Setup{}, fmt.Errorf("cannot identify the caller: %w", err)
 		}
 		token, err := token(ctx, kube, mg)
 		if err != nil {
@@ -48,8 +48,8 @@ func setUp(cloudURL, clusterName string) terraform.SetupFn {
 	}
 }
 
-// token returns with what to call the cloud for a managed resource, from the JSON that its
-// ProviderConfig names, as the providers do that upjet has made.
+// token returns a managed resource's token for the cloud, from the JSON that its ProviderConfig
+// names, as upjet's providers do.
 func token(ctx context.Context, kube client.Client, mg xpresource.Managed) (string, error) {
 	source, selectors, err := credentials(ctx, kube, mg)
 	if err != nil {
@@ -75,8 +75,8 @@ func token(ctx context.Context, kube client.Client, mg xpresource.Managed) (stri
 	return found.Token, nil
 }
 
-// credentials returns where the ProviderConfig of a managed resource says that the credentials are,
-// once it is written down that it is used.
+// credentials returns the source of a managed resource's credentials from its ProviderConfig, after
+// it has recorded the usage.
 func credentials(ctx context.Context, kube client.Client, mg xpresource.Managed) (xpv1.CredentialsSource, xpv1.CommonCredentialSelectors, error) {
 	switch mg := mg.(type) {
 	case xpresource.LegacyManaged:
@@ -102,18 +102,18 @@ func credentials(ctx context.Context, kube client.Client, mg xpresource.Managed)
 
 		return spec.Credentials.Source, spec.Credentials.CommonCredentialSelectors, wrap(err)
 	default:
-		return "", xpv1.CommonCredentialSelectors{}, fmt.Errorf("cannot tell how a %T names its ProviderConfig", mg)
+		return "", xpv1.CommonCredentialSelectors{}, fmt.Errorf("cannot find the ProviderConfig of a %T", mg)
 	}
 }
 
-// configOf returns what the ProviderConfig says that a managed resource in a namespace names. One
-// in a namespace names Secrets of that namespace only.
+// configOf returns the spec of the ProviderConfig that a managed resource in a namespace names. A
+// namespaced one names Secrets of that namespace only.
 func configOf(ctx context.Context, kube client.Client, ref xpv1.ProviderConfigReference, namespace string) (namespacedv1beta1.ProviderConfigSpec, error) {
 	if ref.Kind == "ClusterProviderConfig" {
 		pc := &namespacedv1beta1.ClusterProviderConfig{}
 		err := kube.Get(ctx, client.ObjectKey{Name: ref.Name}, pc)
 
-		return pc.Spec, err //nolint:wrapcheck // It is wrapped with that of its use.
+		return pc.Spec, err //nolint:wrapcheck // The caller wraps it.
 	}
 	pc := &namespacedv1beta1.ProviderConfig{}
 	err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, pc)

@@ -17,8 +17,8 @@ import (
 	configv1beta1 "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/namespaced/v1beta1"
 )
 
-// A managed resource has the credentials that its ProviderConfig names, or says why it has none,
-// and is noted as a user of that.
+// TestToken checks that a managed resource gets the credentials of its ProviderConfig, or an error
+// with the reason, and that the ProviderConfig records the usage.
 func TestToken(t *testing.T) {
 	config := &configv1beta1.ClusterProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	config.Spec.Credentials.Source = xpv1.CredentialsSourceSecret

@@ -1,7 +1,7 @@
-// Package features names what of the generated controllers can be turned off.
+// Package features names the feature flags of the generated controllers.
 package features
 
 import "github.com/crossplane/crossplane-runtime/v2/pkg/feature"
 
-// EnableBetaManagementPolicies has MRs do what their managementPolicies say.
+// EnableBetaManagementPolicies makes MRs follow their managementPolicies.
 const EnableBetaManagementPolicies = feature.EnableBetaManagementPolicies

@@ -8,31 +8,31 @@ import (
 	"sync"
 )
 
-// A Crew is the components of a Host or a Cluster: its long-running processes, by name.
-type Crew struct {
-	keeper *keeper
+// Components are the long-running processes of a Host or a Cluster, by name.
+type Components struct {
+	reaper *reaper
 
 	mu      sync.Mutex
 	members []*component
 }
 
-// Start starts a component that was stopped and waits until it is ready. It returns an error with
-// the end of its log if it isn't in time.
-func (c *Crew) Start(ctx context.Context, name string) error {
+// Start starts a stopped component and waits until it is ready. If it is not ready in time, the
+// error has the end of its log.
+func (c *Components) Start(ctx context.Context, name string) error {
 	m, err := c.find(name)
 	if err != nil {
 		return err
 	}
-	if err := m.start(c.keeper); err != nil {
+	if err := m.start(c.reaper); err != nil {
 		return err
 	}
 
 	return m.await(ctx)
 }
 
-// Stop stops a component the way a person would: SIGTERM, and SIGKILL to it and its children after
-// a few seconds.
-func (c *Crew) Stop(name string) error {
+// Stop stops a component as a user would: with SIGTERM, and after stopTimeout with SIGKILL to it
+// and its children.
+func (c *Components) Stop(name string) error {
 	m, err := c.find(name)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Crew) Stop(name string) error {
 }
 
 // Kill kills a component and its children without a warning, as a crash would.
-func (c *Crew) Kill(name string) error {
+func (c *Components) Kill(name string) error {
 	m, err := c.find(name)
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func (c *Crew) Kill(name string) error {
 	return m.kill()
 }
 
-// AddArgs adds arguments to the command line of a component, from its next start on. They win over
-// what is there.
-func (c *Crew) AddArgs(name string, args ...string) error {
+// AddArgs adds arguments to the command line of a component, from its next start on. They override
+// the arguments there.
+func (c *Components) AddArgs(name string, args ...string) error {
 	m, err := c.find(name)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Crew) AddArgs(name string, args ...string) error {
 }
 
 // Restart stops a component, starts it again and waits until it is ready.
-func (c *Crew) Restart(ctx context.Context, name string) error {
+func (c *Components) Restart(ctx context.Context, name string) error {
 	if err := c.Stop(name); err != nil {
 		return err
 	}
@@ -74,9 +74,9 @@ func (c *Crew) Restart(ctx context.Context, name string) error {
 	return c.Start(ctx, name)
 }
 
-// Err returns an error, with the end of the log, for every component that ended without having been
-// told to.
-func (c *Crew) Err() error {
+// Err returns an error, with the end of the log, for every component that ended without being
+// stopped.
+func (c *Components) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
@@ -88,7 +88,7 @@ func (c *Crew) Err() error {
 }
 
 // Log returns the path of a component's log file, which holds all its runs.
-func (c *Crew) Log(name string) (string, error) {
+func (c *Components) Log(name string) (string, error) {
 	m, err := c.find(name)
 	if err != nil {
 		return "", err
@@ -98,7 +98,7 @@ func (c *Crew) Log(name string) (string, error) {
 }
 
 // launch adds a component, starts it and waits until it is ready.
-func (c *Crew) launch(ctx context.Context, m *component) error {
+func (c *Components) launch(ctx context.Context, m *component) error {
 	c.mu.Lock()
 	c.members = append(c.members, m)
 	c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Crew) launch(ctx context.Context, m *component) error {
 	return c.Start(ctx, m.name)
 }
 
-func (c *Crew) find(name string) (*component, error) {
+func (c *Components) find(name string) (*component, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var names []string
@@ -121,7 +121,7 @@ func (c *Crew) find(name string) (*component, error) {
 }
 
 // killAll kills every component.
-func (c *Crew) killAll() error {
+func (c *Components) killAll() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var kills []func() error

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// asParent, set to a directory, makes this test binary play a process that starts a component and
-// waits to be killed.
+// asParent is an environment variable with a directory. If it is set, this test binary starts a
+// component and waits to be killed.
 const asParent = "STACK_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 func playParent(dir string) error {
-	k, err := newKeeper(filepath.Join(dir, "gone"))
+	k, err := newReaper(filepath.Join(dir, "gone"))
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func shell(dir, script string) *component {
 	}
 }
 
-// A parent that is killed can do nothing more, and its grandchildren get no signal from the kernel.
+// A killed parent can do nothing more, and its grandchildren get no signal from the kernel.
 func TestNothingOutlivesAKilledParent(t *testing.T) {
 	dir := t.TempDir()
 	parent := exec.CommandContext(t.Context(), os.Args[0])
@@ -90,11 +90,11 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 
 func TestKeeperLeavesWhatWasDropped(t *testing.T) {
 	dir := t.TempDir()
-	mine, err := newKeeper()
+	mine, err := newReaper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := newKeeper()
+	other, err := newReaper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +103,13 @@ func TestKeeperLeavesWhatWasDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := readPIDs(t, c.log, 1)[0]
-	for _, tell := range []error{mine.add(pid), mine.drop(pid), mine.close()} {
-		if tell != nil {
-			t.Fatal(tell)
+	for _, err := range []error{mine.add(pid), mine.drop(pid), mine.close()} {
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	if !alive(pid) {
-		t.Error("the keeper must not kill a forgotten group")
+		t.Error("the reaper must not kill a forgotten group")
 	}
 	if err := other.close(); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestKeeperLeavesWhatWasDropped(t *testing.T) {
 
 		return nil
 	}); err != nil {
-		t.Error("the keeper must kill a group that it knows:", err)
+		t.Error("the reaper must kill a group that it knows:", err)
 	}
 }
 
@@ -155,7 +155,7 @@ func readPIDs(t *testing.T, file string, n int) []int {
 	return pids
 }
 
-// alive says whether a process runs. One that is dead and not waited for by its new parent still
+// alive reports whether a process runs. A dead process that its new parent has not waited for still
 // has an ID.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
