@@ -18,7 +18,7 @@ import (
 )
 
 // firstFormat is the commit that introduced a format version for stored data.
-const firstFormat = "7e1de445a6bf21a6d4e0d13e1eda0b880c14e8d5"
+const firstFormat = "07ace3e9789ce6bad9dfc67862af19db9be28bbb"
 
 func TestMatrixSwappedV1(t *testing.T) { testSwapped(t, stack.V1) }
 
