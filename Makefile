@@ -36,7 +36,7 @@ GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 VALE          = CGO_ENABLED=1 go run github.com/vale-cli/vale/v3/cmd/vale@$(VALE_VERSION)
 
 # Vale is built with cgo. Without a C compiler Go's message names neither.
-PROSE = if command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null; then $(VALE) --glob='*.md' README.md CONTRIBUTING.md docs example; \
+PROSE = if command -v "$$(go env CC | cut -d ' ' -f 1)" >/dev/null; then $(VALE) --glob='*.md' README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs example; \
 	else echo "vale, which lints prose, needs a C compiler, and there is no $$(go env CC): install one, or name it with CC=" >&2; false; fi
 
 .DEFAULT_GOAL = help
@@ -161,7 +161,7 @@ lint: ## Lint all modules, workflows and prose; the linters are built the first 
 	exit $$failed
 
 .PHONY: prose
-prose: ## Lint README.md, CONTRIBUTING.md, docs and example with vale, which needs a C compiler to be built (CC=gcc).
+prose: ## Lint the pages in the root, docs and example with vale, which needs a C compiler to be built (CC=gcc).
 	@$(PROSE)
 
 .PHONY: format
