@@ -27,7 +27,8 @@ var riskTexts = map[reason.Code]string{ //nolint:gochecknoglobals // It is const
 	reason.NotObserved:     "have an external-name under which upjet has found nothing yet",
 }
 
-// fieldName is the field of the log with the external-name that the backup has for an MR without one.
+// fieldName is the field of the log with the external-name that the backup has for an MR without
+// one.
 const fieldName = "externalName"
 
 // riskOf returns the risk of an MR, "" if there is none.

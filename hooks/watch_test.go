@@ -141,7 +141,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// A view shows what a held object waits for, and not its whole reason, which can change for nothing.
+// A view shows what a held object waits for, and not its whole reason, which can change for
+// nothing.
 func TestReportableHold(t *testing.T) {
 	r := reportWith(0, "held by the Restore velero/r since noon; waiting for a")
 	r.Trees[0].Hold = &report.Hold{Waiting: []string{"a", "b"}}

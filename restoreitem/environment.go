@@ -22,8 +22,8 @@ func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 }
 
 // unrestoredInputs records the EnvironmentConfigs that a CompositionRevision names. It returns a
-// warning of other inputs of its functions that the restore may not bring, the zero Message if there
-// are none. A full restore brings all that the backup has.
+// warning of other inputs of its functions that the restore may not bring, the zero Message if
+// there are none. A full restore brings all that the backup has.
 func (o *Order) unrestoredInputs(item *unstructured.Unstructured, restore *velerov1.Restore) (left reason.Message) {
 	if !xp.IsRevision(item) {
 		return left

@@ -201,7 +201,5 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 		return err
 	}
 
-	stopped := reason.RestoreStopped.Messagef("the Restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why)
-
-	return a.adopter.GiveUp(context.Background(), key, ref, stopped.String())
+	return a.adopter.GiveUp(context.Background(), key, ref, fmt.Sprintf("the Restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why))
 }

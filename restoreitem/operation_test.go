@@ -222,11 +222,11 @@ func TestCancel(t *testing.T) {
 		"Waiting": {
 			reason:  "Cancel gives the reason of the last poll and takes no step.",
 			adopter: &fakeAdopter{plans: planFor(adoption.Plan{Total: 1, Waiting: []reason.Message{{Text: "Bucket b: it was not restored"}}})},
-			want:    want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored [RestoreStopped]"}, Asked: 1},
+			want:    want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
 		},
 		"API": {
 			reason: "Without an answer from the API server Cancel explains the hold with known facts.", adopter: &fakeAdopter{err: errAPI},
-			want: want{GaveUp: []string{stopped + "the API server did not answer [RestoreStopped]"}, Asked: 1, Err: errAPI},
+			want: want{GaveUp: []string{stopped + "the API server did not answer"}, Asked: 1, Err: errAPI},
 		},
 	}
 	for name, tc := range cases {

@@ -135,8 +135,8 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, nil
 }
 
-// refuses returns why a restore must not take an item, the zero Message if it may. forged means that
-// the backup was tampered with.
+// refuses returns why a restore must not take an item, the zero Message if it may. forged means
+// that the backup was tampered with.
 func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why reason.Message, forged bool) {
 	by, reached, owned := o.requested.publisherOf(item)
 	switch {
@@ -157,8 +157,8 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 }
 
 // inFilters returns the items that pass the restore's filters, since Velero drops others silently.
-// left is a warning that names the others, the zero Message if there are none. Items that the resource filters
-// exclude are requested all the same: only Velero knows short names.
+// left is a warning that names the others, the zero Message if there are none. Items that the
+// resource filters exclude are requested all the same: only Velero knows short names.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left reason.Message) {
 	var out []string
 	for _, i := range first {

@@ -181,8 +181,9 @@ func (ri *RequestedItems) isLive(r xp.Ref) bool {
 }
 
 // foreign returns why a restore of namespaces must not take a cluster-scoped item, the zero Message
-// if it may. A user of one of the namespaces can name any item. So a field that only Crossplane writes must show
-// whose it is. An XRD, Composition or revision must be for the kind of an XR that requested it.
+// if it may. A user of one of the namespaces can name any item. So a field that only Crossplane
+// writes must show whose it is. An XRD, Composition or revision must be for the kind of an XR that
+// requested it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) reason.Message {
 	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(item) {
 		return reason.Message{}

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -28,11 +29,11 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
 		return
 	}
-	why := reason.RestoreStopped.Messagef("not adopted within %s, the setting %s of the Restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace,
-		restore.Name, describe(plan))
+	why := fmt.Sprintf("not adopted within %s, the setting %s of the Restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name,
+		describe(plan))
 	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
 	if err == nil {
-		err = a.adopter.GiveUp(context.Background(), key, ref, why.String())
+		err = a.adopter.GiveUp(context.Background(), key, ref, why)
 	}
 	if err != nil {
 		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to write that the time is over")
@@ -41,7 +42,7 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 		return
 	}
 	progress.Completed = true
-	progress.Err = why.Code.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why.Text, xp.ReleaseCommand(ref)).String()
+	progress.Err = reason.RestoreStopped.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why, xp.ReleaseCommand(ref)).String()
 }
 
 // restoredAt returns when the time for an adoption starts: when the restore's last object was

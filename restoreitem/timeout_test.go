@@ -31,7 +31,7 @@ func TestProgressTimesOut(t *testing.T) {
 		GaveUp           []string
 	}
 	over := want{
-		Completed: true, Description: described, GaveUp: []string{"XOrder x: " + why + " [RestoreStopped]"},
+		Completed: true, Description: described, GaveUp: []string{"XOrder x: " + why},
 		Err: "XOrder x is " + why + ". Its hold stays on, so nothing is lost. Correct that, then run: velero-plugin-for-crossplane release x [RestoreStopped]",
 	}
 	waits := want{Description: described}

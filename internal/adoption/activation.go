@@ -30,8 +30,8 @@ func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
 }
 
 // whyNotReconciled returns why the provider of an MR does not reconcile it, if the reason is that
-// the MR's kind is not active; else zero. From Crossplane v2.4 on a provider does not run if none of
-// its kinds is active. Before that it runs and ignores this kind.
+// the MR's kind is not active; else zero. From Crossplane v2.4 on a provider does not run if none
+// of its kinds is active. Before that it runs and ignores this kind.
 func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) reason.Message {
 	if !xp.IsManaged(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
 		return reason.Message{}

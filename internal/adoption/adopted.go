@@ -11,8 +11,8 @@ import (
 )
 
 // WhyNotAdopted returns why a claim or an XR is not adopted, as far as the object itself shows it,
-// and the next step; both are zero if it is adopted. A restored object never looks adopted before it
-// is held: it is created with its hold.
+// and the next step; both are zero if it is adopted. A restored object never looks adopted before
+// it is held: it is created with its hold.
 func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next string) {
 	h, err := HoldOf(u)
 	switch {

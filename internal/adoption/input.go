@@ -34,7 +34,8 @@ func ReasonInput(in Input) string {
 // waitInput is why an MR is held if its Secrets were not looked for.
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
-// missingInput returns why u, which is held, waits for a Secret of its provider; zero if it does not.
+// missingInput returns why u, which is held, waits for a Secret of its provider; zero if it does
+// not.
 func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Message {
 	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return reason.Message{}

@@ -203,8 +203,8 @@ func FirstReasons(waiting []reason.Message) string {
 	return s
 }
 
-// Fingerprint returns a short text, the same for all Plans that wait for the same reasons and kinds,
-// or have failed with the same message. Names and controllers' messages do not count.
+// Fingerprint returns a short text, the same for all Plans that wait for the same reasons and
+// kinds, or have failed with the same message. Names and controllers' messages do not count.
 func (p Plan) Fingerprint() string {
 	if !p.Failed.IsZero() {
 		return digest([]string{p.Failed.String()})

@@ -44,8 +44,8 @@ func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 	}
 }
 
-// riskOfOwnerless returns the risk of releasing an MR that its XR does not control; the zero Message
-// if it does.
+// riskOfOwnerless returns the risk of releasing an MR that its XR does not control; the zero
+// Message if it does.
 func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason.Message {
 	switch e := s.ownerlessStep(u, h); {
 	case e.why.IsZero():

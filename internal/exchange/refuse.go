@@ -140,8 +140,8 @@ func of(r xp.Ref, why reason.Message) reason.Message {
 	return why.Code.Messagef("%s: %s", r, why.Text)
 }
 
-// refuseSameName returns why a live object of the backup can't stay where it is; the zero Message if
-// it can. The owners are XRs that it may belong to.
+// refuseSameName returns why a live object of the backup can't stay where it is; the zero Message
+// if it can. The owners are XRs that it may belong to.
 func (s *Snapshot) refuseSameName(u *unstructured.Unstructured, owners map[types.UID]bool) reason.Message {
 	c, ok := xp.Controller(u)
 	claim, claimed := xp.CompositeFrom(u).ClaimRef()

@@ -38,8 +38,8 @@ func (w *world) judge(s *state) damage {
 	return found
 }
 
-// hasWrongOwner reports whether a restored object has a live XR as its controller that does not list
-// it.
+// hasWrongOwner reports whether a restored object has a live XR as its controller that does not
+// list it.
 func (w *world) hasWrongOwner(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// HostileObjects returns one object of each kind that the plugin handles, as they are in one cluster. They
-// refer to each other.
+// HostileObjects returns one object of each kind that the plugin handles, as they are in one
+// cluster. They refer to each other.
 func HostileObjects() []*unstructured.Unstructured {
 	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
