@@ -36,7 +36,7 @@ func (r *release) preview(ctx context.Context, s *live.Survey) error {
 		case !planned:
 			h.because(reason.NotRead.Messagef("too few of its composed resources can be read"))
 		case !plan.Failed.IsZero() || plan.Blocked:
-			h.Reason = whyHeld(plan, hold)
+			h.Code, h.Reason = whyHeld(plan, hold)
 		case below != "":
 			h.because(reason.HeldBelow.Messagef("waiting for %s", below))
 		default:

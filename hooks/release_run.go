@@ -270,7 +270,7 @@ func (r *releaseRun) conclude(ctx context.Context, last plans) error {
 		case hold != nil:
 			h.Result = report.StillHeld
 			if h.Reason == "" {
-				h.Reason = whyHeld(p, hold)
+				h.Code, h.Reason = whyHeld(p, hold)
 			}
 			h.Next = nextAfterFix(h)
 		case !h.schedule && !p.Done:
@@ -299,14 +299,15 @@ func nextAfterFix(h *held) string {
 	return "repair that, then run: " + xp.ReleaseCommand(h.Object).String() + " (add --force --dry-run to see the risks of a release without it)"
 }
 
-func whyHeld(p adoption.Plan, hold *adoption.Hold) string {
+// whyHeld returns why an object stays held, with the first code; "" if the reason has it alone.
+func whyHeld(p adoption.Plan, hold *adoption.Hold) (code reason.Code, why string) {
 	switch {
 	case !p.Failed.IsZero():
-		return p.Failed.String()
+		return p.Failed.Code, p.Failed.String()
 	case len(p.Waiting) > 0:
-		return "waiting for " + adoption.FirstReasons(p.Waiting)
+		return p.Waiting[0].Code, "waiting for " + adoption.FirstReasons(p.Waiting)
 	default:
-		return hold.Reason
+		return "", hold.Reason
 	}
 }
 
