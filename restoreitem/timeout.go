@@ -42,7 +42,8 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 		return
 	}
 	progress.Completed = true
-	progress.Err = reason.RestoreStopped.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why, xp.ReleaseCommand(ref)).String()
+	progress.Err = reason.RestoreStopped.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why,
+		xp.ReleaseCommand(ref)).String()
 }
 
 // restoredAt returns when the time for an adoption starts: when the restore's last object was
