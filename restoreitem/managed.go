@@ -190,7 +190,7 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 		return "", err
 	}
 	if h.Identity != "" {
-		i.log.WithFields(logrus.Fields{fieldIdentity: h.Identity, fieldReason: string(identityCode(h.Identity))}).Warnf("Restored and held: %s: %s",
+		i.log.WithFields(logrus.Fields{fieldIdentity: h.Identity, fieldReason: string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
 			xp.String(i.original), h.Reason)
 	}
 	adopted, err := a.isAdopted(i)
@@ -199,15 +199,6 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	}
 
 	return operationID(i.self()), nil
-}
-
-// identityCode returns the code of an identity that requires a hold.
-func identityCode(identity xp.Identity) reason.Code {
-	if identity == xp.CreatePending {
-		return reason.CreatePending
-	}
-
-	return reason.IdentityMissing
 }
 
 // warnOfIdentity warns of an MR that is restored without an identity and not held for that. Either

@@ -66,11 +66,7 @@ func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
 func isPausedByPerson(u *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(u)
 
-	return xp.IsPaused(u) || ok && len(policies) == 0 && isOnlyManaged(u)
-}
-
-func isOnlyManaged(u *unstructured.Unstructured) bool {
-	return xp.IsManaged(u)
+	return xp.IsPaused(u) || ok && len(policies) == 0 && xp.IsManaged(u)
 }
 
 // whyStuck returns why no controller seems to reconcile an object; "" if one does, or still may.
@@ -90,7 +86,7 @@ func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity
 	default:
 		return "", ""
 	}
-	if isOnlyManaged(u) && age < stuckAfterProvider {
+	if xp.IsManaged(u) && age < stuckAfterProvider {
 		return why, report.Warning
 	}
 
@@ -100,7 +96,7 @@ func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity
 // nextStep returns what to do about an object that no controller reconciles.
 func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	switch {
-	case isOnlyManaged(u):
+	case xp.IsManaged(u):
 		if name := d.inactive(u.GroupVersionKind().GroupKind()); name != "" {
 			return "its ManagedResourceDefinition " + name + " is not active, so its provider ignores it, or does not run (" +
 				xp.ReasonAwaitingActivation + "); " + xp.HowToActivate(name)
