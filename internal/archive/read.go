@@ -52,8 +52,8 @@ func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	if err != nil {
 		return nil, reason.BackupUnreadable.Errorf("%w; %s", explained(err), downloadHint)
 	}
-	stream := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
-	defer stream.Close() //nolint:errcheck // It never fails.
+	stream, stop := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
+	defer stop() //nolint:errcheck // It never fails.
 	r := &reader{
 		limits: limits, stream: stream, packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
 		resources: map[schema.GroupResource]schema.GroupResource{},
