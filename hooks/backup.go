@@ -144,7 +144,9 @@ func inNamespace(trees []*report.Node, problems []report.Problem, namespace stri
 		if !isInNamespace(n, namespace) {
 			return true
 		}
-		collectIDs(n, mine)
+		for below := range report.All(n) {
+			mine[below.ID()] = true
+		}
 
 		return false
 	})
@@ -155,11 +157,4 @@ func inNamespace(trees []*report.Node, problems []report.Problem, namespace stri
 
 func isInNamespace(n *report.Node, namespace string) bool {
 	return n.Namespace == namespace || slices.ContainsFunc(n.Children, func(child *report.Node) bool { return isInNamespace(child, namespace) })
-}
-
-func collectIDs(n *report.Node, into map[xp.ID]bool) {
-	into[n.ID()] = true
-	for _, child := range n.Children {
-		collectIDs(child, into)
-	}
 }

@@ -125,9 +125,11 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 		outcomes[f.Item.ID()] = f.Outcome
 	}
 	placed := map[xp.ID]bool{}
-	for _, n := range trees {
-		collectIDs(n, placed)
-		applyOutcomes(n, outcomes)
+	for n := range report.All(trees...) {
+		placed[n.ID()] = true
+		if o, ok := outcomes[n.ID()]; ok && n.State != report.Foreign {
+			n.Restore = &o
+		}
 	}
 	known := map[xp.ID]bool{}
 	for _, p := range reported {
@@ -162,24 +164,13 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 	return problems
 }
 
-func applyOutcomes(n *report.Node, outcomes map[xp.ID]report.Outcome) {
-	if o, ok := outcomes[n.ID()]; ok && n.State != report.Foreign {
-		n.Restore = &o
-	}
-	for _, child := range n.Children {
-		applyOutcomes(child, outcomes)
-	}
-}
-
 // isNotable reports whether the report lists the result of an item. placed items are in a tree.
 func isNotable(f report.ItemResult, placed bool) bool {
-	switch f.Outcome.Action {
+	switch f.Outcome.Action { //nolint:exhaustive // The others are always notable.
 	case report.Create:
 		return f.Outcome.Reason != ""
 	case report.Exists:
 		return placed || f.Outcome.Reason != ""
-	case report.Keep, report.Refuse, report.Clone, report.Skip:
-		return true
 	default:
 		return true
 	}

@@ -150,7 +150,11 @@ type reportedProblem struct {
 func reportable(r *report.Report) (order []reportedProblem, lines map[reportedProblem]string) {
 	lines = map[reportedProblem]string{}
 	waiting := map[xp.ID][]string{}
-	collectWaiting(r.Trees, waiting)
+	for n := range report.All(r.Trees...) {
+		if n.Hold != nil {
+			waiting[n.ID()] = n.Hold.Waiting
+		}
+	}
 	for _, p := range r.Problems {
 		t := reportedProblem{code: p.Code, object: printer.Clean(p.Object.String())}
 		if _, again := lines[t]; !again {
@@ -160,16 +164,6 @@ func reportable(r *report.Report) (order []reportedProblem, lines map[reportedPr
 	}
 
 	return order, lines
-}
-
-// collectWaiting collects what each held object of the trees waits for.
-func collectWaiting(nodes []*report.Node, into map[xp.ID][]string) {
-	for _, n := range nodes {
-		if n.Hold != nil {
-			into[n.ID()] = n.Hold.Waiting
-		}
-		collectWaiting(n.Children, into)
-	}
 }
 
 // problemText returns the reason of a problem. For a hold it is only what that waits for, or why it

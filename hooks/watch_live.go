@@ -158,11 +158,10 @@ func setTracker(t *progress.Tracker, value, total int, of string) {
 // heldRoots counts the claims and XRs that are held.
 func heldRoots(nodes []*report.Node) int {
 	held := 0
-	for _, n := range nodes {
+	for n := range report.All(nodes...) {
 		if n.State == report.Held && (n.Role == report.RoleClaim || n.Role == report.RoleComposite) {
 			held++
 		}
-		held += heldRoots(n.Children)
 	}
 
 	return held

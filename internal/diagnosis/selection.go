@@ -36,7 +36,9 @@ func (o *Objects) Select(c Selection, trees []*report.Node, problems []report.Pr
 	for _, n := range trees {
 		if s.wants(n) {
 			chosen[n] = true
-			s.keep(n)
+			for below := range report.All(n) {
+				s.kept[below.ID()] = true
+			}
 		}
 	}
 	problems = slices.DeleteFunc(slices.Clone(problems), func(p report.Problem) bool { return !s.concerns(p) })
@@ -103,13 +105,6 @@ func (s *selector) isRestored(n *report.Node) bool {
 	return u != nil && u.GetLabels()[xp.LabelRestore] == s.Label
 }
 
-func (s *selector) keep(n *report.Node) {
-	s.kept[n.ID()] = true
-	for _, child := range n.Children {
-		s.keep(child)
-	}
-}
-
 // concerns reports whether a problem is about a selected object. A problem with a whole kind may
 // be.
 func (s *selector) concerns(p report.Problem) bool {
@@ -170,13 +165,12 @@ func (s *selector) similarNames(bare string) string {
 
 // Explain adds what held objects wait for to the nodes of trees.
 func (s ClusterState) Explain(trees []*report.Node) {
-	for _, n := range trees {
+	for n := range report.All(trees...) {
 		if plan, ok := s.Plans[n.ID()]; ok && n.Hold != nil {
 			n.Hold.Waiting = reason.Strings(plan.Waiting)
 			if !plan.Failed.IsZero() {
 				n.Hold.Waiting = []string{plan.Failed.String()}
 			}
 		}
-		s.Explain(n.Children)
 	}
 }

@@ -39,13 +39,13 @@ func timingsOf(r *report.Report) ([]timing, string) {
 	if r.Kind != report.KindValidation {
 		return all, setBars(all)
 	}
-	walk(r.Trees, func(n *report.Node) {
+	for n := range report.All(r.Trees...) {
 		isRoot := n.Role == report.RoleClaim || n.Role == report.RoleComposite
 		isNew := !first.IsZero() && n.Created != nil && !n.Created.Before(first.Truncate(time.Second))
 		if n.Hold != nil || isRoot && isNew {
 			resources = append(resources, timingOf(n, r)...)
 		}
-	})
+	}
 	slices.SortStableFunc(resources, func(a, b timing) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.Name, b.Name)) })
 	all = append(all, resources...)
 

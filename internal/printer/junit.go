@@ -55,12 +55,12 @@ func suites(r *report.Report) ([]byte, error) {
 // those of the tree to reported.
 func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int, reported map[int]bool) junit.Testcase {
 	within, found := map[xp.ID]bool{}, []int{}
-	walk([]*report.Node{root}, func(n *report.Node) {
+	for n := range report.All(root) {
 		if !within[n.ID()] {
 			within[n.ID()] = true
 			found = append(found, about[n.ID()]...)
 		}
-	})
+	}
 	slices.Sort(found)
 	mine := make([]report.Problem, 0, len(found))
 	for _, k := range found {

@@ -67,7 +67,7 @@ func validation(trees []*report.Node, problems ...report.Problem) *report.Report
 	r := &report.Report{
 		APIVersion: report.APIVersion, Kind: report.KindValidation, Source: "kind-production", Time: now, Problems: problems, Trees: trees,
 	}
-	walk(trees, func(n *report.Node) {
+	for n := range report.All(trees...) {
 		switch n.Role { //nolint:exhaustive // The other roles are not counted.
 		case report.RoleClaim:
 			r.Summary.Claims++
@@ -83,7 +83,7 @@ func validation(trees []*report.Node, problems ...report.Problem) *report.Report
 		case n.Role == report.RoleManaged && n.State == report.Adopted:
 			r.Summary.Adopted++
 		}
-	})
+	}
 	for _, p := range problems {
 		if p.Severity == report.Error {
 			r.Summary.Problems++
@@ -109,7 +109,9 @@ func heldReport() *report.Report {
 		n.Ready = nil
 	}
 	xr.Hold.Waiting = []string{"Bucket orders-x7k2p-bq3dy: its provider has not observed it yet", "Function function-patch-and-transform: it is not Healthy"}
-	walk([]*report.Node{tree}, func(n *report.Node) { n.Created = before(12 * time.Minute) })
+	for n := range report.All(tree) {
+		n.Created = before(12 * time.Minute)
+	}
 	b := xr.Children[1]
 	b.State, b.Synced, b.Ready, b.ExternalName = report.Held, nil, nil, ""
 	r := validation([]*report.Node{tree},
@@ -129,7 +131,9 @@ func restoredReport() *report.Report {
 	for n, name := range []string{"shop", "stock"} {
 		tree := order(name, buckets(name, 3)...)
 		created, ready := 11*time.Minute-time.Duration(n)*time.Second, time.Duration(10-3*n)*time.Minute
-		walk([]*report.Node{tree}, func(n *report.Node) { n.Created, n.Ready.Since = before(created), before(ready) })
+		for n := range report.All(tree) {
+			n.Created, n.Ready.Since = before(created), before(ready)
+		}
 		r.Trees = append(r.Trees, tree)
 	}
 	r.Restores[0].Phase, r.Restores[0].Completed = "PartiallyFailed", before(2*time.Minute)
@@ -146,8 +150,12 @@ func restoredReport() *report.Report {
 // againstReport is an inspection with the outcome of each item.
 func againstReport() *report.Report {
 	good, bad := order("orders", buckets("orders", 4)...), order("shop", buckets("shop", 2)...)
-	walk([]*report.Node{good}, func(n *report.Node) { n.Restore = &report.Outcome{Action: report.Create} })
-	walk([]*report.Node{bad}, func(n *report.Node) { n.Restore = &report.Outcome{Action: report.Exists} })
+	for n := range report.All(good) {
+		n.Restore = &report.Outcome{Action: report.Create}
+	}
+	for n := range report.All(bad) {
+		n.Restore = &report.Outcome{Action: report.Exists}
+	}
 	good.Restore, good.Children[0].Restore = &report.Outcome{Action: report.Keep}, &report.Outcome{Action: report.Keep, Reason: "until Crossplane has adopted it"}
 	bad.Children[0].Children[0].Restore = &report.Outcome{Action: report.Refuse, Reason: "its XRD is being deleted"}
 	bad.Children[0].Children[1].Restore = &report.Outcome{Action: report.Clone, Reason: "the original is alive in team-a"}

@@ -249,12 +249,12 @@ type names map[string]map[string]bool
 
 func namesOf(trees []*report.Node) names {
 	all := names{}
-	walk(trees, func(n *report.Node) {
+	for n := range report.All(trees...) {
 		if all[n.Kind] == nil {
 			all[n.Kind] = map[string]bool{}
 		}
 		all[n.Kind][groupOf(n)] = true
-	})
+	}
 
 	return all
 }
@@ -277,15 +277,4 @@ func (all names) title(b group, parent *report.Node) string {
 	}
 
 	return title
-}
-
-// walk calls f with each node of the trees, parents first.
-func walk(trees []*report.Node, f func(n *report.Node)) {
-	for _, n := range trees {
-		if n == nil {
-			continue
-		}
-		f(n)
-		walk(n.Children, f)
-	}
 }

@@ -31,16 +31,11 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 			r.Summary.Warnings++
 		}
 	}
-	for _, n := range trees {
-		n.mark(codes)
-		r.Summary.count(n, false)
+	for n := range All(trees...) {
+		n.Problems = codes[n.ID()]
 	}
-}
-
-func (n *Node) mark(codes map[xp.ID][]reason.Code) {
-	n.Problems = codes[n.ID()]
-	for _, child := range n.Children {
-		child.mark(codes)
+	for _, n := range trees {
+		r.Summary.count(n, false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"iter"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -77,6 +78,21 @@ type Node struct {
 	// Problems are the codes of the problems about it.
 	Problems []reason.Code `json:"problems,omitempty"`
 	Children []*Node       `json:"children,omitempty"`
+}
+
+// All returns an iterator over the nodes of trees, parents first.
+func All(trees ...*Node) iter.Seq[*Node] {
+	return func(yield func(*Node) bool) { visit(trees, yield) }
+}
+
+func visit(nodes []*Node, yield func(*Node) bool) bool {
+	for _, n := range nodes {
+		if n != nil && (!yield(n) || !visit(n.Children, yield)) {
+			return false
+		}
+	}
+
+	return true
 }
 
 // A Role is what a resource is to Crossplane.
