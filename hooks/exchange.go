@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -74,15 +74,14 @@ func newExchange(o *options) *cobra.Command {
 		Args:    someNames,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := e.prepare(args); err != nil {
-				return &exit{code: ExitUsage, err: err}
+				return err
 			}
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
-			}
-			e.cluster = cluster
 
-			return failed(e.run(c.Context()))
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
+				e.cluster = cluster
+
+				return e.run(ctx)
+			})
 		},
 	}
 	c.Flags().StringVar(&e.backup, "backup", "", `the backup: a file from "velero backup download", or - for stdin`)
@@ -141,14 +140,12 @@ func (e *exchangeRun) run(ctx context.Context) error {
 
 // refuseBusy fails while a Restore is under way: it may be restoring the same objects.
 func (e *exchangeRun) refuseBusy(ctx context.Context) error {
-	restores, err := e.cluster.Restores(ctx, e.velero)
+	restores, err := e.underWay(ctx, e.cluster)
 	if err != nil {
 		return fmt.Errorf("cannot check whether a Restore is running: %w", err)
 	}
-	for _, r := range restores {
-		if diagnosis.IsUnderWay(r.Phase) {
-			return reason.RestoreRunning.Errorf("cannot exchange anything while the Restore %s is running; wait until it is over", r.Name)
-		}
+	if len(restores) > 0 {
+		return reason.RestoreRunning.Errorf("cannot exchange anything while the Restore %s is running; wait until it is over", restores[0].Name)
 	}
 
 	return nil
@@ -181,7 +178,7 @@ func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 		return true, nil
 	}
 	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s permanently, and %s in all?",
-		count(len(plan.Deletes()), "external resource"), count(len(plan.Items), "object")))
+		printer.Counted(len(plan.Deletes()), "external resource"), printer.Counted(len(plan.Items), "object")))
 	if err != nil {
 		return false, err
 	}

@@ -162,12 +162,11 @@ func (e *exchangeRun) pauseEach(ctx context.Context, xrs []*unstructured.Unstruc
 }
 
 func (e *exchangeRun) sleep(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return reason.Interrupted.Errorf("cannot continue: %w; run it again, or end it with --abandon", ctx.Err())
-	case <-time.After(e.pause):
-		return nil
+	if err := sleep(ctx, e.pause); err != nil {
+		return reason.Interrupted.Errorf("cannot continue: %w; run it again, or end it with --abandon", err)
 	}
+
+	return nil
 }
 
 // rollBack takes the pauses off again after an error, and returns the error. Nothing was deleted by

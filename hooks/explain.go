@@ -81,7 +81,7 @@ func explain(out io.Writer, code string) error {
 			hint = "did you mean " + strings.Join(similar, " or ") + "?"
 		}
 
-		return &exit{code: ExitUsage, err: fmt.Errorf("unknown code %q; %s", code, hint)}
+		return fmt.Errorf("unknown code %q; %s", code, hint)
 	}
 	seen := r.Group.Place()
 	if r.ReportedBy != "" {

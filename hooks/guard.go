@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,6 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 func newGuard(o *options) *cobra.Command {
@@ -42,7 +42,7 @@ have to suspend anything: when you take it down, Flux continues, and so does Arg
 // rejectNamespace fails if --namespace is given: there is one guard for all namespaces.
 func (o *options) rejectNamespace(*cobra.Command, []string) error {
 	if o.namespace != "" {
-		return &exit{code: ExitUsage, err: fmt.Errorf("cannot show the guard of the namespace %s alone: there is one guard for all namespaces", o.namespace)}
+		return fmt.Errorf("cannot show the guard of the namespace %s alone: there is one guard for all namespaces", o.namespace)
 	}
 
 	return nil
@@ -73,10 +73,8 @@ func (p prober) await(ctx context.Context, wanted live.Probe) (live.Probe, error
 		if err != nil || now == wanted || time.Now().After(deadline) {
 			return now, err
 		}
-		select {
-		case <-ctx.Done():
-			return now, ctx.Err()
-		case <-time.After(p.pause):
+		if err := sleep(ctx, p.pause); err != nil {
+			return now, err
 		}
 	}
 }
@@ -140,7 +138,7 @@ func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 			return r, err
 		}
 		for _, u := range paused {
-			r.Paused = append(r.Paused, nameOf(u))
+			r.Paused = append(r.Paused, xp.String(u))
 		}
 	}
 
@@ -159,21 +157,6 @@ func nonNil(list []string) []string {
 // isEffective reports whether the guard is up and covers everything.
 func (r guardReport) isEffective() bool {
 	return r.Up && r.Does != live.Admitted && len(r.Uncovered) == 0 && len(r.Changed) == 0
-}
-
-func (r guardReport) print(w io.Writer, f printer.Format) error {
-	b := r.table()
-	if f != printer.Table {
-		var err error
-		if b, err = printer.Encode(r, f); err != nil {
-			return fmt.Errorf("cannot print the guard as %s: %w", f, err)
-		}
-	}
-	if _, err := w.Write(b); err != nil {
-		return fmt.Errorf("cannot print the guard as %s: %w", f, err)
-	}
-
-	return nil
 }
 
 func (r guardReport) table() []byte {

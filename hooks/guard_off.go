@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 func newGuardOff(o *options) *cobra.Command {
@@ -27,12 +30,9 @@ It exits with 0 also if there is no guard.`,
 		Args:    cobra.NoArgs,
 		PreRunE: o.rejectNamespace,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
-			}
-
-			return failed(o.guardOff(c.Context(), cluster, proberOf(cluster)))
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
+				return o.guardOff(ctx, cluster, proberOf(cluster))
+			})
 		},
 	}
 }
@@ -62,16 +62,21 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p prober)
 // warnOfRestores names the Restores under way: other users can create their objects first from now
 // on. Without the right to read Restores it prints nothing.
 func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
-	restores, err := cluster.Restores(ctx, o.velero)
+	restores, err := o.underWay(ctx, cluster)
 	if err != nil {
 		return
 	}
 	for _, r := range restores {
-		if diagnosis.IsUnderWay(r.Phase) {
-			fmt.Fprintln(o.Err, reason.RestoreRunning.Messagef("%s is still running (%s), and other users can now create its claims and XRs first. "+
-				"Put the guard up again until it is over.", r.Name, cmp.Or(r.Phase, "New")))
-		}
+		fmt.Fprintln(o.Err, reason.RestoreRunning.Messagef("%s is still running (%s), and other users can now create its claims and XRs first. "+
+			"Put the guard up again until it is over.", r.Name, cmp.Or(r.Phase, "New")))
 	}
+}
+
+// underWay returns the Restores that Velero still works on.
+func (o *options) underWay(ctx context.Context, cluster *live.Cluster) ([]report.Restore, error) {
+	restores, err := cluster.Restores(ctx, o.velero)
+
+	return slices.DeleteFunc(restores, func(r report.Restore) bool { return !diagnosis.IsUnderWay(r.Phase) }), err
 }
 
 // unpause takes the pause off objects that the guard admitted paused. A read error counts only if
@@ -83,14 +88,14 @@ func (o *options) unpause(ctx context.Context, cluster *live.Cluster, expected b
 	}
 	for _, u := range paused {
 		if h, err := adoption.HoldOf(u); h != nil || err != nil {
-			fmt.Fprintln(o.Err, reason.Held.Messagef("%s stays paused: a restore holds it. Run this again when it is adopted.", nameOf(u)))
+			fmt.Fprintln(o.Err, reason.Held.Messagef("%s stays paused: a restore holds it. Run this again when it is adopted.", xp.String(u)))
 
 			continue
 		}
 		if err := cluster.UnpauseAfterGuard(ctx, u); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.Out, "%s is not paused any more.\n", nameOf(u))
+		fmt.Fprintf(o.Out, "%s is not paused any more.\n", xp.String(u))
 	}
 
 	return err

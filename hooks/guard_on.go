@@ -68,14 +68,10 @@ func newGuardOn(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			asked := guard.Guard{Kinds: g.kinds, Namespaces: g.namespaces, Users: g.users}
 			if err := asked.Validate(); err != nil {
-				return &exit{code: ExitUsage, err: err}
-			}
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
+				return err
 			}
 
-			return failed(g.run(c.Context(), cluster, proberOf(cluster)))
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error { return g.run(ctx, cluster, proberOf(cluster)) })
 		},
 	}
 	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; repeat it for several")
@@ -131,7 +127,7 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p prober) erro
 	}
 	r.Does = does
 
-	return r.print(rawWriter(g.Out), printer.Table)
+	return g.printData("the guard", r, printer.Table)
 }
 
 // awaitEnforced waits until the API server enforces the guard.

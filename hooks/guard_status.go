@@ -4,11 +4,9 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 func newGuardStatus(o *options) *cobra.Command {
@@ -28,14 +26,7 @@ enforced, or was changed.`,
   ` + Name + ` guard status -o json`,
 		Args:    cobra.NoArgs,
 		PreRunE: o.rejectNamespace,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
-			}
-
-			return failed(s.run(c.Context(), cluster))
-		},
+		RunE:    func(c *cobra.Command, _ []string) error { return o.inCluster(c, s.run) },
 	}
 	_ = s.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
 
@@ -57,7 +48,7 @@ func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
 		// The probe needs the right to create Events, which a read-only user may lack.
 		r.Does, _ = cluster.Probe(ctx)
 	}
-	if err := r.print(rawWriter(s.Out), s.out.format); err != nil {
+	if err := s.printData("the guard", r, s.out.format); err != nil {
 		return err
 	}
 	if !r.isEffective() {
@@ -66,5 +57,3 @@ func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
 
 	return nil
 }
-
-func nameOf(u *unstructured.Unstructured) string { return xp.RefTo(u).String() }

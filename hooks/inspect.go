@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
-	"golang.org/x/term"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -131,7 +130,7 @@ func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
 func (o *options) read(ctx context.Context, file string) (*archive.Backup, error) {
 	from := o.In
 	if file == "-" {
-		if f, ok := from.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if isTerminal(from) {
 			return nil, errors.New("cannot read a backup from the terminal: give a file, or pipe one into stdin")
 		}
 	} else {

@@ -66,6 +66,22 @@ func (o *options) print(r *report.Report, out output) error {
 	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
+// printData prints what is no report, as a table or, for a program, as JSON or YAML.
+func (o *options) printData(what string, data interface{ table() []byte }, f printer.Format) error {
+	b, err := data.table(), error(nil)
+	if f != printer.Table {
+		b, err = printer.Encode(data, f)
+	}
+	if err == nil {
+		_, err = rawWriter(o.Out).Write(b)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print %s as %s: %w", what, f, err)
+	}
+
+	return nil
+}
+
 // hasProblem reports whether an object in a tree has a problem or a warning.
 func hasProblem(n *report.Node) bool {
 	return n != nil && (len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem))

@@ -100,15 +100,14 @@ func newRelease(o *options) *cobra.Command {
 		Example: releaseExample,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := r.prepare(args); err != nil {
-				return &exit{code: ExitUsage, err: err}
+				return err
 			}
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
-			}
-			r.cluster = cluster
 
-			return failed(r.run(c.Context()))
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
+				r.cluster = cluster
+
+				return r.run(ctx)
+			})
 		},
 	}
 	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore, in any phase")
@@ -234,10 +233,6 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 // logf prints a progress message on stderr.
 func (r *release) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Err, format+"\n", args...) // The report repeats it.
-}
-
-func (r *release) confirm(ctx context.Context, question string) (bool, error) {
-	return ask(ctx, r.options, r.yes, question)
 }
 
 // ask asks the user whether to go on, unless yes is set. Only "y" and "yes" count as agreement.

@@ -37,7 +37,7 @@ func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 		return false, nil
 	}
 	r.warn(roots, assessed)
-	agreed, err := r.confirm(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
+	agreed, err := ask(ctx, r.options, r.yes, fmt.Sprintf("Lift %s all the same?", printer.Counted(len(roots), "hold")))
 	if err != nil || !agreed {
 		return false, err
 	}

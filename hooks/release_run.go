@@ -200,10 +200,8 @@ func (r *releaseRun) adopt(ctx context.Context) (plans, error) {
 		if !time.Now().Before(r.deadline) {
 			return last, context.DeadlineExceeded
 		}
-		select {
-		case <-ctx.Done():
-			return last, ctx.Err()
-		case <-time.After(r.pause):
+		if err := sleep(ctx, r.pause); err != nil {
+			return last, err
 		}
 	}
 }
@@ -318,12 +316,4 @@ func refsOf(some []*held) []xp.Ref {
 	}
 
 	return refs
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,4 +155,25 @@ func (o *options) cluster() (*live.Cluster, error) {
 	}
 
 	return c.FailFast(), nil
+}
+
+// inCluster runs a command in the cluster that the flags name. The command has begun then, so none
+// of its errors is a usage error.
+func (o *options) inCluster(c *cobra.Command, run func(ctx context.Context, cluster *live.Cluster) error) error {
+	cluster, err := o.cluster()
+	if err == nil {
+		err = run(c.Context(), cluster)
+	}
+
+	return failed(err)
+}
+
+// sleep waits for a while. It returns the context's error if that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

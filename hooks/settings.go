@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -42,14 +41,7 @@ It exits with 3 if there is a fault: a restore then holds everything, and a back
   # For a program
   ` + Name + ` settings --backup nightly-20261120 -o json`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
-			}
-
-			return failed(s.run(c.Context(), cluster))
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return o.inCluster(c, s.run) },
 	}
 	c.Flags().StringVar(&s.restore, "restore", "", "the settings of this Restore")
 	c.Flags().StringVar(&s.backup, "backup", "", "the settings of this Backup")
@@ -82,7 +74,7 @@ func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
 	if of != nil {
 		e.Of = of.String()
 	}
-	if err := e.print(rawWriter(s.Out), s.out.format); err != nil {
+	if err := s.printData("the settings", e, s.out.format); err != nil {
 		return err
 	}
 
@@ -103,21 +95,6 @@ func (s *settings) of(ctx context.Context, cluster *live.Cluster) (*setting.Plac
 	return &p, err
 }
 
-func (e effective) print(w io.Writer, f printer.Format) error {
-	b := e.table()
-	if f != printer.Table {
-		var err error
-		if b, err = printer.Encode(e, f); err != nil {
-			return fmt.Errorf("cannot print the settings as %s: %w", f, err)
-		}
-	}
-	if _, err := w.Write(b); err != nil {
-		return fmt.Errorf("cannot print the settings as %s: %w", f, err)
-	}
-
-	return nil
-}
-
 // nothing is printed for an empty value.
 const nothing = "-"
 
@@ -130,7 +107,7 @@ func (e effective) table() []byte {
 	}
 	_ = t.Flush() // A buffer never fails.
 	if len(e.Faults) > 0 {
-		fmt.Fprintf(&b, "\n%s:\n", count(len(e.Faults), "fault"))
+		fmt.Fprintf(&b, "\n%s:\n", printer.Counted(len(e.Faults), "fault"))
 	}
 	for _, f := range e.Faults {
 		where := f.Place

@@ -16,6 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // recheckAfter is the time between the two observations of validateStable.
@@ -63,23 +64,28 @@ kind that you may not read is a warning. docs/validate.md lists the rights that 
 				return err
 			}
 			if v.newest < 0 {
-				return &exit{code: ExitUsage, err: fmt.Errorf("cannot look for a Restore of the last %s", v.newest)}
+				return fmt.Errorf("cannot look for a Restore of the last %s", v.newest)
 			}
-			if err := v.connect(args); err != nil {
+			var err error
+			if v.names, err = v.parseNames(args); err != nil {
 				return err
 			}
-			if w.on {
-				return failed(w.run(c.Context(), out, strict, v.validateStable))
-			}
-			r, err := v.validateStable(c.Context())
-			if err != nil {
-				return failed(err)
-			}
-			if err := o.print(r, out); err != nil {
-				return failed(err)
-			}
 
-			return exitFor(r.Failing(strict))
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
+				v.cluster = cluster
+				if w.on {
+					return w.run(ctx, out, strict, v.validateStable)
+				}
+				r, err := v.validateStable(ctx)
+				if err != nil {
+					return err
+				}
+				if err := o.print(r, out); err != nil {
+					return err
+				}
+
+				return exitFor(r.Failing(strict))
+			})
 		},
 	}
 	c.Flags().StringVar(&v.restore, "restore", "", "only trees with an object of this Restore")
@@ -107,18 +113,6 @@ type validation struct {
 	cluster *live.Cluster
 }
 
-// connect checks the arguments and connects to the cluster.
-func (v *validation) connect(args []string) error {
-	names, err := v.parseNames(args)
-	if err != nil {
-		return &exit{code: ExitUsage, err: err}
-	}
-	v.names = names
-	v.cluster, err = v.options.cluster()
-
-	return failed(err)
-}
-
 // parseNames reads names of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped.
 func (o *options) parseNames(args []string) ([]string, error) {
 	names := make([]string, 0, len(args))
@@ -143,21 +137,23 @@ func (v *validation) validateStable(ctx context.Context) (*report.Report, error)
 	if err != nil || !slices.ContainsFunc(first.Problems, isTransient) {
 		return first, err
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(v.pause):
+	if err := sleep(ctx, v.pause); err != nil {
+		return nil, err
 	}
 	second, err := v.validate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	before := map[reportedProblem]bool{}
+	type found struct {
+		code   reason.Code
+		object xp.Ref
+	}
+	before := map[found]bool{}
 	for _, p := range first.Problems {
-		before[reportedProblem{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}] = true
+		before[found{p.Code, p.Object}] = true
 	}
 	second.Assemble(second.Trees, slices.DeleteFunc(second.Problems, func(p report.Problem) bool {
-		return isTransient(p) && !before[reportedProblem{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}]
+		return isTransient(p) && !before[found{p.Code, p.Object}]
 	}))
 
 	return second, nil

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -61,21 +60,20 @@ because a restore can bring back both.`,
   ` + Name + ` wait -n team-a -l app=orders`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if condition != adopted {
-				return &exit{code: ExitUsage, err: fmt.Errorf("cannot wait for %q: use %s", condition, adopted)}
+				return fmt.Errorf("cannot wait for %q: use %s", condition, adopted)
 			}
 			if err := w.prepare(args, restore); err != nil {
 				return err
 			}
-			cluster, err := o.cluster()
-			if err != nil {
-				return failed(err)
-			}
-			w.look = w.lookAt(cluster)
-			if guardOff {
-				w.busy = w.restoresIn(cluster, restore)
-			}
 
-			return failed(w.guarded(c.Context(), cluster, guardOff, w.run(c.Context())))
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
+				w.look = w.lookAt(cluster)
+				if guardOff {
+					w.busy = w.restoresIn(cluster, restore)
+				}
+
+				return w.guarded(ctx, cluster, guardOff, w.run(ctx))
+			})
 		},
 	}
 	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
@@ -124,13 +122,13 @@ func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err
 // Objects that they have not created yet are in no list of roots, and still need the guard.
 func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.Context) []pending {
 	return func(ctx context.Context) []pending {
-		restores, err := cluster.Restores(ctx, w.velero)
+		restores, err := w.underWay(ctx, cluster)
 		if err != nil {
 			return []pending{{what: "the Restores in " + w.velero, why: messageOf(err), next: "docs/hooks.md has the required rights"}}
 		}
 		var left []pending
 		for _, r := range restores {
-			if diagnosis.IsUnderWay(r.Phase) && (name == "" || r.Name == w.velero+"/"+name) {
+			if name == "" || r.Name == w.velero+"/"+name {
 				left = append(left, pending{
 					what: "Restore " + r.Name, why: reason.RestoreRunning.Messagef("it is %s", cmp.Or(r.Phase, "New")),
 					next: "check its progress: velero restore describe --details",
@@ -143,13 +141,12 @@ func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.C
 }
 
 func (w *wait) prepare(args []string, restore string) error {
-	wrong := func(err error) error { return &exit{code: ExitUsage, err: err} }
 	if w.timeout < 0 {
-		return wrong(fmt.Errorf("cannot wait for %s", w.timeout))
+		return fmt.Errorf("cannot wait for %s", w.timeout)
 	}
 	var err error
 	if w.names, err = w.parseNames(args); err != nil {
-		return wrong(err)
+		return err
 	}
 	if w.namespace != "" {
 		w.places.Namespaces = []string{w.namespace}
@@ -164,7 +161,7 @@ func (w *wait) prepare(args []string, restore string) error {
 	}
 	selector, err := labels.Parse(w.selector)
 	if err != nil {
-		return wrong(fmt.Errorf("cannot read the selector: %w", err))
+		return fmt.Errorf("cannot read the selector: %w", err)
 	}
 	if restore != "" {
 		// Velero shortens longer names to valid label values.
@@ -195,7 +192,7 @@ func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roo
 func (w *wait) run(ctx context.Context) error {
 	deadline := time.Now().Add(w.timeout)
 	for {
-		look, cancel := context.WithDeadline(ctx, latest(deadline, time.Now().Add(waitRequest)))
+		look, cancel := context.WithTimeout(ctx, max(time.Until(deadline), waitRequest))
 		roots, err := w.look(look)
 		cancel()
 		if ctx.Err() != nil {
@@ -217,24 +214,14 @@ func (w *wait) run(ctx context.Context) error {
 		if left <= 0 {
 			return w.timedOut(pending)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(min(left, w.pause)):
+		if err := sleep(ctx, min(left, w.pause)); err != nil {
+			return err
 		}
 	}
 }
 
 // waitRequest limits one round. A round may run past the deadline.
 const waitRequest = 30 * time.Second
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-
-	return b
-}
 
 // A pending object, or kind, is not adopted or could not be read.
 type pending struct {

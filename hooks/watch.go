@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +38,9 @@ func (w *watch) addTo(c *cobra.Command) {
 func (w *watch) check() error {
 	switch {
 	case w.timeout < 0:
-		return &exit{code: ExitUsage, err: fmt.Errorf("cannot watch for %s", w.timeout)}
+		return fmt.Errorf("cannot watch for %s", w.timeout)
 	case w.timeout > 0 && !w.on:
-		return &exit{code: ExitUsage, err: errors.New("cannot use --timeout without --watch")}
+		return errors.New("cannot use --timeout without --watch")
 	default:
 		return nil
 	}
@@ -100,10 +101,8 @@ func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.C
 		default:
 			v.failed(err)
 		}
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, w.pause) != nil {
 			return last, remaining(last, strict, err)
-		case <-time.After(w.pause):
 		}
 	}
 }
@@ -122,13 +121,7 @@ func remaining(last *report.Report, strict bool, err error) error {
 
 // isUnderWay reports whether a Restore is under way, so that more objects may come.
 func isUnderWay(restores []report.Restore) bool {
-	for _, r := range restores {
-		if diagnosis.IsUnderWay(r.Phase) {
-			return true
-		}
-	}
-
-	return false
+	return slices.ContainsFunc(restores, func(r report.Restore) bool { return diagnosis.IsUnderWay(r.Phase) })
 }
 
 // view returns a live view on a terminal, and a plain one otherwise.

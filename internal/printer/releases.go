@@ -149,7 +149,7 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	for _, result := range order {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[result], result))
 	}
-	what = counted(len(r.Releases), "hold") + ": " + strings.Join(parts, ", ") + "."
+	what = Counted(len(r.Releases), "hold") + ": " + strings.Join(parts, ", ") + "."
 	if counts[report.WouldRelease]+counts[report.WouldForce] > 0 {
 		next = "run the same without --dry-run."
 	}

@@ -59,11 +59,11 @@ func restoreLine(r report.Restore) string {
 
 func counts(r *report.Report) string {
 	c := r.Summary
-	line := fmt.Sprintf("%s, %s, %s", counted(c.Claims, "claim"), counted(c.XRs, "XR"), counted(c.Composed, "composed resource"))
+	line := fmt.Sprintf("%s, %s, %s", Counted(c.Claims, "claim"), Counted(c.XRs, "XR"), Counted(c.Composed, "composed resource"))
 	if c.Composed > 0 {
 		line += fmt.Sprintf(" (%d %s)", c.Adopted, stateName(r, report.Adopted))
 	}
-	line += ", " + counted(c.Managed, "MR")
+	line += ", " + Counted(c.Managed, "MR")
 	if c.Held > 0 {
 		line += fmt.Sprintf("; %d held", c.Held)
 	}
@@ -79,13 +79,13 @@ func verdict(r *report.Report) (what, next string) {
 	}
 	switch {
 	case r.Summary.Problems > 0:
-		what = counted(r.Summary.Problems, "problem")
+		what = Counted(r.Summary.Problems, "problem")
 		if r.Summary.Warnings > 0 {
-			what += " and " + counted(r.Summary.Warnings, "warning")
+			what += " and " + Counted(r.Summary.Warnings, "warning")
 		}
 		what += source + "."
 	case r.Summary.Warnings > 0:
-		what = "No problems, " + counted(r.Summary.Warnings, "warning") + source + "."
+		what = "No problems, " + Counted(r.Summary.Warnings, "warning") + source + "."
 	case len(r.Trees) == 0:
 		return "Nothing of Crossplane was found" + source + ".", empty(r)
 	default:
@@ -122,7 +122,8 @@ func advice(r *report.Report) string {
 	}
 }
 
-func counted(n int, what string) string {
+// Counted returns a number with what it counts, such as "1 hold" or "2 holds".
+func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
