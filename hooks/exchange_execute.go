@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
@@ -65,11 +66,7 @@ func (e *exchangeRun) list(p exchange.Plan) {
 
 func (e *exchangeRun) printDone(root xp.Ref) {
 	fmt.Fprintf(e.Out, "%s is paused and composes nothing until a restore adopts it. Restore now: velero restore create --from-backup BACKUP --wait. "+
-		"Or let it compose again: %s\n", root, e.abandonCommand(root))
-}
-
-func (e *exchangeRun) abandonCommand(root xp.Ref) xp.Command {
-	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
+		"Or let it compose again: %s\n", root, diagnosis.AbandonCommand(root))
 }
 
 func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Unstructured, confirmed exchange.Plan) error {
@@ -94,7 +91,7 @@ func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Uns
 		})
 	}
 	if err := e.removeAll(ctx, root, now.Items); err != nil {
-		fmt.Fprintf(e.Err, "%s stays paused. Run it again to continue, or leave it as it is: %s\n", confirmed.Root, e.abandonCommand(confirmed.Root))
+		fmt.Fprintf(e.Err, "%s stays paused. Run it again to continue, or leave it as it is: %s\n", confirmed.Root, diagnosis.AbandonCommand(confirmed.Root))
 
 		return err
 	}

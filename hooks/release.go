@@ -156,11 +156,7 @@ func (r *release) run(ctx context.Context) error {
 	if r.holds, err = r.find(survey); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(survey.Restores)) {
-		if diagnosis.IsUnderWay(survey.Restores[name].Phase) {
-			r.busy = append(r.busy, name)
-		}
-	}
+	r.busy = slices.DeleteFunc(slices.Sorted(maps.Keys(survey.Restores)), func(name string) bool { return !diagnosis.IsUnderWay(survey.Restores[name].Phase) })
 	if r.key, err = r.readKey(ctx); err != nil {
 		return err
 	}
@@ -222,12 +218,11 @@ func (r *release) printReport(survey *live.Survey, timeout error) error {
 	if err := r.print(rep, r.out); err != nil {
 		return err
 	}
-	switch {
-	case timeout != nil && r.holds.unfinished():
+	if timeout != nil && r.holds.unfinished() {
 		return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s: check above what it waits for, then run it again", r.timeout)}
-	default:
-		return exitFor(rep.Summary.Problems)
 	}
+
+	return exitFor(rep.Summary.Problems)
 }
 
 // logf prints a progress message on stderr.

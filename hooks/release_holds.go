@@ -2,12 +2,12 @@ package hooks
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -233,23 +233,13 @@ func (s *holds) unfinished() bool {
 
 // restores returns the Restores of the holds, and the one that was asked for if it exists.
 func (s *holds) restores(survey *live.Survey, asked string) []report.Restore {
-	names := map[string]string{}
-	if r, ok := survey.Restores[asked]; ok {
-		names[asked] = r.Phase
+	names := sets.New[string]()
+	if _, ok := survey.Restores[asked]; ok {
+		names.Insert(asked)
 	}
 	for _, h := range s.all {
-		if h.Restore != "" {
-			names[h.Restore] = h.Phase
-		}
-	}
-	restores := make([]report.Restore, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		r, ok := survey.Restores[name]
-		if !ok {
-			r = report.Restore{Name: name, Phase: names[name]}
-		}
-		restores = append(restores, r)
+		names.Insert(h.Restore)
 	}
 
-	return restores
+	return restoresNamed(survey, names)
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/vmware-tanzu/velero/pkg/label"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -198,7 +198,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	trees, problems := s.Select(choice, s.Trees(), problems)
 	s.State.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.State.Now.UTC().Truncate(time.Second)}
-	r.Restores = restoresOf(trees, s, choice.Restore)
+	r.Restores = restoresOf(s, trees, choice.Restore)
 	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
 
 	return r, nil
@@ -237,29 +237,27 @@ func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem
 }
 
 // restoresOf returns the Restores that hold an object in the trees, and the one that was asked for.
-func restoresOf(trees []*report.Node, s *live.Survey, asked string) []report.Restore {
-	names := map[string]bool{}
-	if asked != "" {
-		names[asked] = true
-	}
-	var visit func(nodes []*report.Node)
-	visit = func(nodes []*report.Node) {
-		for _, n := range nodes {
-			if n.Hold != nil && n.Hold.Restore != "" {
-				names[n.Hold.Restore] = true
-			}
-			visit(n.Children)
+func restoresOf(s *live.Survey, trees []*report.Node, asked string) []report.Restore {
+	names := sets.New[string]()
+	for n := range report.All(trees...) {
+		if n.Hold != nil {
+			names.Insert(n.Hold.Restore)
 		}
 	}
-	visit(trees)
-	restores := make([]report.Restore, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	if s.Unread != nil && asked != "" {
+		s.State.Restores[asked] = diagnosis.PhaseUnread
+	}
+
+	return restoresNamed(s, names.Insert(asked))
+}
+
+// restoresNamed returns the Restores of the names, sorted. "" is none.
+func restoresNamed(s *live.Survey, names sets.Set[string]) []report.Restore {
+	restores := []report.Restore{}
+	for _, name := range sets.List(names.Delete("")) {
 		r, ok := s.Restores[name]
 		if !ok {
 			r = report.Restore{Name: name, Phase: cmp.Or(s.State.Restores[name], "Gone")}
-			if s.Unread != nil && name == asked {
-				r.Phase = diagnosis.PhaseUnread
-			}
 		}
 		restores = append(restores, r)
 	}

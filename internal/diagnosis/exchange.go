@@ -19,18 +19,19 @@ func (d *diagnosis) checkExchanges() {
 		if !xp.HasAnnotation(u, xp.AnnotationExchange) || !xp.IsPaused(u) {
 			continue
 		}
-		why, next := "an exchange paused it and has not ended", "run the exchange again, or end it: "+abandonCommand(o.Ref)
+		why, next := "an exchange paused it and has not ended", "run the exchange again, or end it: "+AbandonCommand(o.Ref)
 		switch {
 		case d.of == Backup:
 			next = "a restore leaves it paused; back up again when the exchange has ended"
 		case !xp.HasComposed(u):
 			why = "an exchange paused it and deleted what it composed, and it waits for a restore of what it composed in the backup"
-			next = "restore from that backup, or let it compose again: " + abandonCommand(o.Ref)
+			next = "restore from that backup, or let it compose again: " + AbandonCommand(o.Ref)
 		}
 		d.add(reason.Exchanging, report.Error, o.Ref, why, next)
 	}
 }
 
-func abandonCommand(r xp.Ref) string {
+// AbandonCommand returns the command that ends the exchange of a claim or XR.
+func AbandonCommand(r xp.Ref) string {
 	return xp.NewCommand(xp.Program, "exchange").On(r.Path()).Word("--abandon").String()
 }
