@@ -33,7 +33,7 @@ func (s *textReport) dryRun() string {
 		}
 		action := fmt.Sprintf("%-*s", width, f.Outcome.Action)
 		line := s.hanging(action+"  "+itemResult(f), width+gap)
-		lines = append(lines, s.paint(action, actionColours(f.Outcome.Action)...)+strings.TrimPrefix(line, action))
+		lines = append(lines, s.paint(action, levels[f.Outcome.Action].cell("").colours...)+strings.TrimPrefix(line, action))
 	}
 
 	return strings.Join(lines, "\n")
@@ -75,15 +75,4 @@ func withoutName(r xp.Ref, message string) string {
 // always held at first, and a held MR has a problem that explains it.
 func isExpected(o *report.Outcome) bool {
 	return o == nil || o.Action == report.Keep || o.Reason == "" && o.Action != report.Refuse && o.Action != report.Clone
-}
-
-func actionColours(a report.Action) []text.Color {
-	switch a { //nolint:exhaustive // The other actions are expected.
-	case report.Refuse, report.Clone:
-		return []text.Color{text.FgRed}
-	case report.Keep, report.Skip:
-		return []text.Color{text.FgYellow}
-	default:
-		return nil
-	}
 }

@@ -22,19 +22,13 @@ var pageStyle string
 //go:embed page/page.js
 var pageScript string
 
-// Levels are CSS classes of the page.
-const (
-	levelHealthy = "well"
-	levelWarning = "warning"
-	levelProblem = "problem"
-	levelPlain   = "plain"
-)
-
 // A page is the data of the template.
 type page struct {
 	*report.Report
 
-	Title, Level, Verdict, Next string
+	Title, Verdict, Next string
+
+	Level level
 	// Policy is the Content-Security-Policy: no network, and only the page's own script and style.
 	Policy        string
 	Style, Script template.HTML
@@ -51,7 +45,8 @@ type page struct {
 }
 
 type count struct {
-	Name, Value, Level string
+	Name, Value string
+	Level       level
 }
 
 // A named is a name with a badge.
@@ -91,7 +86,7 @@ func newPage(r *report.Report) *page {
 	s := newTextReport(r, true, Options{})
 	f := &treeList{textReport: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
 	p := &page{
-		Report: r, Title: "Validation", Level: levelHealthy, Time: stampOf(&r.Time), Trees: f.branches(r.Trees, nil),
+		Report: r, Title: "Validation", Level: levelOfReport(r), Time: stampOf(&r.Time), Trees: f.branches(r.Trees, nil),
 		Style:  template.HTML("<style>" + pageStyle + "</style>"),    //nolint:gosec // The style is constant.
 		Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // The script is constant.
 	}
@@ -103,19 +98,13 @@ func newPage(r *report.Report) *page {
 		p.Title = "Inspection of a backup"
 	}
 	p.Verdict, p.Next = verdict(r)
-	switch {
-	case r.Summary.Problems > 0:
-		p.Level = levelProblem
-	case r.Summary.Warnings > 0:
-		p.Level = levelWarning
-	}
 	p.Counts = countsOf(r)
 	p.Findings = f.findings(r.Problems)
 	p.Timings, p.Span = timingsOf(r)
 	if a := r.DryRun; a != nil {
 		p.Outcomes = outcomes(a)
 		for _, f := range a.Items {
-			p.Results = append(p.Results, named{badge: badge{Text: string(f.Outcome.Action), Level: levelOfAction(f.Outcome.Action)}, Name: itemResult(f)})
+			p.Results = append(p.Results, named{badge: badge{Text: string(f.Outcome.Action), Level: levels[f.Outcome.Action]}, Name: itemResult(f)})
 		}
 	}
 
@@ -140,7 +129,7 @@ func countsOf(r *report.Report) []count {
 		{Name: "XRs", Value: number(c.XRs)},
 		{Name: "MRs", Value: number(c.Managed)},
 	}
-	for n, level := range []string{levelProblem, levelWarning, levelWarning} {
+	for n, level := range []level{levelProblem, levelWarning, levelWarning} {
 		if all[n].Value != "0" {
 			all[n].Level = level
 		}

@@ -14,7 +14,8 @@ import (
 type timing struct {
 	Name, About                  string
 	Began, Held, Unpaused, Ended *stamp
-	Took, Level, From, Width     string
+	Took, From, Width            string
+	Level                        level
 	began, ended                 time.Time
 }
 
@@ -118,7 +119,7 @@ func setBars(all []timing) string {
 	return ago(span) + " until " + stampOf(&last).Text
 }
 
-func levelOfPhase(phase string) string {
+func levelOfPhase(phase string) level {
 	switch {
 	case phase == "Completed":
 		return levelHealthy

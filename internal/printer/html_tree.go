@@ -16,7 +16,8 @@ type branch struct {
 }
 
 type badge struct {
-	Text, Level string
+	Text  string
+	Level level
 }
 
 type treeList struct {
@@ -56,7 +57,7 @@ func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch
 }
 
 func (f *treeList) badges(n *report.Node) []badge {
-	first := badge{Text: stateName(f.report, n.State), Level: levelOf(n.State)}
+	first := badge{Text: stateName(f.report, n.State), Level: levels[n.State]}
 	if first.Level == levelHealthy && len(n.Problems) > 0 {
 		first.Level = levelPlain // The problem stands out more without a green badge.
 	}
@@ -75,34 +76,10 @@ func (f *treeList) badges(n *report.Node) []badge {
 		}
 	}
 	if n.Restore != nil {
-		all = append(all, badge{Text: "restore: " + string(n.Restore.Action), Level: levelOfAction(n.Restore.Action)})
+		all = append(all, badge{Text: "restore: " + string(n.Restore.Action), Level: levels[n.Restore.Action]})
 	}
 
 	return all
-}
-
-func levelOfAction(a report.Action) string {
-	switch a { //nolint:exhaustive // The other actions are expected.
-	case report.Refuse, report.Clone:
-		return levelProblem
-	case report.Keep, report.Skip:
-		return levelWarning
-	default:
-		return levelPlain
-	}
-}
-
-func levelOf(s report.State) string {
-	switch s { //nolint:exhaustive // The other states need attention.
-	case report.Adopted:
-		return levelHealthy
-	case report.Alone:
-		return levelPlain
-	case report.Missing, report.Foreign:
-		return levelProblem
-	default:
-		return levelWarning
-	}
 }
 
 // detail returns what the wide table shows in columns of its own.
@@ -128,7 +105,7 @@ func (f *treeList) detail(n *report.Node) string {
 type entry struct {
 	report.Problem
 
-	Level   string
+	Level   level
 	Objects []place
 	// More describes the objects that are not shown; "" if all are.
 	More string
@@ -141,10 +118,7 @@ type place struct {
 func (f *treeList) findings(problems []report.Problem) []entry {
 	var all []entry
 	for _, each := range findings(problems) {
-		shown := entry{Problem: each.Problem, Level: levelWarning}
-		if each.Severity == report.Error {
-			shown.Level = levelProblem
-		}
+		shown := entry{Problem: each.Problem, Level: levels[each.Severity]}
 		objects, more := f.shown(each)
 		if more > 0 {
 			shown.More = "and " + number(more) + " more"

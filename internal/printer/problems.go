@@ -88,24 +88,15 @@ func (s *textReport) problems() string {
 	all := findings(s.report.Problems)
 	blocks := make([]string, 0, len(all))
 	for _, f := range all {
-		c := colourOf(f.Severity)
 		head := strings.ToUpper(string(f.Severity)) + " " + string(f.Code)
 		blocks = append(blocks, strings.Join([]string{
-			s.paint(head, c, text.Bold) + strings.TrimPrefix(s.wrapped(head+": "+s.named(f), ""), head),
+			s.paint(head, levels[f.Severity].colour(), text.Bold) + strings.TrimPrefix(s.wrapped(head+": "+s.named(f), ""), head),
 			s.wrapped(f.Reason, "  "),
 			s.next(f.Next),
 		}, "\n"))
 	}
 
 	return strings.Join(blocks, "\n\n")
-}
-
-func colourOf(severity report.Severity) text.Color {
-	if severity == report.Error {
-		return text.FgRed
-	}
-
-	return text.FgYellow
 }
 
 // commandAtEnd matches a command at the end of a next step.

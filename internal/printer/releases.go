@@ -27,7 +27,7 @@ func (s *textReport) releases() string {
 		if len(s.report.Restores) == 1 && !s.all {
 			restore = "" // The summary names it.
 		}
-		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restore), plain(resultText(r)))
+		g.add(cell{text: string(r.Result), colours: []text.Color{levels[r.Result].colour()}}, plain(r.Object.String()), plain(restore), plain(resultText(r)))
 	}
 	parts := []string{g.render()}
 	for _, r := range s.report.Releases {
@@ -37,19 +37,6 @@ func (s *textReport) releases() string {
 	}
 
 	return strings.Join(append(parts, s.notes()...), "\n\n")
-}
-
-func resultColour(r report.Result) text.Color {
-	switch r {
-	case report.Released, report.Forced, report.WouldRelease:
-		return text.FgGreen
-	case report.StillHeld, report.WouldWait, report.Unproven:
-		return text.FgRed
-	case report.LeftAlone, report.WouldForce:
-		return text.FgYellow
-	default:
-		return text.Reset
-	}
 }
 
 func restoreOf(r report.Release) string {
@@ -84,7 +71,7 @@ func resultText(r report.Release) string {
 }
 
 func (s *textReport) risks(r report.Release) string {
-	lines := []string{s.paint(strings.ToUpper(string(r.Result)), resultColour(r.Result), text.Bold) + " " + r.Object.String()}
+	lines := []string{s.paint(strings.ToUpper(string(r.Result)), levels[r.Result].colour(), text.Bold) + " " + r.Object.String()}
 	for _, risk := range r.Risks {
 		lines = append(lines, s.hanging("  - "+risk, len("  - ")))
 	}
@@ -124,7 +111,7 @@ func (s *textReport) notesOf(result report.Result) []string {
 	var blocks []string
 	for _, f := range order {
 		head := strings.ToUpper(string(result))
-		line := s.paint(head, resultColour(result), text.Bold) + strings.TrimPrefix(s.wrapped(head+" "+s.named(f), ""), head)
+		line := s.paint(head, levels[result].colour(), text.Bold) + strings.TrimPrefix(s.wrapped(head+" "+s.named(f), ""), head)
 		blocks = append(blocks, strings.Join([]string{line, s.wrapped(f.Reason, "  "), s.wrapped("Next: "+f.Next, "  ")}, "\n"))
 	}
 

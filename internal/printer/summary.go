@@ -27,14 +27,7 @@ func (s *textReport) summary() string {
 	if s.report.Kind == report.KindRelease {
 		what, next = releaseVerdict(s.report)
 	}
-	colour := text.FgGreen
-	switch {
-	case s.report.Summary.Problems > 0:
-		colour = text.FgRed
-	case s.report.Summary.Warnings > 0:
-		colour = text.FgYellow
-	}
-	lines = append(lines, s.paint(s.wrapped(what, ""), colour, text.Bold))
+	lines = append(lines, s.paint(s.wrapped(what, ""), levelOfReport(s.report).colour(), text.Bold))
 	if next != "" {
 		lines = append(lines, s.wrapped("Next: "+next, ""))
 	}

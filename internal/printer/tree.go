@@ -101,7 +101,7 @@ func (s *textReport) line(g *grid, drawn string, b group) {
 
 		return
 	}
-	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), state(s.report, b.State), outcome(b.Node)}
+	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), levels[b.State].cell(stateName(s.report, b.State)), outcome(b.Node)}
 	external, revision, hold, age := "", "", "", ""
 	if s.all {
 		external, revision = b.ExternalName, b.Revision
@@ -115,7 +115,7 @@ func (s *textReport) line(g *grid, drawn string, b group) {
 	status := plain(s.status(b))
 	if len(b.Problems) > 0 {
 		cells[0].colours = []text.Color{text.Bold}
-		status.colours = []text.Color{colourOf(s.severity(b.Node))}
+		status = levels[s.severity(b.Node)].cell(status.text)
 	}
 	g.add(append(cells, plain(external), plain(revision), plain(hold), plain(age), status)...)
 }
@@ -127,9 +127,9 @@ func condition(c *report.Condition) cell {
 	case c.Status == "True":
 		return plain(c.Status)
 	case c.Status == "False":
-		return cell{text: c.Status, colours: []text.Color{text.FgRed}}
+		return levelProblem.cell(c.Status)
 	default:
-		return cell{text: c.Status, colours: []text.Color{text.FgYellow}}
+		return levelWarning.cell(c.Status)
 	}
 }
 
@@ -142,23 +142,12 @@ func stateName(r *report.Report, of report.State) string {
 	return string(of)
 }
 
-func state(r *report.Report, of report.State) cell {
-	switch of { //nolint:exhaustive // The other states may be temporary.
-	case report.Adopted, report.Alone:
-		return plain(stateName(r, of))
-	case report.Missing, report.Foreign:
-		return cell{text: stateName(r, of), colours: []text.Color{text.FgRed}}
-	default:
-		return cell{text: stateName(r, of), colours: []text.Color{text.FgYellow}}
-	}
-}
-
 func outcome(n *report.Node) cell {
 	if n.Restore == nil {
 		return plain("")
 	}
 
-	return cell{text: string(n.Restore.Action), colours: actionColours(n.Restore.Action)}
+	return levels[n.Restore.Action].cell(string(n.Restore.Action))
 }
 
 // severity returns the worst severity of a resource's problems.
