@@ -30,7 +30,8 @@ func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstruct
 			continue
 		}
 		seen[gk] = true
-		a := res.activation(ctx, mr.GroupVersionKind())
+		// It is read once, also if that fails.
+		a, _ := cached(res.active, gk, func() (activation, error) { return res.activation(ctx, mr.GroupVersionKind()), nil })
 		// The MRs are backed up without it, and thousands can be of one kind.
 		if a.err != nil && res.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
 			f.addUnreadable(a.ref, a.err)
@@ -48,23 +49,8 @@ func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstruct
 	}
 }
 
-// activation returns what activates a kind, and reads it once.
+// activation returns what activates a kind.
 func (res *Resolver) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
-	res.mu.Lock()
-	a, known := res.active[gvk.GroupKind()]
-	res.mu.Unlock()
-	if known {
-		return a
-	}
-	a = res.findActivation(ctx, gvk)
-	res.mu.Lock()
-	defer res.mu.Unlock()
-	res.active[gvk.GroupKind()] = a
-
-	return a
-}
-
-func (res *Resolver) findActivation(ctx context.Context, gvk schema.GroupVersionKind) activation {
 	own, served, err := res.served(xp.KindManagedDefinition.GroupKind())
 	ref := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: gvk.Kind}
 	if err != nil || !served {
@@ -94,20 +80,19 @@ func (res *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructur
 	if err != nil || !served {
 		return nil, err
 	}
-	res.mu.Lock()
-	all := res.policies
-	res.mu.Unlock()
-	if all == nil {
-		all = &[]*unstructured.Unstructured{}
-		if err := res.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) { *all = append(*all, u) }); err != nil && !isAbsent(err) {
-			return nil, err
+	all, err := cached(res.active, gvk, func() (all []*unstructured.Unstructured, err error) {
+		err = res.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) { all = append(all, u) })
+		if isAbsent(err) {
+			return all, nil
 		}
-		res.mu.Lock()
-		res.policies = all
-		res.mu.Unlock()
+
+		return all, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	var activating []*unstructured.Unstructured
-	for _, u := range *all {
+	for _, u := range all {
 		if xp.Activates(u, mrd) {
 			activating = append(activating, labelsOnly(u))
 		}

@@ -9,6 +9,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// cached returns the value that a cache has for a key. If it has none, it reads the value, and caches
+// it unless that fails.
+func cached[V any](c *lru.Cache, key lru.Key, read func() (V, error)) (V, error) {
+	if value, ok := c.Get(key); ok {
+		return value.(V), nil //nolint:forcetypeassert // A key has values of one type.
+	}
+	value, err := read()
+	if err == nil {
+		c.Add(key, value)
+	}
+
+	return value, err
+}
+
 // Bounds of an objectCache in bytes of JSON, which take several times that in memory. An object of
 // maxObjectBytes is about as long as an XR of 3,000 references, which is more than can be restored.
 const (

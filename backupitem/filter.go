@@ -86,17 +86,11 @@ func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.
 
 // isExcluded reports whether a namespace has excludeLabel. It reads the namespace once.
 func (res *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
-	if kept, ok := res.excludedNamespaces.Get(namespace); ok {
-		return kept.(bool), nil //nolint:forcetypeassert // The cache has only these.
-	}
-	u, err := res.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
-	if err != nil {
-		return false, err
-	}
-	kept := u != nil && isExcluded(u)
-	res.excludedNamespaces.Add(namespace, kept)
+	return cached(res.excludedNamespaces, namespace, func() (bool, error) {
+		u, err := res.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
 
-	return kept, nil
+		return u != nil && isExcluded(u), err
+	})
 }
 
 // isExcluded reports whether an object has excludeLabel.

@@ -79,18 +79,18 @@ func (c composedUsages) add(u *unstructured.Unstructured) {
 // kind once, also if that fails.
 func (res *Resolver) usages(ctx context.Context, namespace string) composedUsages {
 	key := listKey{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
-	if all, ok := res.lists.Get(key); ok {
-		return all.(composedUsages) //nolint:forcetypeassert // The cache has only these.
-	}
-	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
-	for _, gk := range xp.UsageKinds() {
-		if err := res.usagesOf(ctx, gk, namespace, all.add); err != nil {
-			all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
+	usages, _ := cached(res.lists, key, func() (composedUsages, error) {
+		all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
+		for _, gk := range xp.UsageKinds() {
+			if err := res.usagesOf(ctx, gk, namespace, all.add); err != nil {
+				all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
+			}
 		}
-	}
-	res.lists.Add(key, all)
 
-	return all
+		return all, nil
+	})
+
+	return usages
 }
 
 func (res *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {

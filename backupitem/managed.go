@@ -171,23 +171,20 @@ func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructur
 	if known {
 		key.selector = "known"
 	}
-	if p, ok := res.lists.Get(key); ok {
-		return p.(peerNames), nil //nolint:forcetypeassert // The cache has only these.
-	}
-	p := peerNames{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
-	if known {
-		p.nameOf = func(id string) string {
-			name, _ := externalname.Known(gk, id)
 
-			return name.External
+	return cached(res.lists, key, func() (peerNames, error) {
+		p := peerNames{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
+		if known {
+			p.nameOf = func(id string) string {
+				name, _ := externalname.Known(gk, id)
+
+				return name.External
+			}
 		}
-	}
-	if err := res.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
-		return peerNames{}, err
-	}
-	res.lists.Add(key, p)
+		err := res.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add)
 
-	return p, nil
+		return p, err
+	})
 }
 
 // keepConditions copies the conditions Ready and Synced of u to a trimmed copy of it.

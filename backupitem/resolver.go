@@ -56,10 +56,8 @@ type Resolver struct {
 	begun map[xp.Item]bool
 	// reported are the shared items that a warning has named as left out.
 	reported map[xp.Item]bool
-	// active has what activates kinds of MRs, and policies all activation policies, nil until they
-	// are read.
-	active   map[schema.GroupKind]activation
-	policies *[]*unstructured.Unstructured
+	// active has what activates kinds of MRs, and all activation policies.
+	active *lru.Cache
 	// inputsIn are the namespaces that have a list of their own for Secrets that providers read.
 	inputsIn map[string]bool
 	mu       sync.Mutex
@@ -94,7 +92,7 @@ func NewResolver(reader Reader) *Resolver {
 		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
 		checkedKinds: lru.New(failures), excludedNamespaces: lru.New(maxCounters),
 		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, reported: map[xp.Item]bool{}, inputsIn: map[string]bool{},
-		packer: pack.New(), active: map[schema.GroupKind]activation{},
+		packer: pack.New(), active: lru.New(maxCounters),
 	}
 }
 
@@ -217,21 +215,20 @@ func (res *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, 
 	map[xp.ID]pack.Object, error,
 ) {
 	key := listKey{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
-	if objects, ok := res.lists.Get(key); ok {
-		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // The cache has only these.
-	}
-	all := map[xp.ID]pack.Object{}
-	err := res.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
-		res.packing.Lock()
-		defer res.packing.Unlock()
-		all[xp.RefTo(u).ID()] = res.packer.Pack(trim(u).Object)
-	})
-	if err != nil && !isAbsent(err) {
-		return nil, err
-	}
-	res.lists.Add(key, all)
 
-	return all, nil
+	return cached(res.lists, key, func() (map[xp.ID]pack.Object, error) {
+		all := map[xp.ID]pack.Object{}
+		err := res.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
+			res.packing.Lock()
+			defer res.packing.Unlock()
+			all[xp.RefTo(u).ID()] = res.packer.Pack(trim(u).Object)
+		})
+		if isAbsent(err) {
+			return all, nil
+		}
+
+		return all, err
+	})
 }
 
 // trim returns what links need of an object: its conditions, of an XR the spec, of others where
