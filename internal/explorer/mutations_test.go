@@ -22,16 +22,16 @@ func mutationCases() []mutationCase {
 		all = append(all,
 			mutationCase{
 				mutation{name: "without the hold", noHold: true},
-				"An XR that does not find what it references composes it anew, and forgets what comes back later.",
+				"An XR that does not find what it references composes it again, and forgets what comes back later.",
 				flat(r).vary(), created | orphaned,
 			},
 			mutationCase{
 				mutation{name: "without the hold, composed first", noHold: true, reversed: true},
-				"What a changed Composition has no longer, and nobody controls, is deleted or forgotten.", flat(r).vary(), lost,
+				"What a changed Composition no longer has, and nothing controls, is deleted or forgotten.", flat(r).vary(), lost,
 			},
 			mutationCase{
 				mutation{name: "released before it is adopted", forced: true},
-				"An XR that is let go while something is missing composes it anew.",
+				"An XR that is released while something is missing composes it again.",
 				flat(r).vary(), created,
 			},
 			mutationCase{

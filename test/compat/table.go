@@ -64,7 +64,7 @@ func PairSection(results map[Pair]Result, machine string, now time.Time) string 
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString("\n| Velero alone | made anew | deleted | twice in the cloud | objects as they were | |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n| Velero alone | created again | deleted | twice in the cloud | objects as they were | |\n|---|---|---|---|---|---|\n")
 	for _, p := range Controls() {
 		r, ok := results[p]
 		b.WriteString("| " + describeControl(p, r, ok) + " |\n")
