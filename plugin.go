@@ -106,8 +106,12 @@ func (a *actions) logVersion(log logrus.FieldLogger) {
 func (a *actions) tree(log logrus.FieldLogger) (any, error) {
 	a.logVersion(log)
 	resolver, err := a.resolver()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := a.connect()
 
-	return backupitem.NewTree(resolver, log), err
+	return backupitem.NewTree(resolver, log).WithSource(cluster), err
 }
 
 func (a *actions) discovery(log logrus.FieldLogger) (any, error) {
@@ -151,6 +155,7 @@ func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitiali
 			restoreitem.WithRequestedItems(a.requested),
 			restoreitem.WithVeleroFeatures(a.features),
 			restoreitem.WithModifiers(a.modifiers),
+			restoreitem.WithSource(cluster),
 		), err
 	}
 }

@@ -28,6 +28,7 @@ type Tree struct {
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
+	source          *source
 }
 
 var _ biav2.BackupItemAction = &Tree{}
@@ -98,6 +99,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.noteStored(u, backup)
 	found.noteInputs(u)
 	found.warn(t.log)
+	t.noteSource(ctx, u, backup)
 	t.identify(ctx, u, backup)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil

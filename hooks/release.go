@@ -40,6 +40,9 @@ It leaves alone, and lists, what a running Restore holds, objects in quarantine,
 --restore names the Restore whose holds to lift, also if it seems to run or has put them in quarantine. A name also ends a quarantine, and lifts the hold of a
 CronOperation or WatchOperation. Copies stay held.
 
+--handover ends a handover that the command hold began: everything goes on here as it was. It is refused, unless with --force, if another cluster has begun to
+adopt the objects.
+
 A mark counts only if the plugin of this cluster has signed it. With --trust-marks the marks of the named objects count too: for objects that Velero alone
 restored from a backup in which they were held, and for objects that were held when the key was lost. Check these marks first: users who can write an object
 can write its mark.
@@ -66,6 +69,9 @@ const releaseExample = `  # Which holds does no Restore work on, and what would 
   # Objects that Velero restored held, without the plugin
   ` + Name + ` release team-a/orders --trust-marks
 
+  # Abort a handover: go on in this cluster
+  ` + Name + ` release --handover -n team-a
+
   # Let a CronOperation start Operations again
   ` + Name + ` release nightly-cleanup`
 
@@ -73,8 +79,10 @@ const releaseExample = `  # Which holds does no Restore work on, and what would 
 type release struct {
 	*options
 
-	out                output
-	restore            string
+	out     output
+	restore string
+	// handover selects the holds of the command hold.
+	handover           bool
 	names              []string
 	dryRun, force, yes bool
 	// trustMarks accepts marks that the plugin did not sign.
@@ -111,6 +119,8 @@ func newRelease(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore, in any phase")
+	c.Flags().BoolVar(&r.handover, "handover", false, "only the holds of the command hold: abort its handover")
+	c.MarkFlagsMutuallyExclusive("restore", "handover")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
 	c.Flags().BoolVar(&r.force, "force", false, "also lift holds that it can't lift safely, after printing the risks")
 	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
@@ -158,6 +168,9 @@ func (r *release) run(ctx context.Context) error {
 	}
 	r.busy = slices.DeleteFunc(slices.Sorted(maps.Keys(survey.Restores)), func(name string) bool { return !diagnosis.IsUnderWay(survey.Restores[name].Phase) })
 	if r.key, err = r.readKey(ctx); err != nil {
+		return err
+	}
+	if err = r.checkHandover(ctx); err != nil {
 		return err
 	}
 	if r.dryRun {

@@ -27,6 +27,8 @@ type held struct {
 	// quarantined is set for a quarantine or a manual release: either needs the user's consent
 	// first.
 	quarantined bool
+	// handover is set for a hold of the command hold.
+	handover bool
 	// schedule is set for CronOperations and WatchOperations, which have nothing to adopt.
 	schedule bool
 	// excluded is set if release leaves the object alone. asked is set if the user named it.
@@ -111,7 +113,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	}
 	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, schedule: xp.IsSchedule(u), asked: named}
 	if err != nil {
-		if f.restore != "" && !named {
+		if (f.restore != "" || f.handover) && !named {
 			return nil
 		}
 		h.Result, h.excluded, h.asked = report.StillHeld, true, true
@@ -121,17 +123,18 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 
 		return h
 	}
-	if f.restore != "" && hold.Restore != f.restore {
+	if f.restore != "" && hold.Restore != f.restore || f.handover && !hold.Handover {
 		return nil
 	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
 	_, h.quarantined = hold.AwaitsConsent()
+	h.handover = hold.Handover
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
 	phase, known := f.survey.State.Restores[hold.Restore]
 	h.Phase = phase
-	if !known {
+	if !known && hold.Restore != "" {
 		h.Phase = "Gone"
 	}
 	f.classify(h, hold, known)
@@ -145,9 +148,9 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked, h.quarantined && !h.asked && f.restore == "":
+	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked && !f.handover, h.quarantined && !h.asked && f.restore == "" && !f.handover:
 		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), hold.Reason, how
-	case f.restore != "":
+	case f.restore != "", hold.Handover:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true
 		h.because(reason.NotRead.Messagef("its Restore can't be read, so it can be running"))
@@ -170,6 +173,8 @@ func codeOfHold(h *held, hold *adoption.Hold) reason.Code {
 	switch {
 	case hold.Clone != "":
 		return reason.CopyOfAnother
+	case hold.Handover:
+		return reason.HandedOver
 	case h.schedule:
 		return reason.StartsOperations
 	default:

@@ -92,7 +92,7 @@ func (r *release) previewForce(ctx context.Context, due []*held, waits map[*held
 	if len(left) == 0 {
 		return nil
 	}
-	r.adopter = live.NewAdopter(r.cluster, r.logger())
+	r.adopter = live.NewAdopter(r.cluster, newLogger(r.Err))
 	assessed, err := r.assessForce(ctx, xp.LabelRestore, left)
 	if err != nil {
 		return err

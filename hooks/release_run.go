@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ func (r *release) lift(ctx context.Context) error {
 		return nil
 	}
 	l := &releaseRun{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), reported: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
-	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.onStep)
+	r.adopter = live.NewAdopter(r.cluster, newLogger(r.Err)).OnStep(l.onStep)
 	limited, cancel := context.WithTimeout(ctx, r.timeout+lastLookTimeout)
 	defer cancel()
 	last, err := l.liftAll(limited)
@@ -70,10 +71,10 @@ func (r *release) lift(ctx context.Context) error {
 	return err
 }
 
-// logger returns a log for warnings on stderr. Steps are printed by onStep.
-func (r *release) logger() *logrus.Logger {
+// newLogger returns a log for warnings on w. Steps are printed by onStep.
+func newLogger(w io.Writer) *logrus.Logger {
 	log := logrus.New()
-	log.SetOutput(r.Err)
+	log.SetOutput(w)
 	log.SetLevel(logrus.WarnLevel)
 	log.SetFormatter(&dedupFormatter{last: map[string]bool{}})
 

@@ -347,7 +347,7 @@ func TestReleaseGivesBack(t *testing.T) {
 
 func TestReleaseLog(t *testing.T) {
 	var b bytes.Buffer
-	log := (&release{options: &options{Streams: Streams{Err: &b}}}).logger()
+	log := newLogger(&b)
 	for range 2 {
 		log.WithField("object", "XOrder x").WithError(errors.New("no right")).Warn("Cannot say it")
 		log.Info("Step taken")

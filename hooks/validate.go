@@ -197,11 +197,21 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	}
 	trees, problems := s.Select(choice, s.Trees(), problems)
 	s.State.Explain(trees)
-	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.State.Now.UTC().Truncate(time.Second)}
+	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Cluster: v.clusterUID(ctx), Time: s.State.Now.UTC().Truncate(time.Second)}
 	r.Restores = restoresOf(s, trees, choice.Restore)
 	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
 
 	return r, nil
+}
+
+// clusterUID returns the UID that identifies the cluster; "" without the right to read it.
+func (v *validation) clusterUID(ctx context.Context) string {
+	uid, err := v.cluster.UID(ctx)
+	if err != nil {
+		return ""
+	}
+
+	return uid
 }
 
 // platform returns the problems of Crossplane and its packages, which belong to no tree. It skips

@@ -185,6 +185,9 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := a.applySettings(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
+	if err := a.checkSource(i); err != nil {
+		return nil, err
+	}
 	if out, err := a.handleLive(i); err != nil || out != nil {
 		return out, err
 	}

@@ -19,9 +19,9 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next strin
 	case err != nil:
 		return reason.Message{Code: cmp.Or(reason.CodeOf(err), reason.MarkUnreadable), Text: err.Error()}, "correct or remove that annotation"
 	case h != nil && h.Quarantine:
-		return reason.Quarantined.Messagef("in quarantine since %s, by the Restore %s", h.Since, h.Restore), HowToRelease(u, h)
+		return reason.Quarantined.Messagef("in quarantine since %s, by %s", h.Since, h.By()), HowToRelease(u, h)
 	case h != nil:
-		why, next = reason.Message{Text: fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason)},
+		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, h.Reason)},
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
 			next = manualNext(h)

@@ -57,7 +57,7 @@ func HeldNotices(s *Snapshot, refs []xp.Ref) []Notice {
 			continue
 		}
 		if bound := s.isBound(f); requested[f.ID()] || bound && requested[f.bound.ID()] {
-			notices = append(notices, Notice{Target: f.identity(), Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", f.hold.Restore, f.hold.Reason)})
+			notices = append(notices, Notice{Target: f.identity(), Event: EventHeld, Message: fmt.Sprintf("held by %s: %s", f.hold.By(), f.hold.Reason)})
 		}
 	}
 

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -266,6 +267,9 @@ func (o *Objects) Composed() []schema.GroupVersionKind {
 
 	return kinds
 }
+
+// UnreadKinds returns the kinds that could not be read, and why.
+func (o *Objects) UnreadKinds() map[schema.GroupKind]string { return maps.Clone(o.unread) }
 
 // IsUnread reports whether the object that r names could not be read, so that its absence proves
 // nothing.

@@ -169,6 +169,11 @@ func IsKept(mr *unstructured.Unstructured) bool {
 // Remove deletes the object if it still has the same UID. The composed resources of an XR that are
 // to be deleted are gone by then. An XR orphans the others.
 func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) error {
+	return c.remove(ctx, u, "")
+}
+
+// remove is Remove, if the object still has the given resourceVersion; "" for any.
+func (c *Cluster) remove(ctx context.Context, u *unstructured.Unstructured, version string) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
 		return err
@@ -177,8 +182,12 @@ func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) erro
 	if xp.IsComposite(u) {
 		propagation = metav1.DeletePropagationOrphan
 	}
+	conditions := &metav1.Preconditions{UID: &uid}
+	if version != "" {
+		conditions.ResourceVersion = &version
+	}
 	err = c.client.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &propagation,
+		Preconditions: conditions, PropagationPolicy: &propagation,
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot delete %s: %w", xp.String(u), err)

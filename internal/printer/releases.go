@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -50,7 +51,7 @@ func restoreOf(r report.Release) string {
 // resultText returns in one line what was done, or would be, or why nothing was.
 func resultText(r report.Release) string {
 	switch r.Result {
-	case report.StillHeld, report.Unproven, report.WouldWait:
+	case report.StillHeld, report.Unproven, report.WouldWait, report.Waiting:
 		return "see above"
 	case report.LeftAlone:
 		return r.Reason
@@ -63,7 +64,7 @@ func resultText(r report.Release) string {
 		default:
 			return "it is as it was"
 		}
-	case report.WouldRelease, report.WouldForce:
+	case report.WouldRelease, report.WouldForce, report.WouldHold, report.Quiet, report.Retired, report.WouldRetire:
 		return strings.Join(r.Steps, "; ")
 	default:
 		return ""
@@ -145,6 +146,24 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	}
 
 	return what, next
+}
+
+// handoverVerdict returns the result of hold or retire as a whole, and what to do.
+func handoverVerdict(r *report.Report) (what, next string) {
+	what, _ = releaseVerdict(r)
+	what = strings.Replace(what, Counted(len(r.Releases), "hold"), Counted(len(r.Releases), "object"), 1)
+	dry := slices.ContainsFunc(r.Releases, func(o report.Release) bool { return o.Result == report.WouldHold || o.Result == report.WouldRetire })
+	switch {
+	case r.Summary.Problems > 0:
+		return what, "follow the next step of each problem above, from the first on, then run the same again."
+	case dry:
+		return what, "run the same without --dry-run."
+	case r.Kind == report.KindHold:
+		return what, "back up, and restore that in the other cluster. To go on here instead, run: " +
+			xp.NewCommand(xp.Program, "release").Word("--handover").String()
+	default:
+		return what, ""
+	}
 }
 
 // unrestored returns where to see what a failed Restore did not create: such objects have no hold

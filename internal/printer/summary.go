@@ -24,8 +24,11 @@ func (s *textReport) summary() string {
 		lines = append(lines, s.wrapped(counts(s.report), ""))
 	}
 	what, next := verdict(s.report)
-	if s.report.Kind == report.KindRelease {
+	switch s.report.Kind {
+	case report.KindRelease:
 		what, next = releaseVerdict(s.report)
+	case report.KindHold, report.KindRetirement:
+		what, next = handoverVerdict(s.report)
 	}
 	lines = append(lines, s.paint(s.wrapped(what, ""), levelOfReport(s.report).colour(), text.Bold))
 	if next != "" {

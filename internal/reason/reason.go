@@ -44,10 +44,11 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Guard and Command are what these commands, and all others, refuse or warn
+	// Release, Exchange, Handover, Guard and Command are what these commands, and all others, refuse or warn
 	// of.
 	Release  Group = "release"
 	Exchange Group = "exchange"
+	Handover Group = "handover"
 	Guard    Group = "guard"
 	Command  Group = "command"
 )
@@ -69,6 +70,8 @@ func (g Group) Place() string {
 		return "output of release"
 	case Exchange:
 		return "output of exchange"
+	case Handover:
+		return "output of hold, retire and release"
 	case Guard:
 		return "output of guard"
 	case Command:

@@ -21,6 +21,7 @@ const (
 	NameObserve     = "observe-first"
 	NameCredentials = "provider-credentials"
 	NameRelease     = "release"
+	NameSource      = "source-is-gone"
 	NameStatus      = "restore-status"
 	NameUnnamed     = "without-external-name"
 )
@@ -94,6 +95,8 @@ func Definitions() []Definition {
 			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
 		choice(NameStatus, ForRestore, "whether a restore brings back the status that functions have written and may read",
 			func(s *Settings, value string) { s.WithoutStatus = value == valueNone }, valueNeeded, valueNone),
+		choice(NameSource, ForRestore, "whether a restore of a handover's backup assumes that the source cluster writes nothing any more",
+			func(s *Settings, value string) { s.SourceIsGone = value == valueTrue }, valueFalse, valueTrue),
 		{
 			Name: NameUnnamed, For: []string{ForBackup, ForRestore}, Form: formUnnamed,
 			Meaning: "the kinds of MRs that never have an external-name", set: setUnnamed,

@@ -79,6 +79,8 @@ type Settings struct {
 	// Unnamed are the kinds of MRs that never have an external-name, because their provider needs
 	// none.
 	Unnamed []schema.GroupKind
+	// SourceIsGone makes a restore of a handover's backup ignore whether the source cluster was quiet.
+	SourceIsGone bool
 	// AdoptionTimeout is how long an operation waits for the adoption of its XR before it fails; 0
 	// for no limit.
 	AdoptionTimeout time.Duration

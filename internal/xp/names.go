@@ -84,6 +84,11 @@ const (
 	// since v2.1.
 	ConditionResponsive = "Responsive"
 	ReasonCircuitOpen   = "WatchCircuitOpen"
+	// ConditionAsyncOperation and ConditionLastAsyncOperation are what upjet reports of its
+	// asynchronous operations (upjet pkg/resource/conditions.go).
+	ConditionAsyncOperation     = "AsyncOperation"
+	ConditionLastAsyncOperation = "LastAsyncOperation"
+	ReasonOngoing               = "Ongoing"
 )
 
 // Fields of metadata that only the backup's copy of an object has. The API server drops fields of
@@ -117,6 +122,8 @@ const (
 	// FieldInputs lists the Secrets that the provider of an MR reads, and for each whether it was
 	// live and whether the backup has it. A restore waits for those that were live.
 	FieldInputs = "velero.crossplane.io/inputs"
+	// FieldSource has the cluster of the backup, and whether a handover held the object there.
+	FieldSource = "velero.crossplane.io/source"
 )
 
 // Annotations that make Velero include the additional items of an action despite the filters of the

@@ -1,6 +1,10 @@
 package xp
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // IsUpjet reports whether upjet reconciles an MR. Every kind of upjet has spec.initProvider, which
 // its providers write even if it is empty.
@@ -26,4 +30,24 @@ func IsNeverObserved(mr *unstructured.Unstructured) bool {
 	found, _ := v.(map[string]any)
 
 	return IsUpjet(mr) && len(found) == 0 && !IsPaused(mr) && MayCreate(mr) && IdentityOf(mr) == Known
+}
+
+// IsOperationOngoing reports whether a provider of upjet runs, or may run, an asynchronous operation
+// on an MR whose outcome is not in the MR yet. Its condition AsyncOperation says so in the versions
+// that fork Terraform. In the others only a create shows: the provider has noted that the create
+// began, has filled no status.atProvider since, and its condition LastAsyncOperation is older
+// (upjet pkg/controller/external_async_tfpluginsdk.go and api.go). An update shows in neither.
+func IsOperationOngoing(mr *unstructured.Unstructured) bool {
+	if c, ok := ConditionOf(mr, ConditionAsyncOperation); ok && c.Status == "True" && c.Reason == ReasonOngoing {
+		return true
+	}
+	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")
+	found, _ := v.(map[string]any)
+	begun, err := time.Parse(time.RFC3339, Annotation(mr, AnnotationCreateSucceeded))
+	if err != nil || len(found) > 0 || !IsUpjet(mr) || !MayCreate(mr) {
+		return false
+	}
+	c, ok := ConditionOf(mr, ConditionLastAsyncOperation)
+
+	return !ok || c.Since.Before(begun)
 }

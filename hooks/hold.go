@@ -1,0 +1,283 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const (
+	holdTimeout = 10 * time.Minute
+	// holdInterval is the time between two looks.
+	holdInterval = 2 * time.Second
+)
+
+const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over. It goes from
+the claims down, so nothing is composed while it works. A user's own pauses stay.
+
+It waits until nothing writes to the cloud any more: an object whose creation, deletion or asynchronous operation is under way is paused when that is over, and
+each controller has to report the pause. It then looks a second time. Objects that appear meanwhile are held too.
+
+It is safe to run again, and to stop: what is held stays held. Then back up and restore in the other cluster, which adopts everything. The backup notes that this
+cluster was quiet. To go on here instead, run "release --handover". When the other cluster has adopted everything, run "retire".
+
+It can't stop the controllers of objects that Crossplane composes and that are no managed resources, and names such kinds.
+
+It exits with 0 if everything is quiet, 3 if an object can't be held, and 4 after the timeout. See docs/handover.md.`
+
+const holdExample = `  # Which objects would be held, and what is under way?
+  ` + Name + ` hold -n team-a --dry-run
+
+  # Hold a namespace
+  ` + Name + ` hold -n team-a
+
+  # Hold the whole cluster
+  ` + Name + ` hold -A`
+
+// A hold holds the flags of hold and what it has seen.
+type hold struct {
+	*options
+
+	out            output
+	dryRun         bool
+	timeout, pause time.Duration
+
+	cluster *live.Cluster
+	adopter *live.Adopter
+	key     adoption.Key
+	// steps are the steps taken, by object, and taken is their number.
+	steps map[xp.ID][]string
+	taken int
+	// quiet are the UIDs of the last look if everything was quiet; nil if not.
+	quiet map[types.UID]bool
+	// printed is the last progress message.
+	printed string
+}
+
+func newHold(o *options) *cobra.Command {
+	h := &hold{options: o, pause: holdInterval, steps: map[xp.ID][]string{}}
+	c := &cobra.Command{
+		Use:     "hold {-n NAMESPACE | -A}",
+		Short:   "Hold a live namespace or cluster for a handover to another cluster",
+		Long:    holdLong,
+		Example: holdExample,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if all, _ := c.Flags().GetBool("all-namespaces"); o.namespace == "" && !all {
+				return errors.New("cannot tell what to hold: give a namespace with -n, or the whole cluster with -A")
+			}
+			if h.timeout < 0 {
+				return fmt.Errorf("cannot wait for %s", h.timeout)
+			}
+
+			return o.inCluster(c, h.run)
+		},
+	}
+	c.Flags().BoolVar(&h.dryRun, "dry-run", false, "print what it would do, and change nothing")
+	c.Flags().DurationVar(&h.timeout, "timeout", holdTimeout, "how long to wait until everything is quiet")
+	_ = h.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+
+	return c
+}
+
+func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
+	h.cluster = cluster
+	h.adopter = live.NewAdopter(h.cluster, newLogger(h.Err)).OnStep(h.onStep)
+	if h.dryRun {
+		return h.preview(ctx)
+	}
+	var err error
+	if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
+		return rightError(err, "handover.yaml")
+	}
+	record, err := h.record(ctx)
+	if err != nil {
+		return rightError(err, "handover.yaml")
+	}
+	deadline := time.Now().Add(h.timeout)
+	for {
+		s, err := h.look(ctx, deadline)
+		if err != nil {
+			return err
+		}
+		late := !time.Now().Before(deadline)
+		if s.isQuiet && maps.Equal(s.uids, h.quiet) {
+			record.Quiet = time.Now().UTC().Format(time.RFC3339)
+			if err := h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record); err != nil {
+				return err
+			}
+
+			return h.finish(s, nil)
+		}
+		if late {
+			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again", h.timeout))
+		}
+		if h.quiet = nil; s.isQuiet {
+			h.quiet = s.uids
+		}
+		if err := sleep(ctx, h.pause); err != nil {
+			return reason.Interrupted.Errorf("cannot continue: %w; what is held stays held; run it again, or run: %s release --handover", err, Name)
+		}
+	}
+}
+
+// record records the handover, and keeps the start of an earlier run.
+func (h *hold) record(ctx context.Context) (adoption.Handover, error) {
+	all, err := h.cluster.Handovers(ctx, h.velero)
+	if err != nil {
+		return adoption.Handover{}, err
+	}
+	record, ok := all[h.namespace]
+	if record.Quiet = ""; !ok {
+		record.Since = time.Now().UTC().Format(time.RFC3339)
+	}
+
+	return record, h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record)
+}
+
+// rightError adds the file with the rights of a command to an error about a missing right.
+func rightError(err error, file string) error {
+	if apierrors.IsForbidden(err) {
+		return reason.RightMissing.Errorf("%w; example/rbac/%s has the rights for this command", err, file)
+	}
+
+	return err
+}
+
+// A holdLook is what one look at the scope has found.
+type holdLook struct {
+	*scope
+
+	isQuiet bool
+	uids    map[types.UID]bool
+	// why is why an object is not quiet.
+	why map[xp.ID]reason.Message
+}
+
+// look reads the scope and holds what is not held.
+func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) {
+	limited, cancel := context.WithDeadline(ctx, latest(deadline, time.Now().Add(waitRequest)))
+	defer cancel()
+	sc, err := h.scopeOf(limited, h.cluster)
+	if err != nil {
+		return nil, err
+	}
+	before := h.taken
+	for _, level := range sc.levels {
+		if err := h.adopter.HandOver(limited, h.key, level); err != nil {
+			return nil, rightError(err, "handover.yaml")
+		}
+	}
+	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}, uids: map[types.UID]bool{}}
+	for _, u := range sc.all() {
+		l.uids[u.GetUID()] = true
+		if why := h.whyNotQuiet(u); !why.IsZero() {
+			l.why[xp.RefTo(u).ID()] = why
+		}
+	}
+	l.isQuiet = h.taken == before && len(l.why) == 0 && len(sc.unread) == 0
+	h.progress(l)
+
+	return l, nil
+}
+
+// whyNotQuiet returns why an object is not quiet, or why it can't be held at all.
+func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
+	if _, why := h.key.HandOver(u, time.Now()); !why.IsZero() {
+		return why
+	}
+
+	return h.key.WhyNotQuiet(u)
+}
+
+func (h *hold) onStep(change adoption.Change) {
+	h.taken++
+	id := xp.RefTo(change.Target).ID()
+	h.steps[id] = append(h.steps[id], change.Step)
+	if !change.Warning.IsZero() {
+		fmt.Fprintln(h.Err, "warning:", change.Warning)
+	}
+}
+
+// progress prints how many objects are quiet, and the first that is not, if that has changed.
+func (h *hold) progress(l *holdLook) {
+	all := l.all()
+	line := fmt.Sprintf("%d of %d objects are quiet", len(all)-len(l.why), len(all))
+	for _, u := range all {
+		if why, waits := l.why[xp.RefTo(u).ID()]; waits {
+			line += "; waiting for " + xp.String(u) + ": " + why.String()
+
+			break
+		}
+	}
+	if line != h.printed {
+		h.printed = line
+		fmt.Fprintln(h.Err, time.Now().UTC().Format(time.RFC3339), line)
+	}
+}
+
+func (h *hold) preview(ctx context.Context) error {
+	sc, err := h.scopeOf(ctx, h.cluster)
+	if err != nil {
+		return err
+	}
+	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}}
+	for _, u := range sc.all() {
+		change, why := adoption.Unverified.HandOver(u, time.Now())
+		switch {
+		case !why.IsZero():
+			l.why[xp.RefTo(u).ID()] = why
+		case change.Patch != nil:
+			h.steps[xp.RefTo(u).ID()] = []string{change.Step}
+		}
+	}
+
+	return h.finish(l, nil)
+}
+
+// finish prints the result of a look.
+func (h *hold) finish(l *holdLook, timeout error) error {
+	r := &report.Report{Kind: report.KindHold, Source: h.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
+	problems := l.problems()
+	for _, u := range l.all() {
+		ref := xp.RefTo(u)
+		one := report.Release{Object: ref, Result: report.Quiet, Steps: h.steps[ref.ID()]}
+		if len(one.Steps) == 0 {
+			one.Steps = []string{"it was held already"}
+		} else if h.dryRun {
+			one.Result = report.WouldHold
+		}
+		if why, waits := l.why[ref.ID()]; waits {
+			one.Result, one.Code, one.Reason = report.Waiting, why.Code, why.String()
+			one.Next = "when that is over, run the same again"
+			problems = append(problems, report.Problem{Code: why.Code, Severity: report.Error, Object: ref, Reason: one.Reason, Next: one.Next})
+		}
+		if hold, err := adoption.HoldOf(u); err == nil && hold != nil {
+			one.Restore, one.Settings = hold.Restore, adoption.Settings(hold)
+		}
+		r.Releases = append(r.Releases, one)
+	}
+	r.Assemble(nil, problems)
+	if err := h.print(r, h.out); err != nil {
+		return err
+	}
+	if timeout != nil {
+		return &exit{code: ExitTimeout, err: timeout}
+	}
+
+	return exitFor(r.Summary.Problems)
+}

@@ -1,0 +1,325 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold holds, without
+their external resources. It takes the finalizers off first, so no controller acts.
+
+--report is the report of the other cluster: the output of "validate -o json" there, with a namespace or not. Retire deletes an object only if the report says
+that it is adopted there: it exists, is not held, and a managed resource has the same external-name. An object that is not adopted there stays, and so do the XR
+and the claim above it.
+
+It deletes nothing else. Objects that an XR composes and that are no managed resources stay, without an owner: their deletion could delete something in the
+cloud. Remove the objects from Git before: what applies them would create them again.
+
+It is safe to run again. It exits with 0 if everything is retired, and 3 if an object stays. See docs/handover.md.`
+
+const retireExample = `  # In the other cluster
+  ` + Name + ` validate -n team-a -o json > adopted.json
+
+  # In this cluster
+  ` + Name + ` retire -n team-a --report adopted.json --dry-run
+  ` + Name + ` retire -n team-a --report adopted.json`
+
+// A retire holds the flags of retire and its results.
+type retire struct {
+	*options
+
+	out         output
+	file        string
+	namespaces  map[string]string
+	dryRun, yes bool
+
+	cluster *live.Cluster
+	key     adoption.Key
+	// adopted are the nodes of the other cluster's report.
+	adopted map[xp.ID]*report.Node
+	// below is what each object composes or binds, and stays are the objects that stay.
+	below   map[xp.ID][]xp.Ref
+	stays   map[xp.ID]bool
+	results []report.Release
+}
+
+func newRetire(o *options) *cobra.Command {
+	r := &retire{options: o}
+	c := &cobra.Command{
+		Use:     "retire --report FILE",
+		Short:   "Delete what another cluster has adopted, without the external resources",
+		Long:    retireLong,
+		Example: retireExample,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if r.file == "" {
+				return errors.New("cannot tell what the other cluster has adopted: give its report with --report")
+			}
+			if !r.yes && !r.dryRun && !isTerminal(r.In) {
+				return errors.New("cannot ask: stdin is no terminal; check the list with --dry-run, then give --yes")
+			}
+			other, err := r.read()
+			if err != nil {
+				return failed(err)
+			}
+
+			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
+				r.cluster = cluster
+
+				return r.run(ctx, other)
+			})
+		},
+	}
+	c.Flags().StringVar(&r.file, "report", "", `the report of the other cluster: the output of "validate -o json" there, or - for stdin`)
+	c.Flags().StringToStringVar(&r.namespaces, "namespace-mappings", nil, "namespaces that the restore there has mapped, as HERE=THERE")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
+	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask")
+	_ = c.MarkFlagFilename("report", "json")
+	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+
+	return c
+}
+
+// maxReport limits the size of a report in bytes.
+const maxReport = 512 << 20
+
+// read reads the report of the other cluster.
+func (r *retire) read() (*report.Report, error) {
+	in := r.In
+	if r.file != "-" {
+		f, err := os.Open(r.file)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the report: %w", err)
+		}
+		defer func() { _ = f.Close() }() // It is only read.
+		in = f
+	}
+	other := &report.Report{}
+	if err := json.NewDecoder(io.LimitReader(in, maxReport)).Decode(other); err != nil {
+		return nil, reason.ReportUnusable.Errorf("cannot read the report %s: %w", r.file, err)
+	}
+	if other.APIVersion != report.APIVersion || other.Kind != report.KindValidation {
+		return nil, reason.ReportUnusable.Errorf("cannot use %s: it is no output of \"validate -o json\" (apiVersion %q, kind %q)", r.file, other.APIVersion, other.Kind)
+	}
+
+	return other, nil
+}
+
+func (r *retire) run(ctx context.Context, other *report.Report) error {
+	if err := r.checkOther(ctx, other); err != nil {
+		return err
+	}
+	var err error
+	if r.key, err = r.cluster.ReadMarkKey(ctx, r.velero); err != nil {
+		return rightError(err, "handover.yaml")
+	}
+	sc, err := r.scopeOf(ctx, r.cluster)
+	if err != nil {
+		return err
+	}
+	r.index(other.Trees)
+	r.below, r.stays = childrenOf(sc.survey.Trees()), map[xp.ID]bool{}
+	plan := r.plan(sc, other)
+	if !r.dryRun && len(plan) > 0 {
+		question := fmt.Sprintf("Delete %s in %s, and keep the external resources?", printer.Counted(len(plan), "object"), r.cluster.Name())
+		if ok, err := ask(ctx, r.options, r.yes, question); err != nil || !ok {
+			return errors.Join(err, reason.NotConfirmed.Errorf("cannot go on without a yes; nothing was changed"))
+		}
+	}
+	for _, u := range plan {
+		if err := r.retire(ctx, u); err != nil {
+			return err
+		}
+	}
+
+	return r.finish(ctx, sc)
+}
+
+// checkOther returns an error if a report can't prove that another cluster has adopted anything.
+func (r *retire) checkOther(ctx context.Context, other *report.Report) error {
+	uid, err := r.cluster.UID(ctx)
+	if err != nil {
+		return rightError(err, "handover.yaml")
+	}
+	switch other.Cluster {
+	case "":
+		return reason.ReportUnusable.Errorf("cannot use %s: it does not name its cluster; make it with the right to get the namespace kube-system", r.file)
+	case uid:
+		return reason.ReportUnusable.Errorf("cannot use %s: it is a report of this cluster", r.file)
+	default:
+		return nil
+	}
+}
+
+func (r *retire) index(trees []*report.Node) {
+	r.adopted = map[xp.ID]*report.Node{}
+	var visit func(nodes []*report.Node)
+	visit = func(nodes []*report.Node) {
+		for _, n := range nodes {
+			if n.State != report.Foreign {
+				r.adopted[n.ID()] = n
+			}
+			visit(n.Children)
+		}
+	}
+	visit(trees)
+}
+
+// plan returns the objects to delete: Usages, which protect others, then composed objects before
+// their XRs. It records those that stay.
+func (r *retire) plan(sc *scope, other *report.Report) []*unstructured.Unstructured {
+	var usages, plan []*unstructured.Unstructured
+	all := sc.all()
+	slices.Reverse(all) // MRs, schedules, XRs from the deepest up, claims.
+	for _, u := range all {
+		id := xp.RefTo(u).ID()
+		why := cmp.Or(r.whyStays(u, other), r.stayingBelow(id))
+		if why.IsZero() {
+			usages, plan = append(usages, sc.usages[id]...), append(plan, u)
+		} else {
+			r.keep(u, why, "see what the other cluster reports about it, make a new report there, and run retire again")
+		}
+	}
+
+	return append(usages, plan...)
+}
+
+// keep records that an object stays.
+func (r *retire) keep(u *unstructured.Unstructured, why reason.Message, next string) {
+	ref := xp.RefTo(u)
+	r.stays[ref.ID()] = true
+	r.results = append(r.results, report.Release{Object: ref, Result: report.StillHeld, Code: why.Code, Reason: why.String(), Next: next})
+}
+
+// stayingBelow returns why an object stays because something that it composes does.
+func (r *retire) stayingBelow(id xp.ID) reason.Message {
+	for _, child := range r.below[id] {
+		if r.stays[child.ID()] {
+			return reason.NotAdoptedThere.Messagef("%s stays", child)
+		}
+	}
+
+	return reason.Message{}
+}
+
+// childrenOf returns what each object in the trees composes or binds.
+func childrenOf(trees []*report.Node) map[xp.ID][]xp.Ref {
+	below := map[xp.ID][]xp.Ref{}
+	var visit func(n *report.Node)
+	visit = func(n *report.Node) {
+		for _, child := range n.Children {
+			if child.State != report.Foreign {
+				below[n.ID()] = append(below[n.ID()], child.Ref)
+			}
+			visit(child)
+		}
+	}
+	for _, root := range trees {
+		visit(root)
+	}
+
+	return below
+}
+
+// whyStays returns why an object must stay in this cluster; zero if it may be deleted.
+func (r *retire) whyStays(u *unstructured.Unstructured, other *report.Report) reason.Message {
+	if why := r.key.WhyNotQuiet(u); !why.IsZero() {
+		return why
+	}
+	h, err := r.key.HoldOf(u)
+	if err != nil || !h.IsHandover() {
+		return reason.NotHandedOver.Messagef("a Restore holds it, and not the command hold")
+	}
+	if since, err := time.Parse(time.RFC3339, h.Since); err != nil || other.Time.Before(since) {
+		return reason.ReportUnusable.Messagef("the report is older than the handover, which began at %s", h.Since)
+	}
+	if xp.IsSchedule(u) {
+		return reason.Message{} // It has no external resource.
+	}
+	ref := xp.RefTo(u)
+	if there, ok := r.namespaces[ref.Namespace]; ok {
+		ref.Namespace = there
+	}
+	n := r.adopted[ref.ID()]
+	switch {
+	case n == nil:
+		return reason.NotAdoptedThere.Messagef("the report does not have it")
+	case n.Hold != nil || n.State == report.Held:
+		return reason.NotAdoptedThere.Messagef("it is still held there")
+	case n.State != report.Adopted && n.State != report.Alone:
+		return reason.NotAdoptedThere.Messagef("it is %s there", n.State)
+	case xp.IsManaged(u) && n.ExternalName != xp.Annotation(u, xp.AnnotationExternalName):
+		return reason.NotAdoptedThere.Messagef("its external-name is %q here and %q there", xp.Annotation(u, xp.AnnotationExternalName), n.ExternalName)
+	default:
+		return reason.Message{}
+	}
+}
+
+// retire deletes an object, unless something below it stays, and records the result.
+func (r *retire) retire(ctx context.Context, u *unstructured.Unstructured) error {
+	one := report.Release{Object: xp.RefTo(u), Result: report.WouldRetire, Steps: []string{"take its finalizers off", "delete it"}}
+	if r.dryRun {
+		r.results = append(r.results, one)
+
+		return nil
+	}
+	if why := r.stayingBelow(one.Object.ID()); !why.IsZero() {
+		r.keep(u, why, "run retire again when that is gone")
+
+		return nil
+	}
+	switch err := r.cluster.Retire(ctx, u); {
+	case apierrors.IsConflict(err):
+		r.keep(u, reason.ChangedSinceConfirmed.Messagef("another writer has changed it meanwhile: %v", err), "run retire again")
+	case apierrors.IsForbidden(err) && !isDenied(err):
+		return rightError(err, "handover.yaml")
+	case err != nil:
+		r.keep(u, reason.NotDeleted.Messagef("%v", err), "repair that, and run retire again")
+	default:
+		fmt.Fprintf(r.Err, "%s: deleted here, and its external resource is as it was\n", one.Object)
+		one.Result = report.Retired
+		r.results = append(r.results, one)
+	}
+
+	return nil
+}
+
+// finish ends the record of the handover if nothing stays, and prints the results.
+func (r *retire) finish(ctx context.Context, sc *scope) error {
+	rep := &report.Report{Kind: report.KindRetirement, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second), Releases: r.results}
+	problems := sc.problems()
+	for _, one := range r.results {
+		if one.Result == report.StillHeld {
+			problems = append(problems, report.Problem{Code: one.Code, Severity: report.Error, Object: one.Object, Reason: one.Reason, Next: one.Next})
+		}
+	}
+	rep.Assemble(nil, problems)
+	if rep.Summary.Problems == 0 && !r.dryRun {
+		if err := r.cluster.RecordHandover(ctx, r.velero, r.namespace, nil); err != nil {
+			return rightError(err, "handover.yaml")
+		}
+	}
+	if err := r.print(rep, r.out); err != nil {
+		return err
+	}
+
+	return exitFor(rep.Summary.Problems)
+}
