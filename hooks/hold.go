@@ -170,7 +170,7 @@ type holdLook struct {
 
 // look reads the scope and holds what is not held.
 func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) {
-	limited, cancel := context.WithDeadline(ctx, latest(deadline, time.Now().Add(waitRequest)))
+	limited, cancel := context.WithTimeout(ctx, max(time.Until(deadline), waitRequest))
 	defer cancel()
 	sc, err := h.scopeOf(limited, h.cluster)
 	if err != nil {

@@ -21,8 +21,8 @@ var KindBackup = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind
 // brings them to each cluster that shares the bucket (velero pkg/controller/
 // backup_sync_controller.go), so the plugin needs no access to the bucket.
 const (
-	labelReceipt      = "velero.crossplane.io/receipt"
-	annotationReceipt = "velero.crossplane.io/receipt"
+	labelReceipt      = "velero.crossplane.x-k8s.io/receipt"
+	annotationReceipt = "velero.crossplane.x-k8s.io/receipt"
 	// receiptTTL is how long Velero keeps a receipt.
 	receiptTTL = 30 * 24 * time.Hour
 )
