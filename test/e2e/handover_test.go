@@ -27,7 +27,7 @@ func testHandover(t *testing.T, version stack.Version) {
 	t.Parallel()
 	s := newSuite(t, version)
 	ctx := t.Context()
-	moves := s.few(t, s.source, drill.Platform{Namespace: "moves"}, 3)
+	moves := s.few(t, s.source, drill.Platform{Namespace: "moves", Without: []string{"database"}}, 3)
 	late := s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
 	s.settings(t, moves)
 	s.remember(t, s.source, moves)
