@@ -28,8 +28,29 @@ type scope struct {
 
 func (sc *scope) all() []*unstructured.Unstructured { return slices.Concat(sc.levels...) }
 
-// scopeOf reads the trees in the namespace, or all.
+// scopeOf reads the trees in the namespace, or all. It fails if there are none.
 func (o *options) scopeOf(ctx context.Context, cluster *live.Cluster) (*scope, error) {
+	sc, err := o.readScope(ctx, cluster)
+	if err == nil && sc.isEmpty() {
+		return nil, o.noScope()
+	}
+
+	return sc, err
+}
+
+func (sc *scope) isEmpty() bool { return len(sc.all()) == 0 && len(sc.unread) == 0 }
+
+func (o *options) noScope() error {
+	where := "this cluster"
+	if o.namespace != "" {
+		where = "the namespace " + o.namespace
+	}
+
+	return reason.NotFound.Errorf("cannot find a claim, an XR or a managed resource in %s; check -n and --context", where)
+}
+
+// readScope reads the trees in the namespace, or all.
+func (o *options) readScope(ctx context.Context, cluster *live.Cluster) (*scope, error) {
 	s, err := cluster.Survey(ctx, live.Scope{Namespace: o.namespace, Velero: o.velero})
 	if err != nil {
 		return nil, err
@@ -52,15 +73,6 @@ func (o *options) scopeOf(ctx context.Context, cluster *live.Cluster) (*scope, e
 		w.scope.levels = append(w.scope.levels, w.xrs[depth])
 	}
 	w.scope.levels = append(w.scope.levels, schedules, w.managed)
-	if len(w.scope.all()) == 0 && len(w.scope.unread) == 0 {
-		where := "this cluster"
-		if o.namespace != "" {
-			where = "the namespace " + o.namespace
-		}
-
-		return nil, reason.NotFound.Errorf("cannot find a claim, an XR or a managed resource in %s; check -n and --context", where)
-	}
-
 	return w.scope, nil
 }
 

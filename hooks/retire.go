@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -21,6 +22,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const (
+	retireTimeout  = 2 * time.Minute
+	retireInterval = time.Second
 )
 
 const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold holds, without
@@ -33,7 +39,8 @@ and the claim above it.
 It deletes nothing else. Objects that an XR composes and that are no managed resources stay, without an owner: their deletion could delete something in the
 cloud. Remove the objects from Git before: what applies them would create them again.
 
-It is safe to run again. It exits with 0 if everything is retired, and 3 if an object stays. See docs/handover.md.`
+It waits until what it deletes is gone, and names what another writer creates again. It is safe to run again. It exits with 0 if everything is retired, and 3 if an
+object stays. See docs/handover.md.`
 
 const retireExample = `  # In the other cluster
   ` + Name + ` validate -n team-a -o json > adopted.json
@@ -50,6 +57,8 @@ type retire struct {
 	file        string
 	namespaces  map[string]string
 	dryRun, yes bool
+	// timeout and pause are how long and how often it waits until what it deletes is gone.
+	timeout, pause time.Duration
 
 	cluster *live.Cluster
 	key     adoption.Key
@@ -59,10 +68,12 @@ type retire struct {
 	below   map[xp.ID][]xp.Ref
 	stays   map[xp.ID]bool
 	results []report.Release
+	// deleted are the UIDs of the objects that it has deleted.
+	deleted map[xp.ID]types.UID
 }
 
 func newRetire(o *options) *cobra.Command {
-	r := &retire{options: o}
+	r := &retire{options: o, pause: retireInterval, deleted: map[xp.ID]types.UID{}}
 	c := &cobra.Command{
 		Use:     "retire --report FILE",
 		Short:   "Delete what another cluster has adopted, without the external resources",
@@ -91,6 +102,7 @@ func newRetire(o *options) *cobra.Command {
 	c.Flags().StringVar(&r.file, "report", "", `the report of the other cluster: the output of "validate -o json" there, or - for stdin`)
 	c.Flags().StringToStringVar(&r.namespaces, "namespace-mappings", nil, "namespaces that the restore there has mapped, as HERE=THERE")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
+	c.Flags().DurationVar(&r.timeout, "timeout", retireTimeout, "how long to wait until what it deletes is gone")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask")
 	_ = c.MarkFlagFilename("report", "json")
 	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
@@ -131,9 +143,12 @@ func (r *retire) run(ctx context.Context, other *report.Report) error {
 	if r.key, err = r.cluster.ReadMarkKey(ctx, r.velero); err != nil {
 		return rightError(err, "handover.yaml")
 	}
-	sc, err := r.scopeOf(ctx, r.cluster)
+	sc, err := r.readScope(ctx, r.cluster)
 	if err != nil {
 		return err
+	}
+	if sc.isEmpty() && !r.isBegun(ctx) {
+		return r.noScope()
 	}
 	r.index(other.Trees)
 	r.below, r.stays = childrenOf(sc.survey.Trees()), map[xp.ID]bool{}
@@ -150,7 +165,21 @@ func (r *retire) run(ctx context.Context, other *report.Report) error {
 		}
 	}
 
+	if len(r.deleted) > 0 {
+		if err := r.awaitGone(ctx); err != nil {
+			return err
+		}
+	}
+
 	return r.finish(ctx, sc)
+}
+
+// isBegun returns true if a handover is recorded here, so that an earlier run can have deleted all.
+func (r *retire) isBegun(ctx context.Context) bool {
+	records, err := r.cluster.Handovers(ctx, r.velero)
+	_, ok := records[r.namespace]
+
+	return err == nil && ok
 }
 
 // checkOther returns an error if a report can't prove that another cluster has adopted anything.
@@ -295,7 +324,7 @@ func (r *retire) retire(ctx context.Context, u *unstructured.Unstructured) error
 		r.keep(u, reason.NotDeleted.Messagef("%v", err), "repair that, and run retire again")
 	default:
 		fmt.Fprintf(r.Err, "%s: deleted here, and its external resource is as it was\n", one.Object)
-		one.Result = report.Retired
+		one.Result, r.deleted[one.Object.ID()] = report.Retired, u.GetUID()
 		r.results = append(r.results, one)
 	}
 

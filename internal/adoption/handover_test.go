@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -122,7 +123,7 @@ func TestHandOverAndBack(t *testing.T) {
 			if diff := cmp.Diff(tc.live.Object["spec"], got.Object["spec"]); diff != "" {
 				t.Errorf("%s\nspec: -before, +after:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.live.GetAnnotations(), got.GetAnnotations()); diff != "" {
+			if diff := cmp.Diff(tc.live.GetAnnotations(), got.GetAnnotations(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nannotations: -before, +after:\n%s", tc.reason, diff)
 			}
 		})

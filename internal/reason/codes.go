@@ -183,6 +183,7 @@ const (
 	NotAdoptedThere            Code = "NotAdoptedThere"
 	ReportUnusable             Code = "ReportUnusable"
 	AdoptedElsewhere           Code = "AdoptedElsewhere"
+	AppliedAgain               Code = "AppliedAgain"
 	OthersCompose              Code = "OthersCompose"
 	GuardUnsupported           Code = "GuardUnsupported"
 	NothingToGuard             Code = "NothingToGuard"

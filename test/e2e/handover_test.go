@@ -203,6 +203,9 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 			t.Errorf("%d %s are left in the source, such as %s", len(left), what, left[0].GetName())
 		}
 	}
+	if again := command(t, s.source, "retire", "-n", n.Namespace, "--report", file, "--yes"); again.code != 1 || !strings.Contains(again.stderr, "NotFound") {
+		t.Errorf("a second retire exits with %d: %s\n%s", again.code, again.stderr, again.stdout)
+	}
 	s.settle(t, n)
 	s.wantNoWrites(t, n, since, s.source)
 	s.wantNoChanges(t, n, since)
