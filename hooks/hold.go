@@ -26,14 +26,14 @@ const (
 	holdInterval = 2 * time.Second
 )
 
-const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over. It goes from
-the claims down, so nothing is composed while it works. A user's own pauses stay.
+const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over. It goes from the claims
+down, so nothing is composed while it works. A user's own pauses stay.
 
-It waits until nothing writes to the cloud any more: an object whose creation, deletion or asynchronous operation is under way is paused when that is over, and
-each controller has to report the pause. It then looks a second time. Objects that appear meanwhile are held too.
+It waits until nothing writes to the cloud any more: an object whose creation, deletion or asynchronous operation is under way is paused when that is over,
+and each controller has to report the pause. It then looks a second time. Objects that appear meanwhile are held too.
 
-It is safe to run again, and to stop: what is held stays held. Then back up and restore in the other cluster, which adopts everything. The backup notes that this
-cluster was quiet. To go on here instead, run "release --handover". When the other cluster has adopted everything, run "retire".
+It is safe to run again, and to stop: what is held stays held. Then back up and restore in the other cluster, which adopts everything. The backup notes that
+this cluster was quiet. To go on here instead, run "release --handover". When the other cluster has adopted everything, run "retire".
 
 It can't stop the controllers of objects that Crossplane composes and that are no managed resources, and names such kinds.
 

@@ -29,18 +29,18 @@ const (
 	retireInterval = time.Second
 )
 
-const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold holds, without
-their external resources. It takes the finalizers off first, so no controller acts.
+const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold holds, without their
+external resources. It takes the finalizers off first, so no controller acts.
 
 --report is the report of the other cluster: the output of "validate -o json" there, with a namespace or not. Retire deletes an object only if the report says
-that it is adopted there: it exists, is not held, and a managed resource has the same external-name. An object that is not adopted there stays, and so do the XR
-and the claim above it.
+that it is adopted there: it exists, is not held, and a managed resource has the same external-name. An object that is not adopted there stays, and so do the
+XR and the claim above it.
 
 It deletes nothing else. Objects that an XR composes and that are no managed resources stay, without an owner: their deletion could delete something in the
 cloud. Remove the objects from Git before: what applies them would create them again.
 
-It waits until what it deletes is gone, and names what another writer creates again. It is safe to run again. It exits with 0 if everything is retired, and 3 if an
-object stays. See docs/handover.md.`
+It waits until what it deletes is gone, and names what another writer creates again. It is safe to run again. It exits with 0 if everything is retired, and 3
+if an object stays. See docs/handover.md.`
 
 const retireExample = `  # In the other cluster
   ` + Name + ` validate -n team-a -o json > adopted.json

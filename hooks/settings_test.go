@@ -139,6 +139,7 @@ kind-timeout           1m         default                 restore
 observe-first          upjet      default                 restore
 release                automatic  default                 restore
 restore-status         needed     default                 restore
+source-is-gone         false      default                 restore
 without-external-name  -          default                 backup, restore
 
 1 fault:
