@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
 // An account is a ServiceAccount, used as its Pods use it.
@@ -27,11 +29,17 @@ type account struct {
 // account returns the ServiceAccount with a token.
 func (s *suite) account(t *testing.T, namespace, name string) *account {
 	t.Helper()
-	admin, err := kubernetes.NewForConfig(s.target.REST())
+
+	return accountIn(t, s.target, namespace, name)
+}
+
+func accountIn(t *testing.T, c *stack.Cluster, namespace, name string) *account {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(c.REST())
 	must(t, err)
 	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	must(t, err)
-	config := s.target.REST()
+	config := c.REST()
 	config.BearerToken = token.Status.Token
 	a := &account{config: config, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	must(t, clientcmd.WriteToFile(clientcmdapi.Config{

@@ -48,13 +48,13 @@ const leaked = "leaked"
 
 // example returns the objects of a file in the example folder, with the namespace and the name of
 // the XR or claim filled in as the file asks its user to.
-func (h *hooked) example(t *testing.T, file string) []*unstructured.Unstructured {
+func (n *tenant) example(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	root, err := build.Root()
 	must(t, err)
 	b, err := os.ReadFile(filepath.Join(root, "example", file))
 	must(t, err)
-	text := strings.NewReplacer("team-a", h.Namespace, application, h.Name(0)).Replace(string(b))
+	text := strings.NewReplacer("team-a", n.Namespace, application, n.Name(0)).Replace(string(b))
 	objects, err := stack.Parse([]byte(text))
 	must(t, err)
 

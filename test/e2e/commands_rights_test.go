@@ -91,6 +91,24 @@ var exchanges = map[string]string{
 	"restores.velero.io":                 "velero list",
 }
 
+// handovers are the rights that the role of handovers has besides those of release.
+var handovers = map[string]string{
+	"environments.platform.example.org":      "* delete",
+	"xenvironments.platform.example.org":     "* delete",
+	"buckets.cloud.example.org":              "* delete",
+	"databases.cloud.example.org":            "* delete",
+	"networks.cloud.example.org":             "* delete",
+	"buckets.cloud.m.example.org":            "* delete",
+	"databases.cloud.m.example.org":          "* delete",
+	"networks.cloud.m.example.org":           "* delete",
+	"usages.protection.crossplane.io":        "* patch delete",
+	"clusterusages.protection.crossplane.io": "* patch delete",
+	"usages.apiextensions.crossplane.io":     "* patch delete",
+	"configmaps.":                            "velero create",
+	"secrets.":                               "velero create",
+	"backups.velero.io":                      "velero list",
+}
+
 // only returns a function that reports whether a right is one of these.
 func only(rights map[string]string) func(r right) bool {
 	return func(r right) bool {
@@ -122,7 +140,22 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"buckets.cloud.m.example.org": true, "networks.cloud.m.example.org": true, "databases.cloud.m.example.org": true,
 	}
 
+	releases := func(r right) bool {
+		if r.Group == "ops.crossplane.io" && r.Verb == "list" {
+			return patched[r.Resource+"."+r.Group]
+		}
+
+		return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
+	}
+
 	return map[string]role{
+		"Handover": {
+			reason: "A handover deletes what another cluster has, and creates its record and the signing key.",
+			files:  []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-handover",
+			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
+			does:    map[string]int{"hold --dry-run -A": 0, "release --handover --dry-run": 0},
+			without: []string{"secrets", "deployments"}, // As for release.
+		},
 		"Wait": {
 			reason: "A Pod that waits reads its XR or claim, in its own namespace.",
 			files:  []string{"rbac/wait.yaml"}, namespace: h.Namespace, name: h.Name(0),
@@ -193,13 +226,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"Release": {
 			reason: "release patches held objects, and neither creates nor deletes any.",
 			files:  []string{"rbac/validate.yaml", "rbac/release.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-release",
-			want: func(r right) bool {
-				if r.Group == "ops.crossplane.io" && r.Verb == "list" {
-					return patched[r.Resource+"."+r.Group]
-				}
-
-				return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
-			},
+			want:    releases,
 			does:    map[string]int{"release --restore leaked": 0, "validate --restore leaked": 0},
 			without: []string{"secrets", "deployments"}, // It reads them only to explain a slow Crossplane, and to name its version.
 		},
@@ -254,6 +281,9 @@ func (s *suite) wantRights(t *testing.T, a *account, served []schema.GroupResour
 	_, got := clients.CoreV1().Secrets("velero").Get(ctx, "any", metav1.GetOptions{})
 	_, made := clients.CoreV1().ConfigMaps("velero").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, metav1.CreateOptions{})
 	for what, err := range map[string]error{"list Secrets": listed, "get a Secret": got, "create a ConfigMap": made} {
+		if what == "create a ConfigMap" && of.want(right{Verb: "create", Resource: "configmaps", Namespace: "velero"}) {
+			continue
+		}
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("It may %s: %v", what, err)
 		}

@@ -176,7 +176,15 @@ func (s *suite) testAbortRefused(t *testing.T, n *tenant) {
 // testMoved moves a namespace from the source to the target, and checks both and the cloud.
 func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 	ctx := t.Context()
-	since := s.hold(t, n)
+	for _, file := range []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"} {
+		must(t, s.source.ApplyObjects(ctx, n.example(t, file)...))
+	}
+	mover := accountIn(t, s.source, "velero", "velero-plugin-for-crossplane-handover")
+	held := commandAs(t, s.source, mover.kubeconfig, "hold", "-n", n.Namespace, "--timeout", "2m")
+	if held.code != 0 {
+		t.Fatalf("hold exits with %d: %s\n%s", held.code, held.stderr, held.stdout)
+	}
+	since := s.last(t)
 	must(t, n.Backup(ctx, s.source, name))
 	must(t, n.StartRestore(ctx, s.target, name, name))
 	s.awaitCompleted(t, name)
@@ -188,11 +196,11 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 
 	t.Run("OwnReport", func(t *testing.T) { s.testOwnReport(t, n) })
 	t.Run("Missing", func(t *testing.T) { s.testNotAdoptedThere(t, n, report.stdout) })
-	dry := command(t, s.source, "retire", "-n", n.Namespace, "--report", file, "--dry-run")
+	dry := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--dry-run")
 	if dry.code != 0 || s.held(t, s.source, n) == 0 {
 		t.Errorf("a dry run exits with %d: %s\n%s", dry.code, dry.stderr, dry.stdout)
 	}
-	got := command(t, s.source, "retire", "-n", n.Namespace, "--report", file, "--yes")
+	got := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--yes")
 	if got.code != 0 {
 		t.Fatalf("retire exits with %d: %s\n%s", got.code, got.stderr, got.stdout)
 	}
@@ -203,7 +211,7 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 			t.Errorf("%d %s are left in the source, such as %s", len(left), what, left[0].GetName())
 		}
 	}
-	if again := command(t, s.source, "retire", "-n", n.Namespace, "--report", file, "--yes"); again.code != 1 || !strings.Contains(again.stderr, "NotFound") {
+	if again := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--yes"); again.code != 1 || !strings.Contains(again.stderr, "NotFound") {
 		t.Errorf("a second retire exits with %d: %s\n%s", again.code, again.stderr, again.stdout)
 	}
 	s.settle(t, n)
