@@ -90,6 +90,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 
 		return progress, nil
 	}
+	plan = a.remarkSplitBrain(plan)
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed.String(), describe(plan)
 	// A restore does not wait for the end of a quarantine, nor for a user to release what is ready.
@@ -130,6 +131,9 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	}
 	if a.requested != nil {
 		by.Held = a.requested.held.get
+	}
+	if refused, err := a.checkSplitBrain(restore); err != nil || refused.Blocked {
+		return refused, err
 	}
 	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
 	if err != nil {

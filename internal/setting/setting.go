@@ -81,6 +81,9 @@ type Settings struct {
 	Unnamed []schema.GroupKind
 	// SourceIsGone makes a restore of a handover's backup ignore whether the source cluster was quiet.
 	SourceIsGone bool
+	// RefuseSplitBrain makes a restore release nothing while another cluster seems to manage the
+	// same external resources.
+	RefuseSplitBrain bool
 	// AdoptionTimeout is how long an operation waits for the adoption of its XR before it fails; 0
 	// for no limit.
 	AdoptionTimeout time.Duration
