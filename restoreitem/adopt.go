@@ -104,6 +104,8 @@ type Adopt struct {
 	keptAsLive sync.Map
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
+	// warnedSplitBrain is true once a note reports that nothing is released.
+	warnedSplitBrain bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
 	refused sync.Map
@@ -220,7 +222,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
 	}
-	settings, unread := a.settings(i.restore)
+	settings, _, unread := a.itemSettings(i.restore)
 	if isUnreadable(unread) {
 		settings, unread = unreadSettings(), nil
 	}

@@ -132,7 +132,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if a.requested != nil {
 		by.Held = a.requested.held.get
 	}
-	if refused, err := a.checkSplitBrain(restore); err != nil || refused.Blocked {
+	if refused, err := a.checkSplitBrain(restore); err != nil || !refused.Failed.IsZero() {
 		return refused, err
 	}
 	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)

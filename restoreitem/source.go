@@ -33,7 +33,7 @@ type sourceCheck struct {
 	// own is the UID of this cluster, and receipt is true once a receipt was left.
 	own     string
 	receipt bool
-	// collisions are those that the first poll of this process has found, and looked is true then.
+	// collisions are those that were found, and looked is true then.
 	collisions []reason.Message
 	looked     bool
 }

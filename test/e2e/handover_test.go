@@ -29,17 +29,20 @@ func testHandover(t *testing.T, version stack.Version) {
 	ctx := t.Context()
 	moves := s.few(t, s.source, drill.Platform{Namespace: "moves", Without: []string{"database"}}, 3)
 	late := s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
+	split := s.few(t, s.source, drill.Platform{Namespace: "split", Without: []string{"database"}}, 2)
 	s.settings(t, moves)
 	s.remember(t, s.source, moves)
 	s.remember(t, s.source, late)
 	s.target = s.cluster(t, "target")
-	for _, n := range []*tenant{moves, late} {
+	s.remember(t, s.source, split)
+	for _, n := range []*tenant{moves, late, split} {
 		must(t, n.Compose(ctx, s.target))
 	}
 
 	t.Run("Usage", func(t *testing.T) { s.testHandoverUsage(t) })
 	t.Run("Aborted", func(t *testing.T) { s.testHandoverAborted(t, moves) })
 	t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
+	t.Run("SplitBrain", func(t *testing.T) { s.testSplitBrain(t, split) })
 	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there") })
 	s.source, s.target = s.target, s.source
 	t.Run("Back", func(t *testing.T) { s.testMoved(t, moves, "back") })
