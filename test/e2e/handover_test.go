@@ -42,7 +42,7 @@ func testHandover(t *testing.T, version stack.Version) {
 	t.Run("Usage", func(t *testing.T) { s.testHandoverUsage(t) })
 	t.Run("Aborted", func(t *testing.T) { s.testHandoverAborted(t, moves) })
 	t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
-	t.Run("SplitBrain", func(t *testing.T) { s.testSplitBrain(t, split) })
+	t.Run("SplitBrain", func(t *testing.T) { s.testRunningSource(t, split) })
 	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there") })
 	s.source, s.target = s.target, s.source
 	t.Run("Back", func(t *testing.T) { s.testMoved(t, moves, "back") })

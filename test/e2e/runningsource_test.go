@@ -10,9 +10,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testSplitBrain restores a backup of a cluster that is running. Its provider does not run until
+// testRunningSource restores a backup of a cluster that is running. Its provider does not run until
 // the source has backed up again, so nothing is released before.
-func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
+func (s *suite) testRunningSource(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	const restore = "split"
 	must(t, n.Backup(ctx, s.source, restore))
