@@ -190,14 +190,20 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := a.checkSource(i); err != nil {
 		return nil, err
 	}
-	if out, err := a.handleLive(i); err != nil || out != nil {
-		return out, err
+	if i.standby == nil {
+		if out, err := a.handleLive(i); err != nil || out != nil {
+			return out, err
+		}
+		if out, err := a.copy(i); err != nil || out != nil {
+			return out, err
+		}
 	}
-	if out, err := a.copy(i); err != nil || out != nil {
-		return out, err
+	out, err := a.adopt(i)
+	if err != nil {
+		return nil, err
 	}
 
-	return a.adopt(i)
+	return a.refresh(i, out)
 }
 
 // handleLive handles an item that is live already. It returns nil if Velero is to handle it.
@@ -248,7 +254,10 @@ func (a *Adopt) applySettings(i *item) error {
 		return err
 	}
 	i.settings = settings
-	if err := a.recoverName(i); err != nil {
+	if err := a.findStandby(i); err != nil {
+		return err
+	}
+	if err := a.recoverName(i); err != nil || i.standby != nil {
 		return err
 	}
 

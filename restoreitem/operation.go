@@ -91,6 +91,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 		return progress, nil
 	}
 	plan = a.remarkSplitBrain(plan)
+	plan.Remarks = append(plan.Remarks[:len(plan.Remarks):len(plan.Remarks)], a.takeRemoval()...)
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed.String(), describe(plan)
 	// A restore does not wait for the end of a quarantine, nor for a user to release what is ready.
@@ -132,6 +133,9 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if a.requested != nil {
 		by.Held = a.requested.held.get
 	}
+	if err := a.removeStandbys(restore); err != nil {
+		return adoption.Plan{}, err
+	}
 	if refused, err := a.checkSplitBrain(restore); err != nil || !refused.Failed.IsZero() {
 		return refused, err
 	}
@@ -156,7 +160,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 // describe returns the state of an XR in one line, with the first few reasons. The log has all.
 func describe(p adoption.Plan) string {
 	if !p.Quarantine.IsZero() && len(p.Waiting) == 0 {
-		return p.Quarantine.String()
+		return p.Quarantine.String() + remarks(p)
 	}
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"

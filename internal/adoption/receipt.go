@@ -45,6 +45,20 @@ type Receipt struct {
 	Handover bool `json:"handover,omitempty"`
 }
 
+// ScheduleOf returns the schedule of a Backup; "" for none.
+func ScheduleOf(backup *unstructured.Unstructured) string { return xp.Label(backup, labelSchedule) }
+
+// BackedUpNamespaces returns, for each namespace that a Restore maps to, the one in the backup.
+func BackedUpNamespaces(restore *unstructured.Unstructured) map[string]string {
+	mapping, _, _ := unstructured.NestedStringMap(restore.Object, "spec", "namespaceMapping")
+	from := map[string]string{}
+	for backedUp, now := range mapping {
+		from[now] = backedUp
+	}
+
+	return from
+}
+
 // ReceiptOf returns the receipt of the cluster with the UID own for what a Restore brings of a
 // Backup.
 func ReceiptOf(backup, restore *unstructured.Unstructured, source, own string, handover bool) Receipt {
@@ -54,7 +68,7 @@ func ReceiptOf(backup, restore *unstructured.Unstructured, source, own string, h
 	}
 
 	return Receipt{
-		Source: source, Cluster: own, Backup: backup.GetName(), Restore: restore.GetName(), Schedule: xp.Label(backup, labelSchedule),
+		Source: source, Cluster: own, Backup: backup.GetName(), Restore: restore.GetName(), Schedule: ScheduleOf(backup),
 		Started: startOf(backup), Namespaces: namespaces, Handover: handover,
 	}
 }
@@ -112,7 +126,7 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 		}
 		if r, ok := ReceiptIn(b); ok {
 			handover = handover || r.Handover && r.Cluster == own && r.Backup == name
-			if r.Cluster != own && (r.Backup == name || r.Schedule != "" && r.Schedule == xp.Label(of, labelSchedule)) {
+			if r.Cluster != own && (r.Backup == name || r.Schedule != "" && r.Schedule == ScheduleOf(of)) {
 				receipts = append(receipts, reason.AdoptedElsewhere.Messagef("the cluster %s has begun to adopt the backup %s too, with its Restore %s", r.Cluster, r.Backup,
 					r.Restore))
 			}
@@ -141,7 +155,7 @@ func isForeign(backup *unstructured.Unstructured) bool {
 // isOfSameSource reports whether two Backups are of the same schedule, or, if one has none, of
 // common namespaces.
 func isOfSameSource(a, b *unstructured.Unstructured) bool {
-	if one, other := xp.Label(a, labelSchedule), xp.Label(b, labelSchedule); one != "" && other != "" {
+	if one, other := ScheduleOf(a), ScheduleOf(b); one != "" && other != "" {
 		return one == other
 	}
 	one, other := namespacesOf(a), namespacesOf(b)

@@ -23,6 +23,7 @@ const (
 	NameRelease     = "release"
 	NameSource      = "source-is-gone"
 	NameSplitBrain  = "split-brain"
+	NameStandby     = "standby"
 	NameStatus      = "restore-status"
 	NameUnnamed     = "without-external-name"
 )
@@ -101,6 +102,8 @@ func Definitions() []Definition {
 			func(s *Settings, value string) { s.SourceIsGone = value == valueTrue }, valueFalse, valueTrue),
 		choice(NameSplitBrain, ForRestore, "whether a restore releases anything while another cluster seems to manage the same external resources",
 			func(s *Settings, value string) { s.RefuseSplitBrain = value == valueRefuse }, valueWarn, valueRefuse),
+		choice(NameStandby, ForRestore, "whether a restore refreshes what an earlier one brought into quarantine, and holds everything",
+			func(s *Settings, value string) { s.Standby = value == valueTrue }, valueFalse, valueTrue),
 		{
 			Name: NameUnnamed, For: []string{ForBackup, ForRestore}, Form: formUnnamed,
 			Meaning: "the kinds of MRs that never have an external-name", set: setUnnamed,

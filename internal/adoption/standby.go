@@ -1,0 +1,95 @@
+package adoption
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Standby is a live object in quarantine that a newer backup can refresh: nothing in this cluster
+// reconciles it.
+type Standby struct {
+	UID types.UID
+	// Version is its resourceVersion.
+	Version string
+	// Restore, Schedule and Content are those of its hold.
+	Restore, Schedule, Content string
+	// ChangedBy is another writer that has changed it since; "" for none.
+	ChangedBy string
+}
+
+// A Refresh is what a newer backup brings for an object in quarantine.
+type Refresh struct {
+	// Object is what the restore would create, in its namespace, with a signed mark.
+	Object *unstructured.Unstructured
+	// Labels are those that Velero writes on what it creates.
+	Labels map[string]string
+	// Status are the fields of the status to bring back.
+	Status map[string]any
+	// Content identifies what the backup brings.
+	Content string
+}
+
+// StandbyOf returns u as an object that a newer backup can refresh. ok is false if it is none: it
+// is not in quarantine, is a copy, or is being deleted, or its mark has another key.
+func (k Key) StandbyOf(u *unstructured.Unstructured) (s Standby, ok bool) {
+	h, err := k.HoldOf(u)
+	if err != nil || h == nil || !h.Quarantine || h.Clone != "" || u.GetDeletionTimestamp() != nil || !xp.IsPaused(u) {
+		return Standby{}, false
+	}
+
+	return Standby{
+		UID: u.GetUID(), Version: u.GetResourceVersion(), Restore: h.Restore, Schedule: h.Schedule, Content: h.Content, ChangedBy: h.changedBy(u),
+	}, true
+}
+
+// changedBy returns the first writer, besides this plugin, that has changed u since the hold was
+// put on, as managedFields name it; "" if there is none. The status does not count: the controllers
+// report there that u is paused.
+func (h *Hold) changedBy(u *unstructured.Unstructured) string {
+	since := parseTime(h.Since)
+	for _, m := range u.GetManagedFields() {
+		if m.Subresource == "" && m.Manager != FieldManager && m.Manager != managerVelero && m.Time != nil && m.Time.After(since) {
+			return m.Manager
+		}
+	}
+
+	return ""
+}
+
+// Digest identifies the content of values that can be encoded as JSON.
+func Digest(values ...any) (string, error) {
+	hash := sha256.New()
+	if err := json.NewEncoder(hash).Encode(values); err != nil {
+		return "", fmt.Errorf("cannot encode the content: %w", err)
+	}
+
+	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
+}
+
+// RefreshedManagers returns the patch that gives the fields of a refreshed object to the managers
+// that the item has, and leaves those of subresources. ok is false if the item has no managers.
+func RefreshedManagers(after, item *unstructured.Unstructured) (p map[string]any, ok bool) {
+	var entries []map[string]any
+	for _, m := range entriesOf(item) {
+		if s, _ := m["subresource"].(string); s == "" {
+			entries = append(entries, m)
+		}
+	}
+	if len(entries) == 0 {
+		return nil, false
+	}
+	for _, m := range entriesOf(after) {
+		if s, _ := m["subresource"].(string); s != "" {
+			entries = append(entries, m)
+		}
+	}
+
+	return managersPatch(after, entries), true
+}
