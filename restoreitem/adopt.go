@@ -364,7 +364,7 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 
 // isLive reports whether Velero would write the item over a live object.
 func (a *Adopt) isLive(i *item) (bool, error) {
-	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() {
+	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() || a.isStandby(i) && !i.isHeld() && !i.isManaged() {
 		return false, nil
 	}
 	live, err := a.cluster.Exists(context.Background(), i.self())

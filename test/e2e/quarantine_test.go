@@ -125,11 +125,16 @@ func (s *suite) awaitCall(t *testing.T, c *stack.Cluster, n *tenant, since int64
 // change changes the spec of the last instance in the source.
 func (s *suite) change(t *testing.T, n *tenant) {
 	t.Helper()
+	s.changeTo(t, n, "eu-west")
+}
+
+func (s *suite) changeTo(t *testing.T, n *tenant, region string) {
+	t.Helper()
 	instances, err := n.Instances(t.Context(), s.source)
 	must(t, err)
 	for _, u := range instances {
 		if u.GetName() == n.Name(n.size-1) {
-			must(t, drill.Patch(t.Context(), s.source, &u, map[string]any{"spec": map[string]any{"region": "eu-west"}}))
+			must(t, drill.Patch(t.Context(), s.source, &u, map[string]any{"spec": map[string]any{"region": region}}))
 		}
 	}
 }
