@@ -141,6 +141,7 @@ release                automatic  default                 restore
 restore-status         needed     default                 restore
 source-is-gone         false      default                 restore
 split-brain            warn       default                 restore
+standby                false      default                 restore
 without-external-name  -          default                 backup, restore
 
 1 fault:

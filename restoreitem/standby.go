@@ -22,6 +22,8 @@ type StandbyCluster interface {
 	Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error)
 	// Refresh gives it what a newer backup brings. It returns false if it left the quarantine.
 	Refresh(ctx context.Context, key adoption.Key, s adoption.Standby, of adoption.Refresh) (bool, error)
+	// EndHandover removes the record of the handover that u belongs to.
+	EndHandover(ctx context.Context, velero string, u *unstructured.Unstructured) error
 	// Schedule returns the schedule of the backup that a Restore brings back; "" for none.
 	Schedule(ctx context.Context, velero, restore string) (string, error)
 	// RemoveStandbys removes what earlier restores brought from the same schedule and the backup
@@ -37,6 +39,8 @@ type standbys struct {
 	// schedule is that of the backup, once known is true.
 	schedule string
 	known    bool
+	// ended are the namespaces of which no handover is recorded any more.
+	ended map[string]bool
 	// removal is what was removed, and why others were left, once removed is true.
 	removal []reason.Message
 	removed bool
@@ -117,12 +121,37 @@ func (a *Adopt) refresh(i *item, out *velero.RestoreItemActionExecuteOutput) (*v
 	if err != nil {
 		return nil, apiErrorf("%w", err)
 	}
+	if i.standby.Handover && done {
+		if err := a.endHandover(i, u); err != nil {
+			return nil, err
+		}
+	}
 	if !done {
 		i.warn(reason.StandbyNotRefreshed.Messagef("%s: it left the quarantine during the restore, so it stays as it is", xp.String(u)))
 	}
 	refreshed := (&velero.RestoreItemActionExecuteOutput{AdditionalItems: out.AdditionalItems, OperationID: out.OperationID}).WithoutRestore()
 
 	return refreshed, nil
+}
+
+// endHandover ends the handover that u belonged to: from now on the Restore holds it, and this
+// cluster is a standby.
+func (a *Adopt) endHandover(i *item, u *unstructured.Unstructured) error {
+	s := a.standbys
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended[i.namespace] {
+		return nil
+	}
+	if err := s.cluster.EndHandover(context.Background(), i.restore.Namespace, u); err != nil {
+		return apiErrorf("cannot end the handover of %s: %w", xp.String(u), err)
+	}
+	if s.ended == nil {
+		s.ended = map[string]bool{}
+	}
+	s.ended[i.namespace] = true
+
+	return nil
 }
 
 // removeStandbys removes once what the backup does not have, when all items are restored. An error

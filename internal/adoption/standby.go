@@ -20,6 +20,8 @@ type Standby struct {
 	Version string
 	// Restore, Schedule and Content are those of its hold.
 	Restore, Schedule, Content string
+	// Handover is true if the command hold holds it.
+	Handover bool
 	// ChangedBy is another writer that has changed it since; "" for none.
 	ChangedBy string
 }
@@ -45,7 +47,8 @@ func (k Key) StandbyOf(u *unstructured.Unstructured) (s Standby, ok bool) {
 	}
 
 	return Standby{
-		UID: u.GetUID(), Version: u.GetResourceVersion(), Restore: h.Restore, Schedule: h.Schedule, Content: h.Content, ChangedBy: h.changedBy(u),
+		UID: u.GetUID(), Version: u.GetResourceVersion(), Restore: h.Restore, Schedule: h.Schedule, Content: h.Content, Handover: h.Handover,
+		ChangedBy: h.changedBy(u),
 	}, true
 }
 

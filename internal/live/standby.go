@@ -161,3 +161,21 @@ func (c *Cluster) refreshManagers(ctx context.Context, after, item *unstructured
 
 	return c.applyChange(ctx, adoption.Change{Target: after, Patch: p})
 }
+
+// EndHandover removes the record of the handover that u belongs to.
+func (c *Cluster) EndHandover(ctx context.Context, velero string, u *unstructured.Unstructured) error {
+	all, err := c.Handovers(ctx, velero)
+	if err != nil {
+		return err
+	}
+	for _, namespace := range []string{u.GetNamespace(), ""} {
+		if _, ok := all[namespace]; !ok {
+			continue
+		}
+		if err := c.RecordHandover(ctx, velero, namespace, nil); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

@@ -241,4 +241,12 @@ func (s *suite) testDemoted(t *testing.T, n *tenant) {
 	s.settle(t, n)
 	s.wantSound(t, n)
 	s.wantNoChanges(t, n, since)
+
+	// The cluster is no source of a handover any more.
+	s.backUpScheduled(t, s.target, n, "warm-5")
+	logs, err := s.target.Velero(t.Context(), "backup", "logs", "warm-5")
+	must(t, err)
+	if strings.Contains(logs, "NotHandedOver") {
+		t.Error("the handover is still recorded")
+	}
 }
