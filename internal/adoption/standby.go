@@ -76,23 +76,39 @@ func Digest(values ...any) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }
 
-// RefreshedManagers returns the patch that gives the fields of a refreshed object to the managers
-// that the item has, and leaves those of subresources. ok is false if the item has no managers.
-func RefreshedManagers(after, item *unstructured.Unstructured) (p map[string]any, ok bool) {
-	var entries []map[string]any
+// WithoutContent returns a copy of an object to refresh whose mark does not identify the content.
+func (k Key) WithoutContent(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	h, err := k.HoldOf(u)
+	if err != nil || h == nil {
+		return nil, fmt.Errorf("cannot read the mark of %s: %w", xp.String(u), err)
+	}
+	h.Content = ""
+	mark, err := k.mark(xp.RefTo(u), h)
+	if err != nil {
+		return nil, err
+	}
+	without := u.DeepCopy()
+	xp.Annotate(without, AnnotationHold, mark)
+
+	return without, nil
+}
+
+// Refreshed returns the last patch of a refresh: the mark of the item, and its field managers,
+// besides those of subresources.
+func Refreshed(after, item *unstructured.Unstructured) map[string]any {
+	var entries, own []map[string]any
 	for _, m := range entriesOf(item) {
 		if s, _ := m["subresource"].(string); s == "" {
-			entries = append(entries, m)
+			own = append(own, m)
 		}
-	}
-	if len(entries) == 0 {
-		return nil, false
 	}
 	for _, m := range entriesOf(after) {
-		if s, _ := m["subresource"].(string); s != "" {
+		if s, _ := m["subresource"].(string); s != "" || len(own) == 0 {
 			entries = append(entries, m)
 		}
 	}
+	p := managersPatch(after, append(entries, own...))
+	set(p, xp.Annotation(item, AnnotationHold), "metadata", "annotations", AnnotationHold)
 
-	return managersPatch(after, entries), true
+	return p
 }

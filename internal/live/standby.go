@@ -59,7 +59,7 @@ func (c *Cluster) standbysOf(ctx context.Context, key adoption.Key, gvk schema.G
 func (c *Cluster) Refresh(ctx context.Context, key adoption.Key, s adoption.Standby, of adoption.Refresh) (bool, error) {
 	r := xp.RefTo(of.Object)
 	for {
-		after, err := c.refresh(ctx, s, of)
+		after, err := c.refresh(ctx, key, s, of)
 		switch {
 		case apierrors.IsConflict(err): // A controller has reported the pause since the kind was listed.
 			u, err := c.Get(ctx, r)
@@ -84,8 +84,9 @@ func (c *Cluster) Refresh(ctx context.Context, key adoption.Key, s adoption.Stan
 	}
 }
 
-// refresh makes one attempt, for the version in s. It returns the new object.
-func (c *Cluster) refresh(ctx context.Context, s adoption.Standby, of adoption.Refresh) (*unstructured.Unstructured, error) {
+// refresh makes one attempt, for the version in s. It returns the new object. Only its last write
+// records the content, so an attempt that was stopped is repeated.
+func (c *Cluster) refresh(ctx context.Context, key adoption.Key, s adoption.Standby, of adoption.Refresh) (*unstructured.Unstructured, error) {
 	gvr, _, err := c.Resource(of.Object.GroupVersionKind())
 	if err != nil {
 		return nil, err
@@ -102,7 +103,10 @@ func (c *Cluster) refresh(ctx context.Context, s adoption.Standby, of adoption.R
 
 		return objects.Patch(ctx, of.Object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}) //nolint:wrapcheck // The caller wraps it.
 	}
-	u := of.Object.DeepCopy()
+	u, err := key.WithoutContent(of.Object)
+	if err != nil {
+		return nil, err
+	}
 	u.SetUID(s.UID)
 	u.SetResourceVersion(s.Version)
 	labels := maps.Clone(u.GetLabels())
@@ -121,7 +125,14 @@ func (c *Cluster) refresh(ctx context.Context, s adoption.Standby, of adoption.R
 		}
 	}
 
-	return c.refreshManagers(ctx, after, u)
+	// Velero writes managedFields after it has created an object, too (velero
+	// pkg/restore/restore.go, restoreItem).
+	patch, err := json.Marshal(adoption.Refreshed(after, of.Object))
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the field managers of %s: %w", xp.String(of.Object), err)
+	}
+
+	return objects.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}) //nolint:wrapcheck // The caller wraps it.
 }
 
 // refreshStatus replaces fields of the status.
@@ -149,17 +160,6 @@ func (c *Cluster) refreshStatus(ctx context.Context, u *unstructured.Unstructure
 	}
 
 	return after, nil
-}
-
-// refreshManagers gives the fields to the managers that they have in the backup, as Velero does for
-// what it creates (velero pkg/restore/restore.go, restoreItem). The managers of the status stay.
-func (c *Cluster) refreshManagers(ctx context.Context, after, item *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	p, ok := adoption.RefreshedManagers(after, item)
-	if !ok {
-		return after, nil
-	}
-
-	return c.applyChange(ctx, adoption.Change{Target: after, Patch: p})
 }
 
 // EndHandover removes the record of the handover that u belongs to.

@@ -118,6 +118,17 @@ func (s *suite) wantHeldBy(t *testing.T, n *tenant, restore string) {
 			}
 		}
 	}
+	managers, err := n.Managers(t.Context(), s.source)
+	must(t, err)
+	now, err := n.Managers(t.Context(), s.target)
+	must(t, err)
+	for name, of := range managers {
+		for manager, fields := range of {
+			if strings.HasPrefix(manager, "stack ") && now[name] != nil && fmt.Sprint(now[name][manager]) != fmt.Sprint(fields) {
+				t.Errorf("%s after %s: %s manages %v, not %v", name, restore, manager, now[name][manager], fields)
+			}
+		}
+	}
 	for name := range got {
 		if want[name] == nil {
 			t.Errorf("%s is left after %s", name, restore)
