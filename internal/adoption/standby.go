@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,15 +53,24 @@ func (k Key) StandbyOf(u *unstructured.Unstructured) (s Standby, ok bool) {
 	}, true
 }
 
-// changedBy returns the first writer, besides this plugin, that has changed u since the hold was
-// put on, as managedFields name it; "" if there is none. The status does not count: the controllers
-// report there that u is paused.
+// changedBy returns the first writer, besides this plugin and Velero, that has changed u since it
+// was restored, as managedFields name it; "" if there is none. The entries of the backup are known
+// by their times, since the clocks of two clusters differ. The status does not count: the
+// controllers report there that u is paused.
 func (h *Hold) changedBy(u *unstructured.Unstructured) string {
-	since := parseTime(h.Since)
-	for _, m := range u.GetManagedFields() {
-		if m.Subresource == "" && m.Manager != FieldManager && m.Manager != managerVelero && m.Time != nil && m.Time.After(since) {
-			return m.Manager
+	known := unpackManagers(h.Fields)
+	for _, m := range entriesOf(u) {
+		manager, _ := m["manager"].(string)
+		if s, _ := m["subresource"].(string); s != "" || manager == FieldManager || manager == managerVelero {
+			continue
 		}
+		isKnown := func(k map[string]any) bool { return isSame(k, m) && k["time"] == m["time"] }
+		written, _ := m["time"].(string)
+		if known == nil && parseTime(written).Before(parseTime(h.Since)) || slices.ContainsFunc(known, isKnown) {
+			continue
+		}
+
+		return manager
 	}
 
 	return ""
