@@ -2,12 +2,10 @@ package hooks
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,8 +25,7 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 const own, other = "own", "other"
 
 // handoverServer returns a server whose controllers report pauses, except those of the named
-// objects. It deletes as an API server does: it checks the preconditions, and keeps an object that
-// has finalizers.
+// objects. It keeps a deleted object that has finalizers.
 func handoverServer(silent map[string]bool, objects ...*unstructured.Unstructured) *server {
 	s := newServer(append(objects, xptest.Object("v1", "Namespace", "", metav1.NamespaceSystem, xptest.UID(own)))...)
 	s.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -46,7 +43,7 @@ func handoverServer(silent map[string]bool, objects ...*unstructured.Unstructure
 		return true, u, s.Tracker().Update(action.GetResource(), u, u.GetNamespace())
 	})
 	s.PrependReactor("patch", "configmaps", s.patchConfigMap)
-	s.PrependReactor("delete", "*", s.deleteChecked)
+	s.PrependReactor("delete", "*", s.deleteFinalized)
 
 	return s
 }
@@ -66,17 +63,13 @@ func (s *server) patchConfigMap(action clienttesting.Action) (bool, runtime.Obje
 	return true, u, s.Tracker().Update(patch.GetResource(), u, u.GetNamespace())
 }
 
-func (s *server) deleteChecked(action clienttesting.Action) (bool, runtime.Object, error) {
+func (s *server) deleteFinalized(action clienttesting.Action) (bool, runtime.Object, error) {
 	d := action.(clienttesting.DeleteActionImpl) //nolint:forcetypeassert // It is one.
 	obj, err := s.Tracker().Get(d.GetResource(), d.GetNamespace(), d.GetName())
 	if err != nil {
 		return true, nil, err
 	}
 	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // The tracker has no other type.
-	p := d.DeleteOptions.Preconditions
-	if p == nil || p.UID == nil || *p.UID != u.GetUID() || p.ResourceVersion == nil || *p.ResourceVersion != u.GetResourceVersion() {
-		return true, nil, apierrors.NewConflict(d.GetResource().GroupResource(), d.GetName(), errors.New("it is another one"))
-	}
 	if len(u.GetFinalizers()) > 0 {
 		return true, nil, s.Tracker().Update(d.GetResource(), xptest.With(u, xptest.Deleting()), u.GetNamespace())
 	}
