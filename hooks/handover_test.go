@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -18,8 +17,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
-
-var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // own is the UID of the fake cluster, and other that of the one that takes over.
 const own, other = "own", "other"
@@ -99,9 +96,9 @@ func (s *server) records(t *testing.T) map[string]adoption.Handover {
 	return got
 }
 
-// record returns the ConfigMap with the record of a handover of the namespace.
-func record(namespace string) *unstructured.Unstructured {
-	return xptest.Object("v1", "ConfigMap", "velero", live.HandoverConfigMap, xptest.Field(`{"since":"2026-01-02T03:04:05Z"}`, "data", namespace))
+// record returns the ConfigMap with the record of a handover of the tests' namespace.
+func record() *unstructured.Unstructured {
+	return xptest.Object("v1", "ConfigMap", "velero", live.HandoverConfigMap, xptest.Field(`{"since":"2026-01-02T03:04:05Z"}`, "data", xptest.Namespace))
 }
 
 // A liveTree is a claim with its XR, an MR and a composed Usage.

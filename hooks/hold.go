@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,8 @@ const (
 	holdInterval = 2 * time.Second
 )
 
-const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over. It goes from the claims
-down, so nothing is composed while it works. A user's own pauses stay.
+const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over.
+It goes from the claims down, so nothing is composed while it works. A user's own pauses stay.
 
 It waits until nothing writes to the cloud any more: an object whose creation, deletion or asynchronous operation is under way is paused when that is over,
 and each controller has to report the pause. It then looks a second time. Objects that appear meanwhile are held too.
@@ -128,7 +129,8 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 
 			return h.finish(s, nil)
 		case late:
-			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again", h.timeout))
+			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again",
+				h.timeout))
 		}
 		if h.settled = nil; s.isSettled {
 			h.settled = s.uids
@@ -150,7 +152,9 @@ func (h *hold) record(ctx context.Context) (adoption.Handover, error) {
 		record.Since = time.Now().UTC().Format(time.RFC3339)
 	}
 
-	return record, h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record)
+	err = h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record)
+
+	return record, err
 }
 
 // rightError adds the file with the rights of a command to an error about a missing right.
@@ -234,12 +238,8 @@ func (h *hold) onStep(change adoption.Change) {
 func (h *hold) progress(l *holdLook) {
 	all := l.all()
 	line := fmt.Sprintf("%d of %d objects are quiet", len(all)-len(l.why), len(all))
-	for _, u := range all {
-		if why, waits := l.why[xp.RefTo(u).ID()]; waits {
-			line += "; waiting for " + xp.String(u) + ": " + why.String()
-
-			break
-		}
+	if n := slices.IndexFunc(all, func(u *unstructured.Unstructured) bool { return !l.why[xp.RefTo(u).ID()].IsZero() }); n >= 0 {
+		line += "; waiting for " + xp.String(all[n]) + ": " + l.why[xp.RefTo(all[n]).ID()].String()
 	}
 	if line != h.printed {
 		h.printed = line

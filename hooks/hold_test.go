@@ -51,7 +51,8 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 // onList calls do before the nth list of a resource.
 func (s *server) onList(resource string, nth int, do func()) {
 	s.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		if nth--; nth == 0 {
+		nth--
+		if nth == 0 {
 			do()
 		}
 
@@ -91,13 +92,13 @@ func TestHold(t *testing.T) {
 			recorded: map[string]adoption.Handover{xptest.Namespace: done}, said: "3 of 3 objects are quiet",
 		},
 		"Again": {
-			reason: "What is held stays as it is.", objects: append(a.held().all(), record(xptest.Namespace)), of: inTeam,
+			reason: "What is held stays as it is.", objects: append(a.held().all(), record()), of: inTeam,
 			want:  results{Results: results3(report.Quiet, report.Quiet)},
 			wrote: []string{"configmaps " + record1, "configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: done},
 		},
 		"Stopped": {
 			reason: "A second run holds what an earlier one has not.", of: inTeam,
-			objects: []*unstructured.Unstructured{handedOver(a.claim), a.xr, a.mr, record(xptest.Namespace)}, want: results{Results: results3(report.Quiet, report.Quiet)},
+			objects: []*unstructured.Unstructured{handedOver(a.claim), a.xr, a.mr, record()}, want: results{Results: results3(report.Quiet, report.Quiet)},
 			wrote: []string{"configmaps " + record1, "xorders x1", "buckets b1", "configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: done},
 		},
 		"WholeCluster": {
@@ -166,7 +167,7 @@ func TestHold(t *testing.T) {
 			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "2 of 3 objects are quiet",
 		},
 		"Unread": {
-			reason: "An object that can't be read can go on.", objects: append(a.held().all(), record(xptest.Namespace)), of: inTeam, meanwhile: func(s *server) {
+			reason: "An object that can't be read can go on.", objects: append(a.held().all(), record()), of: inTeam, meanwhile: func(s *server) {
 				s.PrependReactor("list", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 				})
@@ -216,7 +217,7 @@ func TestHold(t *testing.T) {
 
 // A hold keeps the start of the handover, with which release and retire compare.
 func TestHoldKeepsItsStart(t *testing.T) {
-	s := handoverServer(nil, append(newLiveTree("1").held().all(), record(xptest.Namespace))...)
+	s := handoverServer(nil, append(newLiveTree("1").held().all(), record())...)
 	if got := s.hold(t.Context(), t, holdArgs{namespace: xptest.Namespace}); got.Code != ExitFine {
 		t.Fatalf("exit %d: %s", got.Code, got.err)
 	}

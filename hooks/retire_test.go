@@ -74,7 +74,7 @@ func (s *server) retire(t *testing.T, of retireArgs) results {
 }
 
 // retiredInOrder is what is written to retire a tree, and then to end the record of its handover.
-var retiredInOrder = []string{ //nolint:gochecknoglobals // It is a constant list.
+var retiredInOrder = []string{
 	"buckets b1", "delete buckets", "xorders x1", "delete xorders", "orderclaims o1", "delete orderclaims", "configmaps " + live.HandoverConfigMap,
 }
 
@@ -96,7 +96,7 @@ func nodeOf(r *report.Report, kind string) *report.Node {
 func TestRetire(t *testing.T) {
 	a := newLiveTree("1").held()
 	all := func(more ...*unstructured.Unstructured) []*unstructured.Unstructured {
-		return append(append(a.all(), record(xptest.Namespace)), more...)
+		return append(append(a.all(), record()), more...)
 	}
 	there := func(change func(r *report.Report)) *report.Report {
 		r := a.adoptedThere()
@@ -151,10 +151,10 @@ func TestRetire(t *testing.T) {
 		"NotHeld":     {reason: "It is reconciled here.", objects: []*unstructured.Unstructured{a.claim, a.xr, newLiveTree("1").mr}, of: retireArgs{report: there(nil)}, want: stays, said: "[NotHandedOver]"},
 		"Unpaused":    {reason: "Another writer has removed the pause.", objects: []*unstructured.Unstructured{a.claim, a.xr, unpaused}, of: retireArgs{report: there(nil)}, want: stays, said: "[HoldRemoved]"},
 		"OfARestore":  {reason: "A quarantine of a Restore is no handover.", objects: []*unstructured.Unstructured{a.claim, a.xr, inQuarantine}, of: retireArgs{report: there(nil)}, want: stays, said: "a Restore holds it, and not the command hold"},
-		"AllGone":     {reason: "An earlier run was stopped after the last object.", objects: []*unstructured.Unstructured{record(xptest.Namespace)}, of: retireArgs{report: there(nil)}, want: results{Results: map[string]report.Result{}}, wrote: retiredInOrder[6:]},
-		"AllGoneDry":  {reason: "A dry run keeps the record.", objects: []*unstructured.Unstructured{record(xptest.Namespace)}, of: retireArgs{report: there(nil), dryRun: true}, want: results{Results: map[string]report.Result{}}},
+		"AllGone":     {reason: "An earlier run was stopped after the last object.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil)}, want: results{Results: map[string]report.Result{}}, wrote: retiredInOrder[6:]},
+		"AllGoneDry":  {reason: "A dry run keeps the record.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil), dryRun: true}, want: results{Results: map[string]report.Result{}}},
 		"NeverThere":  {reason: "Nothing was handed over.", of: retireArgs{report: there(nil)}, want: unusable, said: "[NotFound]"},
-		"NoFinalizer": {reason: "An earlier run was stopped between the two steps.", objects: []*unstructured.Unstructured{a.claim, a.xr, xptest.With(a.mr, xptest.Without("metadata", "finalizers")), record(xptest.Namespace)}, of: retireArgs{report: there(nil)}, want: done, wrote: retiredInOrder[1:]},
+		"NoFinalizer": {reason: "An earlier run was stopped between the two steps.", objects: []*unstructured.Unstructured{a.claim, a.xr, xptest.With(a.mr, xptest.Without("metadata", "finalizers")), record()}, of: retireArgs{report: there(nil)}, want: done, wrote: retiredInOrder[1:]},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestRetire(t *testing.T) {
 func TestRetireUsagesFirst(t *testing.T) {
 	a := newLiveTree("1").withUsage().held()
 	usage := xptest.With(a.usage, xptest.Finalizers("finalizer.usage.apiextensions.crossplane.io"))
-	s := handoverServer(nil, append(a.all(), usage, record(xptest.Namespace))...)
+	s := handoverServer(nil, append(a.all(), usage, record())...)
 	got := s.retire(t, retireArgs{namespace: xptest.Namespace, report: a.adoptedThere()})
 	want := append([]string{"clusterusages u1", "delete clusterusages"}, retiredInOrder...)
 	if diff := cmp.Diff(want, s.wrote()); diff != "" || got.Code != ExitFine {
@@ -249,7 +249,7 @@ func TestRetireWaits(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := handoverServer(nil, append(a.all(), record(xptest.Namespace))...)
+			s := handoverServer(nil, append(a.all(), record())...)
 			tc.meanwhile(s)
 			got := s.retire(t, retireArgs{namespace: xptest.Namespace, report: a.adoptedThere(), late: tc.late})
 			if diff := cmp.Diff(tc.want, results{Results: got.Results, Code: got.Code}, cmpopts.IgnoreUnexported(results{})); diff != "" {
@@ -285,7 +285,7 @@ func TestRetireRefused(t *testing.T) {
 		for _, verb := range []string{"patch", "delete"} {
 			t.Run(name+"/"+verb, func(t *testing.T) {
 				a := newLiveTree("1").held()
-				s := handoverServer(nil, append(a.all(), record(xptest.Namespace))...)
+				s := handoverServer(nil, append(a.all(), record())...)
 				s.PrependReactor(verb, "buckets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
 				got := s.retire(t, retireArgs{namespace: xptest.Namespace, report: a.adoptedThere()})
 				if got.Code != tc.code || !strings.Contains(got.out+got.err, tc.said) || len(s.records(t)) != 1 {
