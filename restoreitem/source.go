@@ -59,11 +59,11 @@ func (a *Adopt) checkSource(i *item) error {
 			`%s: "true"`, xp.String(i.original), from.Busy, setting.NameSource)
 	}
 
-	return a.source.leaveReceipt(ctx, a, i, from.Cluster)
+	return a.source.leaveReceipt(ctx, i, from.Cluster)
 }
 
 // leaveReceipt leaves a receipt once.
-func (s *sourceCheck) leaveReceipt(ctx context.Context, a *Adopt, i *item, source string) error {
+func (s *sourceCheck) leaveReceipt(ctx context.Context, i *item, source string) error {
 	if s.receipt || source == "" {
 		return nil
 	}

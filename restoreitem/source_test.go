@@ -98,14 +98,14 @@ func TestAdoptChecksTheSource(t *testing.T) {
 			if err != nil {
 				return
 			}
-			noted := ""
+			var noted []string
 			for _, e := range hook.AllEntries() {
 				if strings.Contains(e.Message, string(reason.ReceiptMissing)) {
-					noted += e.Message
+					noted = append(noted, e.Message)
 				}
 			}
-			if !strings.Contains(noted, tc.noted) || tc.noted == "" && noted != "" {
-				t.Errorf("%s\nthe warning is %q, not one with %q", tc.reason, noted, tc.noted)
+			if !strings.Contains(strings.Join(noted, "\n"), tc.noted) || tc.noted == "" && len(noted) > 0 {
+				t.Errorf("%s\nthe warnings are %q, not one with %q", tc.reason, noted, tc.noted)
 			}
 			if out.UpdatedItem == nil {
 				return // The action has not changed the item.
