@@ -21,7 +21,7 @@ func (r *release) checkHandover(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.dryRun || len(r.names) > 0 || !r.handover {
+	if isRefused := slices.ContainsFunc(aborted, func(h *held) bool { return h.excluded }); isRefused || r.dryRun || len(r.names) > 0 || !r.handover {
 		return nil
 	}
 

@@ -44,7 +44,7 @@ type item struct {
 	fresh bool
 	// standby is the live object in quarantine that the item refreshes; nil if there is none.
 	standby *adoption.Standby
-	log   logrus.FieldLogger
+	log     logrus.FieldLogger
 	// remarks are for a dry run.
 	remarks remarkFn
 	// notes are messages for the user. failed means that it was not restored and should have been.

@@ -52,10 +52,14 @@ func (a *Adopt) checkSource(i *item) error {
 	ctx := context.Background()
 	if a.source.own == "" {
 		uid, err := a.source.cluster.UID(ctx)
-		if err != nil && handover {
+		switch {
+		case err == nil:
+			a.source.own = uid
+		case handover:
 			return apiErrorf("cannot restore %s: %w", xp.String(i.original), err)
+		default:
+			return nil
 		}
-		a.source.own = uid
 	}
 	if from.Cluster == a.source.own {
 		return nil

@@ -47,7 +47,9 @@ type standbys struct {
 }
 
 // WithStandby makes Adopt refresh what is in quarantine, if the Restore asks for it.
-func WithStandby(c StandbyCluster) Option { return func(s *shared) { s.standbys = &standbys{cluster: c} } }
+func WithStandby(c StandbyCluster) Option {
+	return func(s *shared) { s.standbys = &standbys{cluster: c} }
+}
 
 // isStandby reports whether the Restore refreshes what is in quarantine.
 func (a *Adopt) isStandby(i *item) bool { return a.standbys != nil && i.settings.Standby }

@@ -50,7 +50,9 @@ func (f *fakeStandby) EndHandover(_ context.Context, _ string, u *unstructured.U
 	return nil
 }
 
-func (f *fakeStandby) Schedule(context.Context, string, string) (string, error) { return "nightly", nil }
+func (f *fakeStandby) Schedule(context.Context, string, string) (string, error) {
+	return "nightly", nil
+}
 
 func (f *fakeStandby) RemoveStandbys(context.Context, adoption.Key, string, string) ([]xp.Ref, []reason.Message, error) {
 	f.removals++

@@ -140,6 +140,7 @@ func (a *Adopter) handOver(ctx context.Context, key adoption.Key, u *unstructure
 // off and deletes it, if nobody has changed it since it was read. An XR leaves behind what it
 // composed that is not deleted itself.
 func (c *Cluster) Retire(ctx context.Context, u *unstructured.Unstructured) error {
+	version := u.GetResourceVersion()
 	if len(u.GetFinalizers()) > 0 {
 		after, err := c.applyChange(ctx, adoption.Change{Target: u, Patch: map[string]any{
 			"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": nil},
@@ -150,8 +151,8 @@ func (c *Cluster) Retire(ctx context.Context, u *unstructured.Unstructured) erro
 		if err != nil {
 			return fmt.Errorf("cannot take the finalizers of %s off: %w", xp.String(u), err)
 		}
-		u = after
+		version = after.GetResourceVersion()
 	}
 
-	return c.remove(ctx, u, u.GetResourceVersion())
+	return c.remove(ctx, u, version) // The finalizer can be all that shows an XR.
 }

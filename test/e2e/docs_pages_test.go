@@ -14,6 +14,11 @@ type scene struct {
 type event struct {
 	// lost destroys the cluster with its etcd, and starts another one of this name in its place.
 	lost string
+	// in makes the commands from here on run in the cluster of this name. It is started beside the
+	// others if it does not exist.
+	in string
+	// ended destroys another cluster than the one in which the commands run.
+	ended string
 	// restarted makes Velero discover new kinds, which it otherwise does every five minutes.
 	restarted bool
 	// forgotten removes the namespace from the cluster without any change in the cloud.
@@ -72,6 +77,17 @@ func scenes() []scene {
 		{page: "docs/namespace.md", begin: event{forgotten: true}},
 		{page: "docs/cloning.md", end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}}},
 		{
+			page: "docs/handover.md",
+			meanwhile: map[string]event{
+				"velero restore create team-a-move --from-backup team-a-move --wait": {
+					in: "fourth", run: []string{"kubectl wait --for=create backup.velero.io/team-a-move -n velero --timeout=1m"},
+				},
+				"velero-plugin-for-crossplane retire -n team-a --report adopted.json --dry-run": {in: "third"},
+			},
+			// Back to the cluster of the other pages, as if the other one were lost.
+			end: event{ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"}},
+		},
+		{
 			page: "docs/gitops.md",
 			begin: event{run: []string{
 				"kubectl apply -f " + manifests + "gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
@@ -128,6 +144,9 @@ var instead = map[string]something{
 	},
 	"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
 		reason: "There is no terminal to ask for confirmation.", run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
+	},
+	"velero-plugin-for-crossplane retire -n team-a --report adopted.json": {
+		reason: "There is no terminal to ask for confirmation.", run: "velero-plugin-for-crossplane retire -n team-a --report adopted.json --yes",
 	},
 	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",
