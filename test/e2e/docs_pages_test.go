@@ -88,6 +88,19 @@ func scenes() []scene {
 			end: event{ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"}},
 		},
 		{
+			page: "docs/standby.md",
+			meanwhile: map[string]event{
+				"velero restore create standby-monday --from-schedule platform --annotations velero.crossplane.io/standby=true --existing-resource-policy update --wait": {
+					in: "fifth", run: []string{"kubectl wait --for=create backup.velero.io/platform-1 -n velero --timeout=1m"},
+				},
+				"velero-plugin-for-crossplane release --restore standby-monday --dry-run": {run: []string{"velero-plugin-for-crossplane hold -A --context third"}},
+				"velero-plugin-for-crossplane hold -A":                                    {in: "third"},
+			},
+			codes: map[string]int{"velero-plugin-for-crossplane validate --restore standby-monday": 3},
+			// The other pages go on in the first cluster.
+			end: event{ended: "fifth", run: []string{"velero-plugin-for-crossplane release --handover"}},
+		},
+		{
 			page: "docs/gitops.md",
 			begin: event{run: []string{
 				"kubectl apply -f " + manifests + "gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",

@@ -19,7 +19,6 @@ import (
 )
 
 func TestHandoverV2(t *testing.T) { testHandover(t, stack.V2) }
-func TestHandoverV1(t *testing.T) { testHandover(t, stack.V1) }
 
 // testHandover moves namespaces between two live clusters that share the cloud and the bucket.
 func testHandover(t *testing.T, version stack.Version) {

@@ -18,7 +18,6 @@ import (
 var standbyRestore = []string{"--annotations", "velero.crossplane.io/standby=true", "--existing-resource-policy", "update"}
 
 func TestStandbyV2(t *testing.T) { testStandby(t, stack.V2) }
-func TestStandbyV1(t *testing.T) { testStandby(t, stack.V1) }
 
 // testStandby restores each backup of a schedule into a second cluster, promotes that, and makes
 // the first one the standby.
