@@ -59,7 +59,16 @@ func scenes() []scene {
 			},
 		},
 		{page: "docs/inspect.md"},
-		{page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}}},
+		{
+			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}},
+			meanwhile: map[string]event{
+				"velero-plugin-for-crossplane validate -n team-a -o json > adopted.json": {run: []string{
+					"velero-plugin-for-crossplane release --handover -n team-a", "kubectl wait --for=condition=Ready environment,managed --all -n team-a --timeout=3m",
+				}},
+			},
+			// There is no other cluster. The commands of docs/handover.md run in two.
+			codes: map[string]int{"velero-plugin-for-crossplane retire -n team-a --report adopted.json": 1},
+		},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
 		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
