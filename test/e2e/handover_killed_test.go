@@ -76,10 +76,8 @@ func (s *suite) testHandoverKilled(t *testing.T, n *tenant) {
 	s.wantDone(t, abort...)
 	s.wantGoesOn(t, n)
 	// So is a complete one, by a release that is stopped itself.
-	s.killed(t, k, 1, hold...)
 	s.killed(t, k, 3, hold...)
 	s.wantDone(t, hold...)
-	s.killed(t, k, 1, abort...)
 	s.killed(t, k, 4, abort...)
 	s.wantDone(t, abort...)
 	s.wantGoesOn(t, n)
