@@ -105,11 +105,11 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 	}
 	var err error
 	if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	record, err := h.record(ctx)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	deadline := time.Now().Add(h.timeout)
 	for {
@@ -157,10 +157,10 @@ func (h *hold) record(ctx context.Context) (adoption.Handover, error) {
 	return record, err
 }
 
-// rightError adds the file with the rights of a command to an error about a missing right.
-func rightError(err error, file string) error {
+// rightError adds the file with the rights for a handover to an error about a missing right.
+func rightError(err error) error {
 	if apierrors.IsForbidden(err) {
-		return reason.RightMissing.Errorf("%w; example/rbac/%s has the rights for this command", err, file)
+		return reason.RightMissing.Errorf("%w; example/rbac/handover.yaml has the rights for this command", err)
 	}
 
 	return err
@@ -191,7 +191,7 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 	h.recent = map[xp.ID]bool{}
 	for _, level := range sc.levels {
 		if err := h.adopter.HandOver(limited, h.key, level); err != nil {
-			return nil, rightError(err, "handover.yaml")
+			return nil, rightError(err)
 		}
 	}
 	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}, unheld: map[xp.ID]bool{}, uids: map[types.UID]bool{}}

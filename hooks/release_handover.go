@@ -25,7 +25,7 @@ func (r *release) checkHandover(ctx context.Context) error {
 		return nil
 	}
 
-	return rightError(r.forgetHandover(ctx), "handover.yaml")
+	return rightError(r.forgetHandover(ctx))
 }
 
 // forgetHandover removes the record of the handover of the namespace, or of all.
@@ -50,11 +50,11 @@ func (r *release) forgetHandover(ctx context.Context) error {
 func (r *release) refuseAdopted(ctx context.Context, aborted []*held) error {
 	uid, err := r.cluster.UID(ctx)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	receipts, err := r.cluster.Receipts(ctx, r.velero, uid)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	for _, h := range aborted {
 		for _, receipt := range receipts {

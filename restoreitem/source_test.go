@@ -68,20 +68,20 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		// err is the code or a part of the error, and noted a part of the warning.
 		err, noted string
 	}{
-		"Quiet":       {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: left},
-		"NotQuiet":    {reason: "Two clusters could write to its external resource.", item: there("monday", "NotHandedOver"), err: string(reason.SourceNotQuiet)},
-		"CureNamed":   {reason: "The error must name both ways to go on.", item: there("monday", "NotHandedOver"), err: setting.NameSource + `: "true"`},
-		"Gone":        {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
-		"Disaster":    {reason: "The source may be alive, and then it reports the receipt.", item: there("", ""), receipts: left},
-		"Drill":       {reason: "A quarantine adopts nothing.", item: there("", ""), settings: map[string]string{setting.NameHold: "all"}},
+		"Quiet":     {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: left},
+		"NotQuiet":  {reason: "Two clusters could write to its external resource.", item: there("monday", "NotHandedOver"), err: string(reason.SourceNotQuiet)},
+		"CureNamed": {reason: "The error must name both ways to go on.", item: there("monday", "NotHandedOver"), err: setting.NameSource + `: "true"`},
+		"Gone":      {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
+		"Disaster":  {reason: "The source may be alive, and then it reports the receipt.", item: there("", ""), receipts: left},
+		"Drill":     {reason: "A quarantine adopts nothing.", item: there("", ""), settings: map[string]string{setting.NameHold: "all"}},
 		"DisasterReadOnly": {
 			reason: "After a disaster nobody needs the receipt.", item: there("", ""), cluster: sourceCluster{readOnly: true}, receipts: left,
 		},
 		"DisasterNoUID":     {reason: "Disaster recovery must not depend on it.", item: there("", ""), cluster: sourceCluster{uidErr: errAPI}},
 		"DisasterNoRestore": {reason: "Disaster recovery must not depend on it.", item: there("", ""), cluster: sourceCluster{restoreErr: errAPI}},
-		"Older":       {reason: "A backup of an older plugin has no note.", item: mr},
-		"SameCluster": {reason: "The handover was aborted, and this cluster is the source.", item: from(mr, xp.Source{Cluster: "here", Handover: "monday", Busy: "NotHandedOver"})},
-		"NoCluster":   {reason: "Without the UID of the source nobody can tell for whom a receipt is.", item: from(mr, xp.Source{Handover: "monday"})},
+		"Older":             {reason: "A backup of an older plugin has no note.", item: mr},
+		"SameCluster":       {reason: "The handover was aborted, and this cluster is the source.", item: from(mr, xp.Source{Cluster: "here", Handover: "monday", Busy: "NotHandedOver"})},
+		"NoCluster":         {reason: "Without the UID of the source nobody can tell for whom a receipt is.", item: from(mr, xp.Source{Handover: "monday"})},
 		"ReadOnly": {
 			reason: "A user must learn that the source will not refuse an abort.", item: there("monday", ""), cluster: sourceCluster{readOnly: true}, receipts: left,
 			noted: "the BackupStorageLocation is read-only here [ReceiptMissing]",

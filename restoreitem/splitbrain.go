@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 
@@ -76,7 +77,7 @@ func (a *Adopt) remarkSplitBrain(plan adoption.Plan) adoption.Plan {
 	}
 	a.source.mu.Lock()
 	defer a.source.mu.Unlock()
-	plan.Remarks = append(plan.Remarks[:len(plan.Remarks):len(plan.Remarks)], a.source.collisions...)
+	plan.Remarks = append(slices.Clip(plan.Remarks), a.source.collisions...)
 
 	return plan
 }

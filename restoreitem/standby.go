@@ -92,7 +92,7 @@ func (a *Adopt) noteContent(i *item, h *adoption.Hold) error {
 		}
 		s.schedule, s.known = schedule, true
 	}
-	content, err := adoption.Digest(i.Unstructured.Object, i.original.Object)
+	content, err := adoption.Digest(i.Object, i.original.Object)
 	h.Schedule, h.Content = s.schedule, content
 
 	return err
@@ -114,8 +114,8 @@ func (a *Adopt) refresh(i *item, out *velero.RestoreItemActionExecuteOutput) (*v
 		return nil, err
 	}
 	if by := i.standby.ChangedBy; by != "" {
-		i.warn(reason.StandbyChanged.Messagef("%s: %s has changed it in this standby cluster, and the newer backup replaces that. Change it in the cluster that is backed up",
-			xp.String(u), by))
+		i.warn(reason.StandbyChanged.Messagef("%s: %s has changed it in this standby cluster, and the newer backup replaces that. Change it in the cluster that is "+
+			"backed up", xp.String(u), by))
 	}
 	done, err := a.standbys.cluster.Refresh(context.Background(), key, *i.standby, adoption.Refresh{
 		Object: u, Labels: labelsOf(i.restore), Status: i.returnedStatus(h.Status), Content: h.Content,
@@ -161,7 +161,7 @@ func (a *Adopt) endHandover(i *item, u *unstructured.Unstructured) error {
 func (a *Adopt) removeStandbys(restore *velerov1.Restore) error {
 	settings, err := a.settings(restore)
 	if a.standbys == nil || err != nil || !settings.Standby {
-		return nil //nolint:nilerr // Settings that can't be read were reported, and ask for no removal.
+		return nil
 	}
 	s := a.standbys
 	s.mu.Lock()

@@ -144,8 +144,9 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // mark has a newer format, and if the new mark is too large for an annotation.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
-		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Handover: of.Handover, Secret: of.Secret, SecretBy: of.SecretBy,
-		Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored), Schedule: of.Schedule, Content: of.Content,
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Handover: of.Handover, Secret: of.Secret,
+		SecretBy: of.SecretBy, Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
+		Schedule: of.Schedule, Content: of.Content,
 	}
 	h.awaitConsentOf(of)
 	earlier, err := HoldOf(u)

@@ -120,20 +120,16 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 	of, began := backups[n], startOf(restore)
 	var receipts, newer []reason.Message
 	handover := false
-	for _, b := range backups {
-		if location(b) != location(of) {
-			continue
-		}
-		if r, ok := ReceiptIn(b); ok {
-			handover = handover || r.Handover && r.Cluster == own && r.Backup == name
-			if r.Cluster != own && (r.Backup == name || r.Schedule != "" && r.Schedule == ScheduleOf(of)) {
-				receipts = append(receipts, reason.AdoptedElsewhere.Messagef("the cluster %s has begun to adopt the backup %s too, with its Restore %s", r.Cluster, r.Backup,
-					r.Restore))
-			}
-
-			continue
-		}
-		if at := startOf(b); isForeign(b) && !began.IsZero() && at.After(began) && isOfSameSource(of, b) {
+	for _, b := range inLocation(backups, location(of)) {
+		r, isReceipt := ReceiptIn(b)
+		switch at := startOf(b); {
+		case isReceipt && r.Cluster == own:
+			handover = handover || r.Handover && r.Backup == name
+		case isReceipt && r.isOf(of):
+			receipts = append(receipts, reason.AdoptedElsewhere.Messagef("the cluster %s has begun to adopt the backup %s too, with its Restore %s",
+				r.Cluster, r.Backup, r.Restore))
+		case isReceipt:
+		case isForeign(b) && !began.IsZero() && at.After(began) && isOfSameSource(of, b):
 			newer = append(newer, reason.SourceAlive.Messagef("another cluster has taken the backup %s at %s, after this restore began: if that is the cluster of the "+
 				"backup %s, it is running and manages the same external resources", b.GetName(), at.UTC().Format(time.RFC3339), name))
 		}
@@ -143,6 +139,15 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 	}
 
 	return append(receipts, newer...)
+}
+
+func inLocation(backups []*unstructured.Unstructured, name string) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(backups), func(b *unstructured.Unstructured) bool { return location(b) != name })
+}
+
+// isOf reports whether the receipt is for a Backup, or for another one of its schedule.
+func (r Receipt) isOf(backup *unstructured.Unstructured) bool {
+	return r.Backup == backup.GetName() || r.Schedule != "" && r.Schedule == ScheduleOf(backup)
 }
 
 // isForeign reports whether Velero has brought a Backup from the bucket. It creates such an object

@@ -238,7 +238,9 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-func receiptIn(u *unstructured.Unstructured) string { return xp.Annotation(u, adoption.AnnotationReceipt) }
+func receiptIn(u *unstructured.Unstructured) string {
+	return xp.Annotation(u, adoption.AnnotationReceipt)
+}
 
 func TestReceipts(t *testing.T) {
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -92,6 +92,7 @@ func (c *Cluster) refresh(ctx context.Context, key adoption.Key, s adoption.Stan
 		return nil, err
 	}
 	objects := c.client.Resource(gvr).Namespace(of.Object.GetNamespace())
+	options := metav1.PatchOptions{FieldManager: FieldManager}
 	if s.Content == of.Content && s.ChangedBy == "" {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": s.UID, "resourceVersion": s.Version, "labels": of.Labels,
@@ -101,7 +102,7 @@ func (c *Cluster) refresh(ctx context.Context, key adoption.Key, s adoption.Stan
 			return nil, fmt.Errorf("cannot encode the mark of %s: %w", xp.String(of.Object), err)
 		}
 
-		return objects.Patch(ctx, of.Object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}) //nolint:wrapcheck // The caller wraps it.
+		return objects.Patch(ctx, of.Object.GetName(), types.MergePatchType, patch, options) //nolint:wrapcheck // The caller wraps it.
 	}
 	u, err := key.WithoutContent(of.Object)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Cluster) refresh(ctx context.Context, key adoption.Key, s adoption.Stan
 		return nil, fmt.Errorf("cannot encode the field managers of %s: %w", xp.String(of.Object), err)
 	}
 
-	return objects.Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}) //nolint:wrapcheck // The caller wraps it.
+	return objects.Patch(ctx, u.GetName(), types.MergePatchType, patch, options) //nolint:wrapcheck // The caller wraps it.
 }
 
 // refreshStatus replaces fields of the status.

@@ -47,19 +47,24 @@ func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, 
 		return nil, nil, err
 	}
 	if phase, _, _ := unstructured.NestedString(backup.Object, "status", "phase"); phase != "Completed" {
-		return nil, []reason.Message{reason.StandbyNotRemoved.Messagef("nothing is removed: the Backup %s is %s, so it can lack objects that exist", backup.GetName(), phase)}, nil
+		why := reason.StandbyNotRemoved.Messagef("nothing is removed: the Backup %s is %s, so it can lack objects that exist", backup.GetName(), phase)
+
+		return nil, []reason.Message{why}, nil
 	}
 	items, err := c.backedUp(ctx, backup)
 	if err != nil {
 		return nil, nil, err
 	}
 	names := adoption.BackedUpNamespaces(r)
-	for _, u := range old {
-		in := xp.RefTo(u)
-		if from, ok := names[in.Namespace]; ok {
-			in.Namespace = from
+	isBackedUp := func(r xp.Ref) bool {
+		if from, ok := names[r.Namespace]; ok {
+			r.Namespace = from
 		}
-		if items[in.ID()] {
+
+		return items[r.ID()]
+	}
+	for _, u := range old {
+		if isBackedUp(xp.RefTo(u)) {
 			continue // The errors of the restore have why it is not refreshed.
 		}
 		switch why, err := c.removeStandby(ctx, key, u); {
@@ -69,6 +74,11 @@ func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, 
 			left = append(left, reason.StandbyNotRemoved.Messagef("%s: the backup does not have it, and it stays, since %s", xp.String(u), why))
 		default:
 			removed = append(removed, xp.RefTo(u))
+			secret, err := c.removeStandbySecret(ctx, u, isBackedUp)
+			if err != nil {
+				return removed, left, err
+			}
+			removed = append(removed, secret...)
 		}
 	}
 
@@ -117,7 +127,7 @@ func (c *Cluster) removeStandby(ctx context.Context, key adoption.Key, u *unstru
 			return "", nil
 		}
 		if !apierrors.IsConflict(err) {
-			return err.Error(), nil //nolint:nilerr // The others can be removed.
+			return err.Error(), nil
 		}
 		now, err := c.Get(ctx, xp.RefTo(u))
 		if isUnserved(err) {
@@ -130,4 +140,32 @@ func (c *Cluster) removeStandby(ctx context.Context, key adoption.Key, u *unstru
 	}
 
 	return "other writers change it all the time", nil
+}
+
+// removeStandbySecret removes the connection secret of a removed object, if a restore brought that
+// too, the backup does not have it, and nothing else owns it.
+func (c *Cluster) removeStandbySecret(ctx context.Context, of *unstructured.Unstructured, isBackedUp func(xp.Ref) bool) ([]xp.Ref, error) {
+	r, ok := xp.SecretRef(of)
+	if !ok || isBackedUp(r) {
+		return nil, nil
+	}
+	u, err := c.Get(ctx, r)
+	if isUnserved(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	owner := metav1.GetControllerOf(u)
+	if owner == nil && of.GetNamespace() == "" {
+		return nil, nil // Only the Secret itself would prove that a cluster-scoped object owns it.
+	}
+	if !xp.IsConnectionSecret(u) || xp.Label(u, xp.LabelRestore) == "" || owner != nil && owner.UID != of.GetUID() {
+		return nil, nil
+	}
+	if err := c.remove(ctx, u, u.GetResourceVersion()); err != nil {
+		return nil, err
+	}
+
+	return []xp.Ref{r}, nil
 }
