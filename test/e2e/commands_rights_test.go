@@ -92,7 +92,7 @@ var exchanges = map[string]string{
 }
 
 // handovers are the rights that the role of handovers has besides those of release.
-var handovers = map[string]string{
+var handovers = map[string]string{ //nolint:gosec // The value of secrets is a verb.
 	"environments.platform.example.org":      "* delete",
 	"xenvironments.platform.example.org":     "* delete",
 	"buckets.cloud.example.org":              "* delete",

@@ -37,7 +37,8 @@ func (k *commandKill) visit(_ context.Context, a stack.Admission) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.left--; k.left == 0 {
+	k.left--
+	if k.left == 0 {
 		k.kill()
 	}
 }
