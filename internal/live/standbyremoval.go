@@ -3,6 +3,9 @@ package live
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,18 +45,21 @@ func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot find out what the backup does not have: %w", err)
 	}
-	old, err := c.oldStandbys(ctx, key, adoption.ScheduleOf(backup), velero+"/"+restore)
+	old, unread, err := c.oldStandbys(ctx, key, adoption.ScheduleOf(backup), velero+"/"+restore)
+	for _, gv := range slices.Sorted(maps.Keys(unread)) {
+		left = append(left, reason.StandbyNotRemoved.Messagef("nothing of %s is removed, since it can't be read: %s", gv, unread[gv]))
+	}
 	if err != nil || len(old) == 0 {
-		return nil, nil, err
+		return nil, left, err
 	}
 	if phase, _, _ := unstructured.NestedString(backup.Object, "status", "phase"); phase != "Completed" {
 		why := reason.StandbyNotRemoved.Messagef("nothing is removed: the Backup %s is %s, so it can lack objects that exist", backup.GetName(), phase)
 
-		return nil, []reason.Message{why}, nil
+		return nil, append(left, why), nil
 	}
 	items, err := c.backedUp(ctx, backup)
 	if err != nil {
-		return nil, nil, err
+		return nil, left, err
 	}
 	names := adoption.BackedUpNamespaces(r)
 	isBackedUp := func(r xp.Ref) bool {
@@ -86,16 +92,24 @@ func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, 
 }
 
 // oldStandbys returns what restores of the schedule brought into quarantine before a Restore:
-// MRs, XRs, claims.
-func (c *Cluster) oldStandbys(ctx context.Context, key adoption.Key, schedule, restore string) ([]*unstructured.Unstructured, error) {
+// MRs, XRs, claims. unread are the groups that could not be read, with the reason.
+func (c *Cluster) oldStandbys(
+	ctx context.Context, key adoption.Key, schedule, restore string,
+) (old []*unstructured.Unstructured, unread map[string]string, err error) {
 	if schedule == "" {
-		return nil, nil // Nothing says that two backups are of the same objects.
+		return nil, nil, nil // Nothing shows that two backups are of the same objects.
 	}
-	var old []*unstructured.Unstructured
+	unread = map[string]string{}
 	for _, category := range []string{xp.CategoryManaged, xp.CategoryComposite, xp.CategoryClaim} {
-		kinds, _, err := c.Kinds(ctx, category)
+		kinds, broken, err := c.Kinds(ctx, category)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		for gv, why := range broken {
+			// Only extension API servers have these groups (kubernetes api-approved).
+			if group, _, _ := strings.Cut(gv, "/"); !strings.HasSuffix(group, ".k8s.io") {
+				unread[gv] = why
+			}
 		}
 		for _, gvk := range kinds {
 			err := c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: xp.LabelRestore}, func(u *unstructured.Unstructured) {
@@ -104,12 +118,12 @@ func (c *Cluster) oldStandbys(ctx context.Context, key adoption.Key, schedule, r
 				}
 			})
 			if err != nil && !isUnserved(err) {
-				return nil, fmt.Errorf("cannot find out what the backup does not have: %w", err)
+				return nil, nil, fmt.Errorf("cannot find out what the backup does not have: %w", err)
 			}
 		}
 	}
 
-	return old, nil
+	return old, unread, nil
 }
 
 // removeStandby removes an object, or returns why it stays.
