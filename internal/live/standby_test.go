@@ -20,7 +20,7 @@ import (
 var standbyKey = adoption.Key(strings.Repeat("k", adoption.KeySize))
 
 // standby returns an object as a standby restore leaves it.
-func standby(t *testing.T, u *unstructured.Unstructured, restore, content string, o ...xptest.Option) *unstructured.Unstructured {
+func standby(t *testing.T, u *unstructured.Unstructured, restore, content string) *unstructured.Unstructured {
 	t.Helper()
 	u = xptest.With(u, xptest.Labelled(xp.LabelRestore, strings.TrimPrefix(restore, "velero/")))
 	h := adoption.Hold{Restore: restore, Since: "2026-01-02T03:04:05Z", Quarantine: true, Schedule: "nightly", Content: content}
@@ -31,7 +31,7 @@ func standby(t *testing.T, u *unstructured.Unstructured, restore, content string
 		t.Fatal(err)
 	}
 
-	return xptest.With(u, o...)
+	return u
 }
 
 func regionOf(u *unstructured.Unstructured) string {
