@@ -91,14 +91,23 @@ func (c *Cluster) RecordHandover(ctx context.Context, velero, namespace string, 
 	return nil
 }
 
-// UID returns the UID of the namespace kube-system, which identifies the cluster.
+// UID returns the UID of the namespace kube-system, which identifies the cluster. It reads it once.
 func (c *Cluster) UID(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	uid := c.uid
+	c.mu.Unlock()
+	if uid != "" {
+		return uid, nil
+	}
 	u, err := c.Get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem})
 	if err != nil {
 		return "", fmt.Errorf("cannot find out which cluster this is: %w", err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uid = string(u.GetUID())
 
-	return string(u.GetUID()), nil
+	return c.uid, nil
 }
 
 // HandOver holds live objects for a handover, some at a time, and returns the changes that it made.
