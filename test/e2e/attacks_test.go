@@ -51,7 +51,7 @@ type attack struct {
 
 // testAttacks restores the honest tenant. At first there is no provider, so its operations are
 // polled for a while.
-func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
+func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *targets) {
 	t.Helper()
 	ctx := t.Context()
 	a := &attack{suite: s, honest: honest, replayer: robber, restore: honest.Namespace + "-again", replayed: replayer + "-again"}
@@ -140,10 +140,10 @@ func (a *attack) wantOnlyTheirs(t *testing.T) {
 		if r.Namespace == "" { // A cluster-scoped object has its claim's name as prefix.
 			theirs = slices.ContainsFunc(restored, func(n string) bool { return strings.HasPrefix(r.Name, n+"-") })
 		}
-		told := r.Resource == "events" && slices.Contains([]string{pretender, looper, metav1.NamespaceDefault}, r.Namespace)
+		reported := r.Resource == "events" && slices.Contains([]string{pretender, looper, metav1.NamespaceDefault}, r.Namespace)
 		key := r.Verb == "create" && r.Resource == "secrets" && r.Namespace == "velero"
 		receipt := r.Verb == "create" && r.Resource == "backups" && r.Namespace == "velero"
-		if !theirs && !told && !key && !receipt {
+		if !theirs && !reported && !key && !receipt {
 			t.Errorf("the plugin has asked to %s %s, which none of the restores has brought", r.Verb, r.URI)
 		}
 	}

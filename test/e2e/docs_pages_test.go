@@ -129,14 +129,14 @@ func scenes() []scene {
 	}
 }
 
-// A something is a command that runs in place of another one, or none if run is "".
-type something struct {
+// A replacement is a command that runs in place of another one, or none if run is "".
+type replacement struct {
 	reason, run string
 }
 
 // instead are the commands that can't run here as they are, each with the reason and with the part
 // of it that can.
-var instead = map[string]something{
+var instead = map[string]replacement{
 	"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
 		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",
 	},

@@ -195,7 +195,7 @@ func (s *suite) testRemoved(t *testing.T, n *tenant) {
 	must(t, n.StartRestore(ctx, s.target, "warm-4", "warm-4", standbyRestore...))
 	s.awaitCompleted(t, "warm-4")
 	details := s.details(t, "warm-4")
-	wantTold(t, "the details of the restore", details, "StandbyRemoved", "StandbyNotRemoved", changed.GetName())
+	wantMessage(t, "the details of the restore", details, "StandbyRemoved", "StandbyNotRemoved", changed.GetName())
 	left := s.all(t, s.target, n)
 	for name := range left {
 		if strings.Contains(name, last) && name != "Bucket/"+changed.GetName() {
