@@ -152,7 +152,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			reason: "A handover deletes what another cluster has, and creates its record and the signing key.",
 			files:  []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-handover",
 			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
-			does:    map[string]int{"hold --dry-run -A": 0, "release --handover --dry-run": 0},
+			does:    map[string]int{"hold --dry-run -n " + h.Namespace: 0, "release --handover --dry-run": 0},
 			without: []string{"secrets", "deployments"}, // As for release.
 		},
 		"Wait": {

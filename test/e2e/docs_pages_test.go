@@ -99,15 +99,16 @@ func scenes() []scene {
 		{
 			page: "docs/standby.md",
 			meanwhile: map[string]event{
+				// The other clusters never write to the same cloud at once.
+				"velero backup create platform-1 --from-schedule platform --wait": {run: []string{"velero-plugin-for-crossplane hold -A"}},
 				"velero restore create standby-monday --from-schedule platform --annotations velero.crossplane.io/standby=true --existing-resource-policy update --wait": {
 					in: "fifth", run: []string{"kubectl wait --for=create backup.velero.io/platform-1 -n velero --timeout=1m"},
 				},
-				"velero-plugin-for-crossplane release --restore standby-monday --dry-run": {run: []string{"velero-plugin-for-crossplane hold -A --context third"}},
-				"velero-plugin-for-crossplane hold -A":                                    {in: "third"},
+				"velero-plugin-for-crossplane hold -A": {in: "third"},
 			},
 			codes: map[string]int{"velero-plugin-for-crossplane validate --restore standby-monday": 3},
 			// The other pages go on in the first cluster.
-			end: event{ended: "fifth", run: []string{"velero-plugin-for-crossplane release --handover"}},
+			end: event{ended: "fifth", run: []string{"velero-plugin-for-crossplane release --handover --force --yes"}},
 		},
 		{
 			page: "docs/gitops.md",
