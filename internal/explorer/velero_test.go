@@ -16,8 +16,11 @@ const (
 func (w *world) veleroSteps(s *state, emit func(step)) {
 	v := &s.velero
 	if v.at == 0 {
+		if !w.canRestore(s) {
+			return
+		}
 		next := *s
-		next.velero.clean = true
+		next.velero.clean, next.velero.backup = true, w.backupOf(s)
 		w.nextItem(&next)
 		emit(step{label: label{velero, "begins a restore", -1}, next: next})
 
@@ -58,7 +61,7 @@ func (w *world) nextItem(s *state) {
 	v := &s.velero
 	v.phase, v.result = considers, 0
 	for v.at++; int(v.at) <= len(w.order); v.at++ {
-		if i := w.order[v.at-1]; w.fine || !w.exists(s, i) || w.lacksStatus(s, i) {
+		if i := w.order[v.at-1]; w.isBackedUp(s, i) && (w.fine || !w.exists(s, i) || w.lacksStatus(s, i)) {
 			return
 		}
 	}
@@ -115,6 +118,9 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		return
 	}
 	m := w.resultOf(s, i)
+	if m.receipt {
+		w.leaveReceipt(&next)
+	}
 	if m.leftOut {
 		next.velero.refused |= with(nodeOf(i))
 		if m.failed {
