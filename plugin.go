@@ -156,6 +156,7 @@ func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitiali
 			restoreitem.WithVeleroFeatures(a.features),
 			restoreitem.WithModifiers(a.modifiers),
 			restoreitem.WithSource(cluster),
+			restoreitem.WithStandby(cluster),
 		), err
 	}
 }

@@ -55,7 +55,10 @@ func (o *options) readScope(ctx context.Context, cluster *live.Cluster) (*scope,
 	if err != nil {
 		return nil, err
 	}
-	w := &scopeWalk{scope: &scope{survey: s, unread: map[string]string{}, usages: map[xp.ID][]*unstructured.Unstructured{}}, xrs: map[int][]*unstructured.Unstructured{}, seen: map[xp.ID]bool{}}
+	w := &scopeWalk{
+		scope: &scope{survey: s, unread: map[string]string{}, usages: map[xp.ID][]*unstructured.Unstructured{}},
+		xrs:   map[int][]*unstructured.Unstructured{}, seen: map[xp.ID]bool{},
+	}
 	for _, root := range s.Trees() {
 		w.visit(root, xp.ID{}, 0)
 	}
@@ -73,6 +76,7 @@ func (o *options) readScope(ctx context.Context, cluster *live.Cluster) (*scope,
 		w.scope.levels = append(w.scope.levels, w.xrs[depth])
 	}
 	w.scope.levels = append(w.scope.levels, schedules, w.managed)
+
 	return w.scope, nil
 }
 

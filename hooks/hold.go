@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,8 @@ const (
 	holdInterval = 2 * time.Second
 )
 
-const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over. It goes from the claims
-down, so nothing is composed while it works. A user's own pauses stay.
+const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over.
+It goes from the claims down, so nothing is composed while it works. A user's own pauses stay.
 
 It waits until nothing writes to the cloud any more: an object whose creation, deletion or asynchronous operation is under way is paused when that is over,
 and each controller has to report the pause. It then looks a second time. Objects that appear meanwhile are held too.
@@ -62,8 +63,10 @@ type hold struct {
 	// steps are the steps taken, by object, and taken is their number.
 	steps map[xp.ID][]string
 	taken int
-	// quiet are the UIDs of the last look if everything was quiet; nil if not.
-	quiet map[types.UID]bool
+	// recent are the objects that the current look has held.
+	recent map[xp.ID]bool
+	// settled are the UIDs of the last look if time could change nothing; nil if it could.
+	settled map[types.UID]bool
 	// printed is the last progress message.
 	printed string
 }
@@ -102,11 +105,11 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 	}
 	var err error
 	if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	record, err := h.record(ctx)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	deadline := time.Now().Add(h.timeout)
 	for {
@@ -115,19 +118,22 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 			return err
 		}
 		late := !time.Now().Before(deadline)
-		if s.isQuiet && maps.Equal(s.uids, h.quiet) {
+		switch isSettled := s.isSettled && maps.Equal(s.uids, h.settled); {
+		case isSettled && !s.isQuiet:
+			return h.finish(s, nil)
+		case isSettled:
 			record.Quiet = time.Now().UTC().Format(time.RFC3339)
 			if err := h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record); err != nil {
 				return err
 			}
 
 			return h.finish(s, nil)
+		case late:
+			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again",
+				h.timeout))
 		}
-		if late {
-			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again", h.timeout))
-		}
-		if h.quiet = nil; s.isQuiet {
-			h.quiet = s.uids
+		if h.settled = nil; s.isSettled {
+			h.settled = s.uids
 		}
 		if err := sleep(ctx, h.pause); err != nil {
 			return reason.Interrupted.Errorf("cannot continue: %w; what is held stays held; run it again, or run: %s release --handover", err, Name)
@@ -146,13 +152,15 @@ func (h *hold) record(ctx context.Context) (adoption.Handover, error) {
 		record.Since = time.Now().UTC().Format(time.RFC3339)
 	}
 
-	return record, h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record)
+	err = h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record)
+
+	return record, err
 }
 
-// rightError adds the file with the rights of a command to an error about a missing right.
-func rightError(err error, file string) error {
+// rightError adds the file with the rights for a handover to an error about a missing right.
+func rightError(err error) error {
 	if apierrors.IsForbidden(err) {
-		return reason.RightMissing.Errorf("%w; example/rbac/%s has the rights for this command", err, file)
+		return reason.RightMissing.Errorf("%w; example/rbac/handover.yaml has the rights for this command", err)
 	}
 
 	return err
@@ -162,10 +170,13 @@ func rightError(err error, file string) error {
 type holdLook struct {
 	*scope
 
-	isQuiet bool
-	uids    map[types.UID]bool
-	// why is why an object is not quiet.
-	why map[xp.ID]reason.Message
+	// isSettled is set if the look has held nothing and there is nothing that can end by itself, and
+	// isQuiet if also everything is quiet.
+	isSettled, isQuiet bool
+	uids               map[types.UID]bool
+	// why is why an object is not quiet. unheld are the objects that can't be held.
+	why    map[xp.ID]reason.Message
+	unheld map[xp.ID]bool
 }
 
 // look reads the scope and holds what is not held.
@@ -177,19 +188,25 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 		return nil, err
 	}
 	before := h.taken
+	h.recent = map[xp.ID]bool{}
 	for _, level := range sc.levels {
 		if err := h.adopter.HandOver(limited, h.key, level); err != nil {
-			return nil, rightError(err, "handover.yaml")
+			return nil, rightError(err)
 		}
 	}
-	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}, uids: map[types.UID]bool{}}
+	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}, unheld: map[xp.ID]bool{}, uids: map[types.UID]bool{}}
 	for _, u := range sc.all() {
+		id := xp.RefTo(u).ID()
 		l.uids[u.GetUID()] = true
 		if why := h.whyNotQuiet(u); !why.IsZero() {
-			l.why[xp.RefTo(u).ID()] = why
+			l.why[id] = why
+		}
+		if _, err := h.key.HoldOf(u); err != nil {
+			l.unheld[id] = true
 		}
 	}
-	l.isQuiet = h.taken == before && len(l.why) == 0 && len(sc.unread) == 0
+	l.isSettled = h.taken == before && len(l.why) == len(l.unheld)
+	l.isQuiet = l.isSettled && len(l.why) == 0 && len(sc.unread) == 0
 	h.progress(l)
 
 	return l, nil
@@ -197,6 +214,9 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 
 // whyNotQuiet returns why an object is not quiet, or why it can't be held at all.
 func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
+	if h.recent[xp.RefTo(u).ID()] {
+		return reason.AwaitingPauseReport.Messagef("it was paused just now")
+	}
 	if _, why := h.key.HandOver(u, time.Now()); !why.IsZero() {
 		return why
 	}
@@ -207,6 +227,7 @@ func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
 func (h *hold) onStep(change adoption.Change) {
 	h.taken++
 	id := xp.RefTo(change.Target).ID()
+	h.recent[id] = true
 	h.steps[id] = append(h.steps[id], change.Step)
 	if !change.Warning.IsZero() {
 		fmt.Fprintln(h.Err, "warning:", change.Warning)
@@ -217,12 +238,8 @@ func (h *hold) onStep(change adoption.Change) {
 func (h *hold) progress(l *holdLook) {
 	all := l.all()
 	line := fmt.Sprintf("%d of %d objects are quiet", len(all)-len(l.why), len(all))
-	for _, u := range all {
-		if why, waits := l.why[xp.RefTo(u).ID()]; waits {
-			line += "; waiting for " + xp.String(u) + ": " + why.String()
-
-			break
-		}
+	if n := slices.IndexFunc(all, func(u *unstructured.Unstructured) bool { return !l.why[xp.RefTo(u).ID()].IsZero() }); n >= 0 {
+		line += "; waiting for " + xp.String(all[n]) + ": " + l.why[xp.RefTo(all[n]).ID()].String()
 	}
 	if line != h.printed {
 		h.printed = line
@@ -256,15 +273,18 @@ func (h *hold) finish(l *holdLook, timeout error) error {
 	for _, u := range l.all() {
 		ref := xp.RefTo(u)
 		one := report.Release{Object: ref, Result: report.Quiet, Steps: h.steps[ref.ID()]}
-		if len(one.Steps) == 0 {
-			one.Steps = []string{"it was held already"}
-		} else if h.dryRun {
-			one.Result = report.WouldHold
-		}
-		if why, waits := l.why[ref.ID()]; waits {
+		why, waits := l.why[ref.ID()]
+		switch {
+		case waits:
 			one.Result, one.Code, one.Reason = report.Waiting, why.Code, why.String()
-			one.Next = "when that is over, run the same again"
+			if one.Next = "when that is over, run the same again"; l.unheld[ref.ID()] {
+				one.Next = "repair that, and run the same again"
+			}
 			problems = append(problems, report.Problem{Code: why.Code, Severity: report.Error, Object: ref, Reason: one.Reason, Next: one.Next})
+		case len(one.Steps) == 0:
+			one.Steps = []string{"it was held already"}
+		case h.dryRun:
+			one.Result = report.WouldHold
 		}
 		if hold, err := adoption.HoldOf(u); err == nil && hold != nil {
 			one.Restore, one.Settings = hold.Restore, adoption.Settings(hold)

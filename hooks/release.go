@@ -170,7 +170,7 @@ func (r *release) run(ctx context.Context) error {
 	if r.key, err = r.readKey(ctx); err != nil {
 		return err
 	}
-	if err = r.checkHandover(ctx); err != nil {
+	if err := r.checkHandover(ctx); err != nil {
 		return err
 	}
 	if r.dryRun {

@@ -1,11 +1,16 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // checkHandover refuses to abort a handover that another cluster has begun to adopt, unless with
@@ -21,11 +26,11 @@ func (r *release) checkHandover(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.dryRun || len(r.names) > 0 || !r.handover {
+	if isRefused := slices.ContainsFunc(aborted, func(h *held) bool { return h.excluded }); isRefused || r.dryRun || len(r.names) > 0 || !r.handover {
 		return nil
 	}
 
-	return rightError(r.forgetHandover(ctx), "handover.yaml")
+	return rightError(r.forgetHandover(ctx))
 }
 
 // forgetHandover removes the record of the handover of the namespace, or of all.
@@ -50,15 +55,15 @@ func (r *release) forgetHandover(ctx context.Context) error {
 func (r *release) refuseAdopted(ctx context.Context, aborted []*held) error {
 	uid, err := r.cluster.UID(ctx)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	receipts, err := r.cluster.Receipts(ctx, r.velero, uid)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	for _, h := range aborted {
 		for _, receipt := range receipts {
-			if h.Since != nil && receipt.Started.Before(*h.Since) {
+			if h.Since != nil && receipt.Started.Before(*h.Since) || !covers(receipt, h.object) {
 				continue
 			}
 			h.excluded, h.Result, h.Next = true, report.StillHeld, "retire it here; or, if nothing is adopted there any more, run: "+Name+" release --handover --force"
@@ -68,4 +73,12 @@ func (r *release) refuseAdopted(ctx context.Context, aborted []*held) error {
 	}
 
 	return nil
+}
+
+// covers reports whether a receipt can be about an object. A cluster-scoped object belongs to the
+// namespace of its claim, and without a claim can be in any backup.
+func covers(r adoption.Receipt, u *unstructured.Unstructured) bool {
+	namespace := cmp.Or(u.GetNamespace(), xp.Label(u, xp.LabelClaimNamespace))
+
+	return namespace == "" || r.Covers(namespace, u.GetCreationTimestamp().Time)
 }

@@ -132,15 +132,21 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
-	phase, known := f.survey.State.Restores[hold.Restore]
-	h.Phase = phase
-	if !known && hold.Restore != "" {
-		h.Phase = "Gone"
-	}
-	f.classify(h, hold, known)
+	f.classify(h, hold, f.addPhase(h))
 	f.put(h)
 
 	return h
+}
+
+// addPhase adds the phase of the Restore of a hold, and reports whether the Restore is known.
+func (f *finder) addPhase(h *held) bool {
+	phase, known := f.survey.State.Restores[h.Restore]
+	if !known && h.Restore != "" {
+		phase = "Gone"
+	}
+	h.Phase = phase
+
+	return known
 }
 
 // classify decides whether release lifts a hold or leaves it alone.

@@ -18,11 +18,11 @@ const (
 // addManagers adds to the result if a release loses, or has lost, the field managers.
 func (h *held) addManagers() {
 	why, next := reasonManagersLost, nextManagersLost
-	switch h.Result {
+	switch h.Result { //nolint:exhaustive // The others are neither released nor going to be.
 	case report.Released, report.Forced:
 	case report.WouldRelease, report.WouldForce:
 		why, next = reasonManagersMissing, nextManagersMissing
-	case report.Unproven, report.StillHeld, report.LeftAlone, report.WouldWait:
+	default:
 		return
 	}
 	if !adoption.ForgetsManagers(h.object) {

@@ -29,8 +29,8 @@ const (
 	retireInterval = time.Second
 )
 
-const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold holds, without their
-external resources. It takes the finalizers off first, so no controller acts.
+const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold
+holds, without their external resources. It takes the finalizers off first, so no controller acts.
 
 --report is the report of the other cluster: the output of "validate -o json" there, with a namespace or not. Retire deletes an object only if the report says
 that it is adopted there: it exists, is not held, and a managed resource has the same external-name. An object that is not adopted there stays, and so do the
@@ -129,7 +129,8 @@ func (r *retire) read() (*report.Report, error) {
 		return nil, reason.ReportUnusable.Errorf("cannot read the report %s: %w", r.file, err)
 	}
 	if other.APIVersion != report.APIVersion || other.Kind != report.KindValidation {
-		return nil, reason.ReportUnusable.Errorf("cannot use %s: it is no output of \"validate -o json\" (apiVersion %q, kind %q)", r.file, other.APIVersion, other.Kind)
+		return nil, reason.ReportUnusable.Errorf("cannot use %s: it is no output of \"validate -o json\" (apiVersion %q, kind %q)",
+			r.file, other.APIVersion, other.Kind)
 	}
 
 	return other, nil
@@ -141,7 +142,7 @@ func (r *retire) run(ctx context.Context, other *report.Report) error {
 	}
 	var err error
 	if r.key, err = r.cluster.ReadMarkKey(ctx, r.velero); err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	sc, err := r.readScope(ctx, r.cluster)
 	if err != nil {
@@ -186,7 +187,7 @@ func (r *retire) isBegun(ctx context.Context) bool {
 func (r *retire) checkOther(ctx context.Context, other *report.Report) error {
 	uid, err := r.cluster.UID(ctx)
 	if err != nil {
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	}
 	switch other.Cluster {
 	case "":
@@ -283,6 +284,12 @@ func (r *retire) whyStays(u *unstructured.Unstructured, other *report.Report) re
 	if xp.IsSchedule(u) {
 		return reason.Message{} // It has no external resource.
 	}
+
+	return r.whyNotAdopted(u)
+}
+
+// whyNotAdopted returns why the other cluster's report does not prove that it has adopted an object.
+func (r *retire) whyNotAdopted(u *unstructured.Unstructured) reason.Message {
 	ref := xp.RefTo(u)
 	if there, ok := r.namespaces[ref.Namespace]; ok {
 		ref.Namespace = there
@@ -319,7 +326,7 @@ func (r *retire) retire(ctx context.Context, u *unstructured.Unstructured) error
 	case apierrors.IsConflict(err):
 		r.keep(u, reason.ChangedSinceConfirmed.Messagef("another writer has changed it meanwhile: %v", err), "run retire again")
 	case apierrors.IsForbidden(err) && !isDenied(err):
-		return rightError(err, "handover.yaml")
+		return rightError(err)
 	case err != nil:
 		r.keep(u, reason.NotDeleted.Messagef("%v", err), "repair that, and run retire again")
 	default:
@@ -343,7 +350,7 @@ func (r *retire) finish(ctx context.Context, sc *scope) error {
 	rep.Assemble(nil, problems)
 	if rep.Summary.Problems == 0 && !r.dryRun {
 		if err := r.cluster.RecordHandover(ctx, r.velero, r.namespace, nil); err != nil {
-			return rightError(err, "handover.yaml")
+			return rightError(err)
 		}
 	}
 	if err := r.print(rep, r.out); err != nil {

@@ -135,7 +135,8 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o), newRetire(o), newGuard(o), newExchange(o), newInstall(o), newVersion(root))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o), newRetire(o))
+	root.AddCommand(newGuard(o), newExchange(o), newInstall(o), newVersion(root))
 	root.SetHelpCommand(newHelp())
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup("restore") != nil {

@@ -140,6 +140,8 @@ observe-first          upjet      default                 restore
 release                automatic  default                 restore
 restore-status         needed     default                 restore
 source-is-gone         false      default                 restore
+split-brain            warn       default                 restore
+standby                false      default                 restore
 without-external-name  -          default                 backup, restore
 
 1 fault:

@@ -199,7 +199,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	s.State.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Cluster: v.clusterUID(ctx), Time: s.State.Now.UTC().Truncate(time.Second)}
 	r.Restores = restoresOf(s, trees, choice.Restore)
-	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
+	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s), v.adoptedElsewhere(ctx, r.Cluster, trees)))
 
 	return r, nil
 }
@@ -212,6 +212,20 @@ func (v *validation) clusterUID(ctx context.Context) string {
 	}
 
 	return uid
+}
+
+// adoptedElsewhere returns the warnings about receipts of other clusters. It returns none if the
+// receipts can't be read.
+func (v *validation) adoptedElsewhere(ctx context.Context, uid string, trees []*report.Node) []report.Problem {
+	if uid == "" {
+		return nil
+	}
+	receipts, err := v.cluster.Receipts(ctx, v.velero, uid)
+	if err != nil {
+		return nil
+	}
+
+	return diagnosis.AdoptedElsewhere(receipts, trees)
 }
 
 // platform returns the problems of Crossplane and its packages, which belong to no tree. It skips

@@ -104,6 +104,8 @@ type Adopt struct {
 	keptAsLive sync.Map
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
+	// warnedSplitBrain is true once a note reports that nothing is released.
+	warnedSplitBrain bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
 	refused sync.Map
@@ -178,6 +180,12 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := xp.CheckMetadata(i.original); err != nil {
 		return nil, reason.BackupTampered.Errorf("cannot restore %s: %w; find out who wrote to the backup", xp.String(i.original), err)
 	}
+
+	return a.bringBack(i)
+}
+
+// bringBack is execute for an item that Crossplane or a provider uses.
+func (a *Adopt) bringBack(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	// XRDCheck may have refused the item's controller since 1-order ran.
 	if err := a.xrds.check(i.original, i.namespace); err != nil {
 		return nil, err
@@ -188,30 +196,20 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := a.checkSource(i); err != nil {
 		return nil, err
 	}
-	if out, err := a.handleLive(i); err != nil || out != nil {
-		return out, err
+	if i.standby == nil {
+		if out, err := a.handleLive(i); err != nil || out != nil {
+			return out, err
+		}
+		if out, err := a.copy(i); err != nil || out != nil {
+			return out, err
+		}
 	}
-	if out, err := a.copy(i); err != nil || out != nil {
-		return out, err
-	}
-
-	return a.adopt(i)
-}
-
-// handleLive handles an item that is live already. It returns nil if Velero is to handle it.
-func (a *Adopt) handleLive(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := a.remember(i); err != nil {
-		return nil, err
-	}
-	if out, err := a.takeOverClaim(i); err != nil || out != nil {
-		return out, err
-	}
-	live, err := a.isLive(i)
-	if err != nil || !live {
+	out, err := a.adopt(i)
+	if err != nil {
 		return nil, err
 	}
 
-	return a.keepLive(i), nil
+	return a.refresh(i, out)
 }
 
 // isFresh reports whether an item must be held though it shows no sign of Crossplane or a provider.
@@ -220,7 +218,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
 	}
-	settings, unread := a.settings(i.restore)
+	settings, _, unread := a.itemSettings(i.restore)
 	if isUnreadable(unread) {
 		settings, unread = unreadSettings(), nil
 	}
@@ -246,7 +244,10 @@ func (a *Adopt) applySettings(i *item) error {
 		return err
 	}
 	i.settings = settings
-	if err := a.recoverName(i); err != nil {
+	if err := a.findStandby(i); err != nil {
+		return err
+	}
+	if err := a.recoverName(i); err != nil || i.standby != nil {
 		return err
 	}
 
@@ -349,40 +350,6 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	h, err := a.liveHold(i, xr)
 
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
-}
-
-// isLive reports whether Velero would write the item over a live object.
-func (a *Adopt) isLive(i *item) (bool, error) {
-	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() {
-		return false, nil
-	}
-	live, err := a.cluster.Exists(context.Background(), i.self())
-	if err != nil {
-		return false, apiErrorf("cannot find out whether %s exists: %w", xp.String(i.original), err)
-	}
-
-	return live, nil
-}
-
-// keepLive keeps a live object as it is, also with --existing-resource-policy=update. With the
-// backup's resourceRefs an XR would lose what it composes now, and with its external-name an MR
-// what it manages now. The backup's Composition would apply to all namespaces, also in a restore of
-// one. What an earlier restore holds is still adopted.
-func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
-	const message = "The object exists, so the restore leaves it as it is, even with --existing-resource-policy=update. Change the live object, or delete it " +
-		"and keep the external resources, then restore again"
-	if _, reported := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); reported {
-		a.warn(i.log, reason.KeptAsLive.Messagef(message))
-	} else {
-		i.warn(reason.KeptAsLive.Messagef(message + ". The restore leaves other live objects of the kind, too; its log names each"))
-	}
-	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
-	a.findInputs(i)
-	if i.isHeld() || i.holdOf(i.settings) != nil {
-		out.OperationID = operationID(i.self())
-	}
-
-	return out
 }
 
 // AreAdditionalItemsReady is not called: the action does not wait for additional items.

@@ -20,6 +20,9 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 		return err
 	}
 	h.Restore, h.Since = i.restoreName(), a.now().UTC().Format(time.RFC3339)
+	if err := a.noteContent(i, &h); err != nil {
+		return err
+	}
 	put, err := adoption.Put(i.Unstructured, h)
 	if err != nil {
 		return err

@@ -42,7 +42,9 @@ type item struct {
 	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
 	// none had when it was backed up.
 	fresh bool
-	log   logrus.FieldLogger
+	// standby is the live object in quarantine that the item refreshes; nil if there is none.
+	standby *adoption.Standby
+	log     logrus.FieldLogger
 	// remarks are for a dry run.
 	remarks remarkFn
 	// notes are messages for the user. failed means that it was not restored and should have been.

@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -90,6 +91,8 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 
 		return progress, nil
 	}
+	plan = a.remarkSplitBrain(plan)
+	plan.Remarks = append(slices.Clip(plan.Remarks), a.takeRemoval()...)
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed.String(), describe(plan)
 	// A restore does not wait for the end of a quarantine, nor for a user to release what is ready.
@@ -119,19 +122,13 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 
 		return plan, nil
 	}
-	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
-	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
-	if err != nil {
+	if err := a.removeStandbys(restore); err != nil {
 		return adoption.Plan{}, err
 	}
-	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name}
-	if at := restore.Status.StartTimestamp; at != nil {
-		by.Started = at.Time
+	if refused, err := a.checkSplitBrain(restore); err != nil || !refused.Failed.IsZero() {
+		return refused, err
 	}
-	if a.requested != nil {
-		by.Held = a.requested.held.get
-	}
-	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
+	plans, err := a.adoptAll(ref, restore)
 	if err != nil {
 		return adoption.Plan{}, err
 	}
@@ -149,10 +146,28 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	return plans[ref.ID()], nil
 }
 
+// adoptAll takes the next steps for what ref names, and for what the Restore brought back with it.
+func (a *Adopt) adoptAll(ref xp.Ref, restore *velerov1.Restore) (map[xp.ID]adoption.Plan, error) {
+	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name}
+	if at := restore.Status.StartTimestamp; at != nil {
+		by.Started = at.Time
+	}
+	if a.requested != nil {
+		by.Held = a.requested.held.get
+	}
+
+	return a.adopter.Adopt(context.Background(), key, by, selector, ref)
+}
+
 // describe returns the state of an XR in one line, with the first few reasons. The log has all.
 func describe(p adoption.Plan) string {
 	if !p.Quarantine.IsZero() && len(p.Waiting) == 0 {
-		return p.Quarantine.String()
+		return p.Quarantine.String() + remarks(p)
 	}
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"

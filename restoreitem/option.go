@@ -15,6 +15,7 @@ type shared struct {
 	// "" if there is none.
 	modifiersName func() string
 	source        *sourceCheck
+	standbys      *standbys
 	// remarks are for a dry run.
 	remarks remarkFn
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var handoverKey = Key("0123456789abcdef0123456789abcdef") //nolint:gochecknoglobals // It is a constant.
+var handoverKey = Key("0123456789abcdef0123456789abcdef")
 
 // handedOver returns a live object with the hold of a handover.
 func handedOver(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {

@@ -89,7 +89,7 @@ func (s *apiServer) serveResources(w http.ResponseWriter, gv schema.GroupVersion
 }
 
 func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr schema.GroupVersionResource, namespace string, rest []string) {
-	verb := map[string]string{http.MethodGet: "list", http.MethodPatch: "patch", http.MethodPost: "create"}[r.Method]
+	verb := map[string]string{http.MethodGet: "list", http.MethodPatch: "patch", http.MethodPost: "create", http.MethodDelete: "delete"}[r.Method]
 	switch {
 	case r.URL.Query().Has("watch"):
 		verb = "watch"
@@ -149,6 +149,8 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 		s.serveList(w, r, st, namespace)
 	case "patch":
 		s.servePatch(w, r, st, namespace+"/"+rest[0])
+	case "delete":
+		s.serveDelete(w, r, st, namespace+"/"+rest[0])
 	default:
 		s.serveObject(w, r, st, namespace+"/"+strings.Join(rest, "/"))
 	}
@@ -280,6 +282,38 @@ func (s *apiServer) servePatch(w http.ResponseWriter, r *http.Request, st *store
 		return
 	}
 	_, _ = w.Write(s.store(st, xptest.Merge(decoded(entry.encoded), document)))
+}
+
+// serveDelete deletes an object if the preconditions are met. One with finalizers stays.
+func (s *apiServer) serveDelete(w http.ResponseWriter, r *http.Request, st *store, key string) {
+	var options metav1.DeleteOptions
+	if err := json.NewDecoder(r.Body).Decode(&options); err != nil {
+		answer(w, http.StatusBadRequest, failure(http.StatusBadRequest, metav1.StatusReasonBadRequest))
+
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, ok := st.objects[key]
+	if !ok {
+		answer(w, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound))
+
+		return
+	}
+	u := decoded(entry.encoded)
+	if p := options.Preconditions; p == nil || *p.UID != u.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != u.GetResourceVersion() {
+		answer(w, http.StatusConflict, failure(http.StatusConflict, metav1.StatusReasonConflict))
+
+		return
+	}
+	s.deletions = append(s.deletions, fmt.Sprintf("%s %s %s", st.kind, key, *options.PropagationPolicy))
+	if len(u.GetFinalizers()) > 0 {
+		s.store(st, xptest.With(u, xptest.Deleting()))
+	} else {
+		delete(st.objects, key)
+		st.names = nil
+	}
+	answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
 }
 
 func (s *apiServer) serveObject(w http.ResponseWriter, r *http.Request, st *store, key string) {

@@ -53,6 +53,8 @@ type apiServer struct {
 	waited     chan struct{}
 	// patched is called before a patch is applied.
 	patched func()
+	// deletions are the kinds and names that were deleted, with the propagation policy.
+	deletions []string
 	// controllers is called with each changed object. It returns the object to store, or nil.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }

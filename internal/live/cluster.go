@@ -47,6 +47,8 @@ type Cluster struct {
 	discovery Resources
 	// metadata reads objects without their content, such as the data of Secrets.
 	metadata metadata.Interface
+	// download reads the list of what is in a backup.
+	download downloadFn
 	name     string
 
 	// now is the clock.
@@ -65,9 +67,13 @@ type Cluster struct {
 	inventories  map[schema.GroupKind]inventory
 	// restoredIndexes are what restores have created, by kind.
 	restoredIndexes map[schema.GroupKind]restoredIndex
-	definitions     definitions
+	// standbys are the objects in quarantine, by kind.
+	standbys    map[schema.GroupKind]map[xp.ID]adoption.Standby
+	definitions definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
+	// uid identifies the cluster; "" until it is read.
+	uid string
 
 	silentMu sync.Mutex
 	backoff  wait.Backoff
@@ -156,7 +162,7 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
 	}
 	c := NewCluster(client, disco)
-	c.metadata = meta
+	c.metadata, c.download = meta, downloadsFrom(config)
 	if c.pages, err = pagesFrom(config); err != nil {
 		return nil, err
 	}
@@ -190,6 +196,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		owners:          map[xp.ID][]byte{},
 		inventories:     map[schema.GroupKind]inventory{},
 		restoredIndexes: map[schema.GroupKind]restoredIndex{},
+		standbys:        map[schema.GroupKind]map[xp.ID]adoption.Standby{},
 		markKeys:        map[string]adoption.Key{},
 		backoff:         defaultBackoff(),
 		silent:          map[string]bool{},

@@ -91,14 +91,23 @@ func (c *Cluster) RecordHandover(ctx context.Context, velero, namespace string, 
 	return nil
 }
 
-// UID returns the UID of the namespace kube-system, which identifies the cluster.
+// UID returns the UID of the namespace kube-system, which identifies the cluster. It reads it once.
 func (c *Cluster) UID(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	uid := c.uid
+	c.mu.Unlock()
+	if uid != "" {
+		return uid, nil
+	}
 	u, err := c.Get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: metav1.NamespaceSystem})
 	if err != nil {
 		return "", fmt.Errorf("cannot find out which cluster this is: %w", err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uid = string(u.GetUID())
 
-	return string(u.GetUID()), nil
+	return c.uid, nil
 }
 
 // HandOver holds live objects for a handover, some at a time, and returns the changes that it made.
@@ -140,6 +149,7 @@ func (a *Adopter) handOver(ctx context.Context, key adoption.Key, u *unstructure
 // off and deletes it, if nobody has changed it since it was read. An XR leaves behind what it
 // composed that is not deleted itself.
 func (c *Cluster) Retire(ctx context.Context, u *unstructured.Unstructured) error {
+	version := u.GetResourceVersion()
 	if len(u.GetFinalizers()) > 0 {
 		after, err := c.applyChange(ctx, adoption.Change{Target: u, Patch: map[string]any{
 			"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": nil},
@@ -150,8 +160,8 @@ func (c *Cluster) Retire(ctx context.Context, u *unstructured.Unstructured) erro
 		if err != nil {
 			return fmt.Errorf("cannot take the finalizers of %s off: %w", xp.String(u), err)
 		}
-		u = after
+		version = after.GetResourceVersion()
 	}
 
-	return c.remove(ctx, u, u.GetResourceVersion())
+	return c.remove(ctx, u, version) // The finalizer can be all that shows an XR.
 }

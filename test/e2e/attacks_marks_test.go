@@ -56,7 +56,7 @@ func (a *attack) mark(t *testing.T, reason string) string {
 // make creates what the forged marks name: in the pretender's namespace the limits of a tenant, and
 // on v1, where XRs are cluster-scoped, objects that all tenants need. Where a tenant can write
 // that, they look as if a restore had created them and the XR had composed them.
-func (a *attack) make(t *testing.T, l *loot) {
+func (a *attack) make(t *testing.T, l *targets) {
 	t.Helper()
 	all := limitsIn(pretender, map[string]any{labelRestore: a.restore, "crossplane.io/composite": a.pretender.Name(0)})
 	if a.version == stack.V1 {
@@ -80,7 +80,7 @@ func (a *attack) make(t *testing.T, l *loot) {
 }
 
 // bucket returns one of the Buckets of the victim.
-func (l *loot) bucket(t *testing.T) *unstructured.Unstructured {
+func (l *targets) bucket(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(l.managed, func(u unstructured.Unstructured) bool { return u.GetKind() == "Bucket" })
 	if i < 0 {

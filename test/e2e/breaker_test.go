@@ -20,8 +20,8 @@ import (
 // breakerDefaults are Crossplane's defaults for flags that the stack sets to other values.
 var breakerDefaults = []string{"--circuit-breaker-burst=100", "--circuit-breaker-refill-rate=1"}
 
-// A hive is a scene of XRs that cause many events at once.
-type hive struct {
+// An eventSource is a scene of XRs that cause many events at once.
+type eventSource struct {
 	*shape
 
 	// release is the version that Crossplane's Deployment names.
@@ -32,7 +32,7 @@ type hive struct {
 
 // testCircuitBreaker restores XRs whose many events open the circuit breaker, so that Crossplane
 // misses that they are unpaused.
-func (s *suite) testCircuitBreaker(t *testing.T, n *hive) {
+func (s *suite) testCircuitBreaker(t *testing.T, n *eventSource) {
 	ctx := t.Context()
 	s.deployment(t, n.release, 1)
 	began := time.Now()
@@ -75,7 +75,7 @@ func (s *suite) pauseAll(t *testing.T, n *shape) time.Time {
 
 // testLost is the control: an open circuit breaker, which lets one event pass every 30 s, drops the
 // event that an XR is unpaused. Crossplane does not catch up later. It takes another event.
-func (s *suite) testLost(t *testing.T, n *hive, paused time.Time) {
+func (s *suite) testLost(t *testing.T, n *eventSource, paused time.Time) {
 	ctx := t.Context()
 	s.eventually(t, "Crossplane to have no requeue left", s.after(paused, 75*time.Second))
 	const rounds = 3

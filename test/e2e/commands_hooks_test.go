@@ -301,7 +301,7 @@ func (s *suite) wantHooksRun(t *testing.T, h *hooked) {
 	want := map[string]any{"hooksAttempted": int64(1)}
 	if h.bySpec {
 		want["hooksFailed"] = int64(1)
-		wantTold(t, "the details of the restore", s.details(t, h.Namespace), "exit code 3")
+		wantMessage(t, "the details of the restore", s.details(t, h.Namespace), "exit code 3")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s\nhooks of restore %s: -want, +got:\n%s", h.reason, h.Namespace, diff)

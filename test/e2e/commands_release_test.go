@@ -20,13 +20,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A leak is two namespaces whose holds are left behind: the Restore of one is deleted while it is
+// leftHolds are two namespaces whose holds are left behind: the Restore of one is deleted while it is
 // in progress, and the Restore of the other gives up.
-type leak struct{ gone, stopped *tenant }
+type leftHolds struct{ gone, stopped *tenant }
 
-func (s *suite) fillLeak(t *testing.T) *leak {
+func (s *suite) fillLeak(t *testing.T) *leftHolds {
 	t.Helper()
-	l := &leak{
+	l := &leftHolds{
 		gone:    s.few(t, s.source, drill.Platform{Namespace: "gone", Without: []string{"database"}}, 3),
 		stopped: s.few(t, s.source, drill.Platform{Namespace: "stopped"}, 2),
 	}
@@ -39,7 +39,7 @@ func (s *suite) fillLeak(t *testing.T) *leak {
 
 // testRelease restores while the provider is down, so that nothing is adopted. Then the command
 // release finishes what is left, without Velero.
-func (s *suite) testRelease(t *testing.T, l *leak) {
+func (s *suite) testRelease(t *testing.T, l *leftHolds) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
 	must(t, l.stopped.StartRestore(ctx, s.target, "stopped", "stopped", "--item-operation-timeout", "1s"))
@@ -118,7 +118,7 @@ func (s *suite) testReleaseUnderWay(t *testing.T, n *tenant) {
 }
 
 // testReleaseDryRun checks that a dry run writes nothing.
-func (s *suite) testReleaseDryRun(t *testing.T, l *leak) {
+func (s *suite) testReleaseDryRun(t *testing.T, l *leftHolds) {
 	before := len(asked(t, s.target, 0))
 	for _, args := range [][]string{{"--restore", "gone"}, {"-n", l.stopped.Namespace}, {"-n", l.stopped.Namespace, "--force"}} {
 		r := command(t, s.target, append([]string{"release", "--dry-run"}, args...)...)

@@ -92,7 +92,7 @@ var exchanges = map[string]string{
 }
 
 // handovers are the rights that the role of handovers has besides those of release.
-var handovers = map[string]string{
+var handovers = map[string]string{ //nolint:gosec // The value of secrets is a verb.
 	"environments.platform.example.org":      "* delete",
 	"xenvironments.platform.example.org":     "* delete",
 	"buckets.cloud.example.org":              "* delete",
@@ -106,7 +106,6 @@ var handovers = map[string]string{
 	"usages.apiextensions.crossplane.io":     "* patch delete",
 	"configmaps.":                            "velero create",
 	"secrets.":                               "velero create",
-	"backups.velero.io":                      "velero list",
 }
 
 // only returns a function that reports whether a right is one of these.
@@ -131,7 +130,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group
 
-		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || resource == "restores.velero.io" && r.Namespace == "velero")
+		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || r.Group == "velero.io" && (r.Resource == "restores" || r.Resource == "backups") && r.Namespace == "velero")
 	}
 	patched := map[string]bool{
 		"cronoperations.ops.crossplane.io": true, "watchoperations.ops.crossplane.io": true,

@@ -108,7 +108,7 @@ func (s *suite) testClusterSettings(t *testing.T) {
 	}
 	must(t, s.target.ApplyObjects(ctx, config))
 	e := s.effective(t, 0)
-	if want := "30m from ConfigMap velero/" + config.GetName(); e.Set["adoption-timeout"] != want || len(e.Set) != 10 {
+	if want := "30m from ConfigMap velero/" + config.GetName(); e.Set["adoption-timeout"] != want || len(e.Set) != 13 {
 		t.Errorf("the ConfigMap has all settings; got %+v", e)
 	}
 	must(t, s.target.ApplyObjects(ctx, other))
@@ -134,7 +134,7 @@ func (s *suite) testMisreadSettings(t *testing.T, n *tenant) {
 	if failed, _, _ := unstructured.NestedInt64(r.Object, "status", "restoreItemOperationsFailed"); drill.Phase(r) != "PartiallyFailed" || failed != 1 {
 		t.Errorf("a restore with a setting that is not known is %s, and %d operations have failed", drill.Phase(r), failed)
 	}
-	wantTold(t, "the details of the restore", s.details(t, misread), "velero.crossplane.io/release", `release is automatic or by-hand, not "manual"`,
+	wantMessage(t, "the details of the restore", s.details(t, misread), "velero.crossplane.io/release", `release is automatic or by-hand, not "manual"`,
 		"release --restore velero/"+misread)
 	mrs, err := n.Managed(ctx, s.target)
 	must(t, err)
@@ -167,7 +167,7 @@ func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 		t.Errorf("a restore of which the time is over is %s", drill.Phase(r))
 	}
 	const why = "not adopted within 1s, the setting adoption-timeout of the Restore velero/" + settled
-	wantTold(t, "the details of the restore", s.details(t, settled), why)
+	wantMessage(t, "the details of the restore", s.details(t, settled), why)
 	xrs, err := n.Composites(ctx, s.target)
 	must(t, err)
 	if len(xrs) < n.size {
@@ -192,7 +192,7 @@ func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 // Nothing is released until the user runs release.
 func (s *suite) testByHand(t *testing.T, n *tenant) {
 	s.restore(t, n, settled+"-again")
-	wantTold(t, "the details of the restore", s.details(t, settled+"-again"), "[AwaitingUser]", "release --restore velero/"+settled)
+	wantMessage(t, "the details of the restore", s.details(t, settled+"-again"), "[AwaitingUser]", "release --restore velero/"+settled)
 	held := s.wantByHand(t, n)
 	for _, u := range s.roots(t, n) {
 		if mark := markOf(&u); !strings.Contains(mark, "[AwaitingUser]") {
@@ -200,14 +200,14 @@ func (s *suite) testByHand(t *testing.T, n *tenant) {
 		}
 	}
 	s.awaitCall(t, s.target, n, s.last(t), api.Read)
-	told := 0
+	reported := 0
 	for _, p := range s.validate(t, 3, "-n", n.Namespace).Problems {
 		if p.Code == "Held" && strings.HasSuffix(p.Next, "release --restore velero/"+settled) {
-			told++
+			reported++
 		}
 	}
-	if told != held {
-		t.Errorf("validate names %d of %d", told, held)
+	if reported != held {
+		t.Errorf("validate names %d of %d", reported, held)
 	}
 	for _, r := range s.released(t, "-n", n.Namespace) {
 		if r["result"] != "left-alone" {

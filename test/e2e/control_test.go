@@ -25,7 +25,7 @@ func (s *suite) fillControl(t *testing.T) *control {
 // testRestoredWithoutPlugin checks that, without the plugin, a restore of a backup with the plugin
 // does no more damage than one of a backup of Velero alone. It also checks that Velero alone
 // restores the damaged backup. Before Velero has the plugin again, it runs the controls of others.
-func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damaging, others func()) {
+func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damagedTenants, others func()) {
 	must(t, s.target.UsePlugin(t.Context(), false))
 	outcomes := map[*tenant]drill.Outcome{}
 	for _, n := range []*tenant{c.alone, c.reverse} {

@@ -101,7 +101,7 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	t.Run("VeleroAlone", func(t *testing.T) { s.testConvertedAlone(t, hook, scenes[aloneConverted]) })
 	must(t, s.target.UsePlugin(ctx, true))
 
-	for _, m := range []mood{down, broken, expired, silent} {
+	for _, m := range []webhookMode{down, broken, expired, silent} {
 		t.Run("Never/"+string(m), func(t *testing.T) { s.testNeverConverted(t, hook, scenes[converted], m) })
 	}
 	t.Run("Again", func(t *testing.T) {
@@ -162,7 +162,7 @@ func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes 
 			s.store(t, scenes[name])
 		}
 	}
-	for _, m := range []mood{down, broken, expired} {
+	for _, m := range []webhookMode{down, broken, expired} {
 		t.Run("Backup/"+string(m), func(t *testing.T) { s.testBackUpUnconverted(t, hook, m) })
 	}
 	hook.be(up)
@@ -170,7 +170,7 @@ func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes 
 }
 
 // testBackUpUnconverted checks that a backup has all but unreadable objects, and names those.
-func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m mood) {
+func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m webhookMode) {
 	ctx := t.Context()
 	hook.be(m)
 	hook.convert(t, s.source, s.networksCRD(), first, second)
@@ -203,7 +203,7 @@ func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m mood) {
 			}
 		}
 	}
-	wantTold(t, "the log of the backup", logs, "level=warning", "conversion webhook for")
+	wantMessage(t, "the log of the backup", logs, "level=warning", "conversion webhook for")
 }
 
 // restoreArgs returns the arguments of velero that restore a scene.
@@ -212,7 +212,7 @@ func (s *suite) restoreArgs(n *shape, name string, args ...string) []string {
 }
 
 // testNeverConverted checks that an error for each network names the webhook, and its XR is held.
-func (s *suite) testNeverConverted(t *testing.T, hook *converter, n *shape, m mood) {
+func (s *suite) testNeverConverted(t *testing.T, hook *converter, n *shape, m webhookMode) {
 	ctx := t.Context()
 	hook.be(up)
 	s.listConverted(t)

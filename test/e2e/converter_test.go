@@ -24,30 +24,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A mood is how a conversion webhook behaves.
-type mood string
+// A webhookMode is how a conversion webhook behaves.
+type webhookMode string
 
 const (
-	up mood = "up"
+	up webhookMode = "up"
 	// slow answers after two seconds.
-	slow mood = "slow"
+	slow webhookMode = "slow"
 	// silent never answers.
-	silent mood = "silent"
+	silent webhookMode = "silent"
 	// broken answers that it can't convert.
-	broken mood = "broken"
+	broken webhookMode = "broken"
 	// expired has an expired certificate.
-	expired mood = "expired"
+	expired webhookMode = "expired"
 	// down closes each connection.
-	down mood = "down"
+	down webhookMode = "down"
 )
 
 // A converter is a conversion webhook that changes only the version.
 type converter struct {
 	address  string
 	ca       []byte
-	certs    map[mood]tls.Certificate
+	certs    map[webhookMode]tls.Certificate
 	mu       sync.Mutex
-	mood     mood
+	mood     webhookMode
 	accepted int
 	// revision makes each URL unique, so the API server has no cached list of the kind.
 	revision int
@@ -56,7 +56,7 @@ type converter struct {
 // newConverter starts a converter that ends with the test.
 func newConverter(t *testing.T) *converter {
 	t.Helper()
-	c := &converter{mood: up, certs: map[mood]tls.Certificate{}}
+	c := &converter{mood: up, certs: map[webhookMode]tls.Certificate{}}
 	c.certify(t)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
@@ -71,20 +71,20 @@ func newConverter(t *testing.T) *converter {
 	}}
 	server := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	server.SetKeepAlivesEnabled(false) // Otherwise the API server would use an old connection.
-	go func() { _ = server.Serve(tls.NewListener(&door{Listener: l, of: c}, config)) }()
+	go func() { _ = server.Serve(tls.NewListener(&faultyListener{Listener: l, of: c}, config)) }()
 	t.Cleanup(func() { must(t, server.Close()) })
 
 	return c
 }
 
-// A door is a listener that closes each connection while the converter is down.
-type door struct {
+// A faultyListener is a listener that closes each connection while the converter is down.
+type faultyListener struct {
 	net.Listener
 
 	of *converter
 }
 
-func (d *door) Accept() (net.Conn, error) {
+func (d *faultyListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := d.Listener.Accept()
 		if err != nil {
@@ -101,7 +101,7 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-func (c *converter) is() mood {
+func (c *converter) is() webhookMode {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -116,7 +116,7 @@ func (c *converter) asked() int {
 	return c.accepted
 }
 
-func (c *converter) be(m mood) {
+func (c *converter) be(m webhookMode) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mood = m
@@ -134,7 +134,7 @@ func (c *converter) certify(t *testing.T) {
 	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
 	must(t, err)
 	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for m, until := range map[mood]time.Time{up: time.Now().Add(24 * time.Hour), expired: time.Now().Add(-time.Hour)} {
+	for m, until := range map[webhookMode]time.Time{up: time.Now().Add(24 * time.Hour), expired: time.Now().Add(-time.Hour)} {
 		leaf := &x509.Certificate{
 			SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -145,7 +145,7 @@ func (c *converter) certify(t *testing.T) {
 	}
 }
 
-// ServeHTTP converts the objects of a ConversionReview, as the mood of the converter demands.
+// ServeHTTP converts the objects of a ConversionReview, as the mode of the converter demands.
 func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {

@@ -79,7 +79,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("Network", func(t *testing.T) {
 		// Velero can take minutes to notice that it has lost a restore, so its own calls fail in
 		// TestMatrixNetwork only. The plugin makes few calls: with some seeds none would fail.
-		s.testNetwork(t, s.divert(t), faulty, ordeal{
+		s.testNetwork(t, s.divert(t), faulty, faultyRestore{
 			name: "Sample", kinds: stack.AllFaults(), rate: 0.04, spared: 10, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
 		})
 	})

@@ -20,9 +20,9 @@ import (
 // restores, and one that it restores with the plugin.
 const damagedBackup = "damaged-managers"
 
-// A damaging is two equal tenants with damaged managedFields in the backup. The one called alone is
+// damagedTenants are two equal tenants with damaged managedFields in the backup. The one called alone is
 // restored by Velero alone.
-type damaging struct {
+type damagedTenants struct {
 	with, alone *tenant
 	// objects are the numbers of damaged objects in the backup by namespace. owners are the owners
 	// of each object that the plugin is to restore.
@@ -82,18 +82,18 @@ func damages() []func(entries []any) []any {
 var damagedKinds = []string{"Environment", "XEnvironment", "Bucket", "Database", "Secret"}
 
 // fillDamaged creates both tenants.
-func (s *suite) fillDamaged(t *testing.T) *damaging {
+func (s *suite) fillDamaged(t *testing.T) *damagedTenants {
 	t.Helper()
 	n := len(damages())
 
-	return &damaging{
+	return &damagedTenants{
 		with:  s.few(t, s.source, drill.Platform{Namespace: "damaged", Without: []string{"network"}}, n),
 		alone: s.few(t, s.source, drill.Platform{Namespace: "baseline", Without: []string{"network"}}, n),
 	}
 }
 
 // backUpDamaged backs both tenants up, and damages a copy of that backup.
-func (s *suite) backUpDamaged(t *testing.T, d *damaging) {
+func (s *suite) backUpDamaged(t *testing.T, d *damagedTenants) {
 	t.Helper()
 	for _, n := range []*tenant{d.with, d.alone} {
 		s.remember(t, s.source, n)
@@ -129,7 +129,7 @@ func (s *suite) backUpDamaged(t *testing.T, d *damaging) {
 }
 
 // of returns the tenant of an object of the backup that is to be damaged, or nil.
-func (d *damaging) of(u *unstructured.Unstructured) *tenant {
+func (d *damagedTenants) of(u *unstructured.Unstructured) *tenant {
 	for _, n := range []*tenant{d.with, d.alone} {
 		if slices.Contains(damagedKinds, u.GetKind()) && strings.HasPrefix(u.GetName(), n.Namespace+"-") {
 			return n
@@ -171,7 +171,7 @@ func (s *suite) restoreDamaged(t *testing.T, n *tenant) {
 
 // testDamaged checks that the plugin restores and adopts all that Velero alone restores, whatever
 // the backup has in managedFields, and that no object has other owners because of them.
-func (s *suite) testDamaged(t *testing.T, d *damaging) {
+func (s *suite) testDamaged(t *testing.T, d *damagedTenants) {
 	ctx := t.Context()
 	s.restoreDamaged(t, d.with)
 	again := d.with.Namespace + "-again"

@@ -322,7 +322,7 @@ func (s *suite) testDying(t *testing.T, n *shape) {
 	for id := range n.picture {
 		kind, name, _ := strings.Cut(id, " ")
 		kind, _, _ = strings.Cut(kind, ".")
-		wantTold(t, "the problems of the restore", logs, "level=error", "cannot restore "+kind+" "+name, xrd.GetName()+" is being deleted", "restore again")
+		wantMessage(t, "the problems of the restore", logs, "level=error", "cannot restore "+kind+" "+name, xrd.GetName()+" is being deleted", "restore again")
 	}
 	for _, object := range s.written(t)[n.Name] {
 		if kind, _, _ := strings.Cut(object, " "); kind != "Namespace" && kind != "ServiceAccount" && kind != "ConfigMap" { // The control plane creates these.

@@ -91,7 +91,7 @@ func (s *suite) testDiscovery(t *testing.T) {
 	if warnings(blind) == 0 {
 		t.Error("the Backup counts no warning, though its instances are missing")
 	}
-	wantTold(t, "the log's problems of the backup", problems(logs), name, "[KindTooNew]")
+	wantMessage(t, "the log's problems of the backup", problems(logs), name, "[KindTooNew]")
 
 	must(t, s.target.RestartVelero(ctx))
 	backupWith(t, s.target, "sighted", "--include-namespaces", "late")

@@ -14,6 +14,11 @@ type scene struct {
 type event struct {
 	// lost destroys the cluster with its etcd, and starts another one of this name in its place.
 	lost string
+	// in makes the commands from here on run in the cluster of this name. It is started beside the
+	// others if it does not exist.
+	in string
+	// ended destroys another cluster than the one in which the commands run.
+	ended string
 	// restarted makes Velero discover new kinds, which it otherwise does every five minutes.
 	restarted bool
 	// forgotten removes the namespace from the cluster without any change in the cloud.
@@ -54,7 +59,16 @@ func scenes() []scene {
 			},
 		},
 		{page: "docs/inspect.md"},
-		{page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}}},
+		{
+			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}},
+			meanwhile: map[string]event{
+				"velero-plugin-for-crossplane validate -n team-a -o json > adopted.json": {run: []string{
+					"velero-plugin-for-crossplane release --handover -n team-a", "kubectl wait --for=condition=Ready environment,managed --all -n team-a --timeout=3m",
+				}},
+			},
+			// There is no other cluster. The commands of docs/handover.md run in two.
+			codes: map[string]int{"velero-plugin-for-crossplane retire -n team-a --report adopted.json": 1},
+		},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
 		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
@@ -71,6 +85,30 @@ func scenes() []scene {
 		},
 		{page: "docs/namespace.md", begin: event{forgotten: true}},
 		{page: "docs/cloning.md", end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}}},
+		{
+			page: "docs/handover.md",
+			meanwhile: map[string]event{
+				"velero restore create team-a-move --from-backup team-a-move --wait": {
+					in: "fourth", run: []string{"kubectl wait --for=create backup.velero.io/team-a-move -n velero --timeout=1m"},
+				},
+				"velero-plugin-for-crossplane retire -n team-a --report adopted.json --dry-run": {in: "third"},
+			},
+			// Back to the cluster of the other pages, as if the other one were lost.
+			end: event{ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"}},
+		},
+		{
+			page: "docs/standby.md",
+			meanwhile: map[string]event{
+				"velero restore create standby-monday --from-schedule platform --annotations velero.crossplane.io/standby=true --existing-resource-policy update --wait": {
+					in: "fifth", run: []string{"kubectl wait --for=create backup.velero.io/platform-1 -n velero --timeout=1m"},
+				},
+				"velero-plugin-for-crossplane release --restore standby-monday --dry-run": {run: []string{"velero-plugin-for-crossplane hold -A --context third"}},
+				"velero-plugin-for-crossplane hold -A":                                    {in: "third"},
+			},
+			codes: map[string]int{"velero-plugin-for-crossplane validate --restore standby-monday": 3},
+			// The other pages go on in the first cluster.
+			end: event{ended: "fifth", run: []string{"velero-plugin-for-crossplane release --handover"}},
+		},
 		{
 			page: "docs/gitops.md",
 			begin: event{run: []string{
@@ -91,14 +129,14 @@ func scenes() []scene {
 	}
 }
 
-// A something is a command that runs in place of another one, or none if run is "".
-type something struct {
+// A replacement is a command that runs in place of another one, or none if run is "".
+type replacement struct {
 	reason, run string
 }
 
 // instead are the commands that can't run here as they are, each with the reason and with the part
 // of it that can.
-var instead = map[string]something{
+var instead = map[string]replacement{
 	"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
 		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",
 	},
@@ -128,6 +166,9 @@ var instead = map[string]something{
 	},
 	"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
 		reason: "There is no terminal to ask for confirmation.", run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
+	},
+	"velero-plugin-for-crossplane retire -n team-a --report adopted.json": {
+		reason: "There is no terminal to ask for confirmation.", run: "velero-plugin-for-crossplane retire -n team-a --report adopted.json --yes",
 	},
 	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",

@@ -32,6 +32,8 @@ type reader struct {
 	// team has the environments that the pages describe.
 	team *tenant
 	ran  map[string]bool
+	// others are the clusters beside the target, by name.
+	others map[string]*stack.Cluster
 }
 
 // TestDocs runs every command of the README, of docs and of example as it is written there.
@@ -50,7 +52,7 @@ func TestDocs(t *testing.T) {
 	t.Cleanup(func() { must(t, host.Close()) })
 	r := &reader{
 		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: stack.V2}, programs: t.TempDir(), root: root,
-		team: &tenant{Platform: drill.Platform{Crossplane: stack.V2, Namespace: "team-a"}}, ran: map[string]bool{},
+		team: &tenant{Platform: drill.Platform{Crossplane: stack.V2, Namespace: "team-a"}}, ran: map[string]bool{}, others: map[string]*stack.Cluster{},
 	}
 	r.install(t, set)
 	r.replace(t, "first")
@@ -111,9 +113,26 @@ func (r *reader) replace(t *testing.T, name string) {
 	if r.target != nil {
 		must(t, r.target.Destroy())
 	}
+	r.start(t, name)
+}
+
+// start starts a cluster, which becomes the target.
+func (r *reader) start(t *testing.T, name string) {
+	t.Helper()
 	c, err := stack.NewCluster(t.Context(), r.host, stack.Options{Name: name, Crossplane: r.version, Plugin: true, VeleroArgs: oftener})
 	must(t, err)
 	r.target = c
+}
+
+// change makes another cluster the target. The last one goes on.
+func (r *reader) change(t *testing.T, name string) {
+	t.Helper()
+	r.others[r.target.Name()] = r.target
+	if c, ok := r.others[name]; ok {
+		r.target = c
+	} else {
+		r.start(t, name)
+	}
 }
 
 // read runs the commands of a page.
@@ -149,6 +168,12 @@ func (r *reader) happen(t *testing.T, e event) {
 	t.Helper()
 	if e.lost != "" {
 		r.replace(t, e.lost)
+	}
+	if e.in != "" {
+		r.change(t, e.in)
+	}
+	if e.ended != "" {
+		must(t, r.others[e.ended].Destroy())
 	}
 	if e.restarted {
 		must(t, r.target.RestartVelero(t.Context()))

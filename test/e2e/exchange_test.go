@@ -80,7 +80,7 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	if diff := gocmp.Diff(slices.Sorted(maps.Keys(anew)), deleted); diff != "" || len(made) > 0 {
 		t.Errorf("the exchange has made %v; deleted, -confirmed, +deleted:\n%s", made, diff)
 	}
-	s.wantNobodyMisled(t, n)
+	s.wantNoWrongMessage(t, n)
 	v := s.validate(t, 0, "-n", n.Namespace)
 	if v.Summary.Adopted != got.Total {
 		t.Errorf("validate reports %d of %d as adopted", v.Summary.Adopted, got.Total)

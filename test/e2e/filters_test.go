@@ -91,7 +91,7 @@ func (s *suite) testSplit(t *testing.T, p *split) {
 	must(t, drill.AwaitItems(ctx, s.target, "sifted"))
 	logs, err := s.target.Velero(ctx, "restore", "logs", "sifted")
 	must(t, err)
-	wantTold(t, "the log's problems of the restore", problems(logs), "level=warning", "[LeftOutByFilters]", databasesOf(s.version))
+	wantMessage(t, "the log's problems of the restore", problems(logs), "level=warning", "[LeftOutByFilters]", databasesOf(s.version))
 	s.start(t, p.narrowed, "narrowed", soon)
 	for _, n := range []*tenant{p.sifted, p.narrowed} {
 		s.wantPhase(t, n.Namespace, "PartiallyFailed")
@@ -101,7 +101,7 @@ func (s *suite) testSplit(t *testing.T, p *split) {
 			t.Errorf("What XRs in %s compose is not all there, so they must be held, and nothing made: %+v", n.Namespace, got)
 		}
 	}
-	wantTold(t, "the details of the restore", s.details(t, "sifted"), "[LeftOutByFilters]", databasesOf(s.version))
+	wantMessage(t, "the details of the restore", s.details(t, "sifted"), "[LeftOutByFilters]", databasesOf(s.version))
 	s.restore(t, p.sifted, "sifted-again")
 	s.settle(t, p.sifted)
 	s.wantSound(t, p.sifted)

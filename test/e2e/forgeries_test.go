@@ -30,7 +30,7 @@ func forgeriesOf(version stack.Version) map[string]*forgery {
 	}
 	all["Tampering"] = &forgery{
 		reason:    "The lists on stored copies count no more than what the objects themselves could have.",
-		namespace: tamperer, from: tampered, forge: func(*testing.T, *suite, *tenant, *loot) {},
+		namespace: tamperer, from: tampered, forge: func(*testing.T, *suite, *tenant, *targets) {},
 	}
 	if version == stack.V2 {
 		all["Kinds"] = &forgery{
@@ -81,7 +81,7 @@ func forgeriesOf(version stack.Version) map[string]*forgery {
 }
 
 // forgeAnnotations writes all annotations that could make a backup or a restore include more.
-func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	tree := fmt.Sprintf(`["clusterrolebindings.rbac.authorization.k8s.io//%s","%s/%s/%s","secrets/%s/%s-connection"]`,
 		crown, resource(l.composite), l.composite.GetNamespace(), l.composite.GetName(), victim, l.instance.GetName())
@@ -101,7 +101,7 @@ func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
 
 // forgeOwners creates a connection secret and an MR that claim to be the victim's. A cluster-scoped
 // owner with its right UID keeps the garbage collector from deleting them.
-func forgeOwners(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeOwners(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	owners := map[string]*unstructured.Unstructured{"binding": l.crown, "composition": l.composition}
 	if s.version == stack.V1 {
@@ -127,7 +127,7 @@ func forgeOwners(t *testing.T, s *suite, n *tenant, l *loot) {
 }
 
 // forgeRefs makes an XR list the victim's objects. A pause keeps Crossplane from correcting it.
-func forgeRefs(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeRefs(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	refs := []any{
 		map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown},
@@ -143,7 +143,7 @@ func forgeRefs(t *testing.T, s *suite, n *tenant, l *loot) {
 }
 
 // forgeUsage creates Usages of the victim's objects and of a cluster-scoped one.
-func forgeUsage(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeUsage(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	must(t, s.source.ApplyObjects(t.Context(),
 		forgedUsage(n, "binding", map[string]any{
@@ -169,19 +169,19 @@ func forgedUsage(n *tenant, name string, spec map[string]any) *unstructured.Unst
 }
 
 // forgeResourceRef creates a claim that names the victim's XR as its own.
-func forgeResourceRef(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeResourceRef(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	s.forgeClaim(t, n, map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "name": l.composite.GetName()})
 }
 
-func forgeBindingRef(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeBindingRef(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	s.forgeClaim(t, n, map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown})
 }
 
 // forgeClaimRef creates an XR, as a cluster administrator could by mistake, that names the victim's
 // claim, and a claim that names that XR.
-func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"region": "eu-central", "cidr": "10.0.0.0/16", "compositionRef": map[string]any{"name": "environments-" + n.Namespace},
@@ -197,7 +197,7 @@ func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *loot) {
 }
 
 // forgeSecretRef makes an XR and its MRs publish their connection details in the victim's Secret.
-func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	ctx := t.Context()
 	xrs, err := n.Composites(ctx, s.source)

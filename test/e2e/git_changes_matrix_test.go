@@ -28,7 +28,7 @@ type gitChange struct {
 	prepare func(ctx context.Context, c *stack.Cluster, n *tenant) error
 	// edit changes the manifest of an instance.
 	edit func(ctx context.Context, c *stack.Cluster, n *tenant, m *unstructured.Unstructured) error
-	// tells are in the warning about each instance. Without them there is no warning.
+	// hasWarning are in the warning about each instance. Without them there is no warning.
 	tells []string
 	// drops is whether the change removes the databases.
 	drops bool
@@ -186,7 +186,7 @@ func (s *suite) testChangeActs(t *testing.T, c *gitChange) {
 	events, err := list(ctx, s.target, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, c.Namespace, "")
 	must(t, err)
 	for i := range c.size {
-		if !tells(events, c.Name(i), c.tells) {
+		if !hasWarning(events, c.Name(i), c.tells) {
 			t.Errorf("%s No Event about %s has %q", c.reason, c.Name(i), c.tells)
 		}
 	}

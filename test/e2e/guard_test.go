@@ -107,12 +107,12 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	details, err := s.target.Velero(ctx, "restore", "describe", n.Namespace, "--details")
 	must(t, err)
 	t.Logf("without the guard: %+v\n%s", got, details)
-	s.wantNobodyMisled(t, n)
+	s.wantNoWrongMessage(t, n)
 }
 
-// wantNobodyMisled checks that a restore has left no object held, paused or pinned, and that each
+// wantNoWrongMessage checks that a restore has left no object held, paused or pinned, and that each
 // restored MR has an XR that lists it.
-func (s *suite) wantNobodyMisled(t *testing.T, n *tenant) {
+func (s *suite) wantNoWrongMessage(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
 	instances, err := n.Instances(ctx, s.target)

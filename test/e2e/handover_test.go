@@ -19,7 +19,6 @@ import (
 )
 
 func TestHandoverV2(t *testing.T) { testHandover(t, stack.V2) }
-func TestHandoverV1(t *testing.T) { testHandover(t, stack.V1) }
 
 // testHandover moves namespaces between two live clusters that share the cloud and the bucket.
 func testHandover(t *testing.T, version stack.Version) {
@@ -29,17 +28,23 @@ func testHandover(t *testing.T, version stack.Version) {
 	ctx := t.Context()
 	moves := s.few(t, s.source, drill.Platform{Namespace: "moves", Without: []string{"database"}}, 3)
 	late := s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
+	split := s.few(t, s.source, drill.Platform{Namespace: "split", Without: []string{"database"}}, 2)
+	killed := s.few(t, s.source, drill.Platform{Namespace: "killed", Without: []string{"database"}}, 2)
 	s.settings(t, moves)
 	s.remember(t, s.source, moves)
 	s.remember(t, s.source, late)
+	s.remember(t, s.source, killed)
 	s.target = s.cluster(t, "target")
-	for _, n := range []*tenant{moves, late} {
+	s.remember(t, s.source, split)
+	for _, n := range []*tenant{moves, late, split, killed} {
 		must(t, n.Compose(ctx, s.target))
 	}
 
 	t.Run("Usage", func(t *testing.T) { s.testHandoverUsage(t) })
 	t.Run("Aborted", func(t *testing.T) { s.testHandoverAborted(t, moves) })
 	t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
+	t.Run("SplitBrain", func(t *testing.T) { s.testRunningSource(t, split) })
+	t.Run("Killed", func(t *testing.T) { s.testHandoverKilled(t, killed) })
 	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there") })
 	s.source, s.target = s.target, s.source
 	t.Run("Back", func(t *testing.T) { s.testMoved(t, moves, "back") })
@@ -204,13 +209,7 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 	if got.code != 0 {
 		t.Fatalf("retire exits with %d: %s\n%s", got.code, got.stderr, got.stdout)
 	}
-	for what, list := range map[string]func(context.Context, *stack.Cluster) ([]unstructured.Unstructured, error){"instances": n.Instances, "XRs": n.Composites, "MRs": n.Managed} {
-		left, err := list(ctx, s.source)
-		must(t, err)
-		if len(left) > 0 {
-			t.Errorf("%d %s are left in the source, such as %s", len(left), what, left[0].GetName())
-		}
-	}
+	s.wantGone(t, n)
 	if again := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--yes"); again.code != 1 || !strings.Contains(again.stderr, "NotFound") {
 		t.Errorf("a second retire exits with %d: %s\n%s", again.code, again.stderr, again.stdout)
 	}

@@ -97,10 +97,10 @@ func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	ctx := t.Context()
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets"))
 	s.awaitCompleted(t, n.Name+"-1")
-	s.eventually(t, "the provider to install what it does not find", func(ctx context.Context) error { return n.madeAnew(ctx, s.target) })
+	s.eventually(t, "the provider to install what it does not find", func(ctx context.Context) error { return n.isRecreated(ctx, s.target) })
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-2", n.Name, "--include-resources", "secrets"))
 	s.awaitCompleted(t, n.Name+"-2")
-	if err := n.madeAnew(ctx, s.target); err != nil {
+	if err := n.isRecreated(ctx, s.target); err != nil {
 		t.Errorf("Nothing is lost, so the other tests prove nothing: %v", err)
 	}
 }
@@ -114,8 +114,8 @@ type helmScene struct {
 	before installed
 }
 
-// madeAnew returns an error unless each password differs from the old one.
-func (n *helmScene) madeAnew(ctx context.Context, c *stack.Cluster) error {
+// isRecreated returns an error unless each password differs from the old one.
+func (n *helmScene) isRecreated(ctx context.Context, c *stack.Cluster) error {
 	now, err := n.installedIn(ctx, c)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const hoard = 10_000
 
 // forgePaths names the victim's objects by paths that lead from the forger's namespace to the
 // victim's: Velero looks up requested items by their file.
-func forgePaths(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgePaths(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	target := func(u *unstructured.Unstructured) map[string]any {
 		return map[string]any{
@@ -36,7 +36,7 @@ func forgePaths(t *testing.T, s *suite, n *tenant, l *loot) {
 
 // forgeHoard makes a paused XR list more than any XR composes: some of it has kinds that can't be
 // read, and names that no object can have.
-func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
+func forgeHoard(t *testing.T, s *suite, n *tenant, l *targets) {
 	t.Helper()
 	refs := []any{
 		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "name": "t"},
@@ -58,14 +58,14 @@ func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 // that the log of each hostile restore names the fault.
 func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	t.Helper()
-	for name, told := range map[string][]string{
+	for name, reported := range map[string][]string{
 		"Paths": {"which no object can have as its name"},
 		"Hoard": {},
 	} {
 		f := forgeries[name]
 		logs, err := s.target.Velero(t.Context(), "restore", "logs", f.restores[0])
 		must(t, err)
-		wantTold(t, "the log of the restore of "+f.namespace, logs, append(told, f.namespace)...)
+		wantMessage(t, "the log of the restore of "+f.namespace, logs, append(reported, f.namespace)...)
 		if strings.Contains(logs, "panic") {
 			t.Errorf("the plugin died in the restore of %s", f.namespace)
 		}
@@ -101,7 +101,7 @@ func (s *suite) withHonest(t *testing.T, namespace string) *tenant {
 const inventions = 15000
 
 // forgeKinds makes a paused XR list objects of made-up kinds, each with a group of its own.
-func forgeKinds(t *testing.T, s *suite, n *tenant, _ *loot) {
+func forgeKinds(t *testing.T, s *suite, n *tenant, _ *targets) {
 	t.Helper()
 	var refs []any
 	for i := range inventions {
@@ -142,7 +142,7 @@ func checkKinds(t *testing.T, _ *suite, f *forgery) {
 var limits = []string{"resourcequotas", "networkpolicies", "rolebindings"}
 
 // forgeLimits makes a paused XR list objects of its namespace that it does not compose.
-func forgeLimits(t *testing.T, s *suite, n *tenant, _ *loot) {
+func forgeLimits(t *testing.T, s *suite, n *tenant, _ *targets) {
 	t.Helper()
 	var refs []any
 	objects := limitsIn(n.Namespace, nil)

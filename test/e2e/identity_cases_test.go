@@ -335,7 +335,7 @@ func (s *identity) testObservedGone(t *testing.T, kind string) {
 	if diff := cmp.Diff([]any{"Observe"}, policies(held)); diff != "" {
 		t.Errorf("%s -want, +got:\n%s", s.scenes["gone"].reason, diff)
 	}
-	wantTold(t, "the details of the restore", s.details(t, "gone"), held.GetName(), "does not exist", "managementPolicies")
+	wantMessage(t, "the details of the restore", s.details(t, "gone"), held.GetName(), "does not exist", "managementPolicies")
 }
 
 // wantGivenUp waits until the restore has timed out, and checks that the hold is still on.

@@ -85,7 +85,7 @@ func (s *identity) testHeedless(t *testing.T) {
 		return nil
 	})
 	s.wantPhase(t, "heedless", "PartiallyFailed")
-	wantTold(t, "the details of the restore", s.details(t, "heedless"), "heedless-00", "cloud.example.org", annotationPaused, "second external resource", "release")
+	wantMessage(t, "the details of the restore", s.details(t, "heedless"), "heedless-00", "cloud.example.org", annotationPaused, "second external resource", "release")
 	alone, err := drill.AwaitRestore(t.Context(), s.target, "alone")
 	must(t, err)
 	if drill.Phase(alone) != "Completed" {
@@ -146,8 +146,8 @@ func (s *identity) testNotObservable(t *testing.T) {
 		t.Fatalf("%s Not held as it should be: %v", n.reason, mrs)
 	}
 	xr := s.parks(t, "unruled")[0]
-	wantTold(t, "the details of the restore", s.details(t, "unruled"), mrs[0].GetName(), "observe-first", "no managementPolicies", "release")
-	wantTold(t, "the mark of its XR", markOf(&xr), mrs[0].GetName(), "no managementPolicies")
+	wantMessage(t, "the details of the restore", s.details(t, "unruled"), mrs[0].GetName(), "observe-first", "no managementPolicies", "release")
+	wantMessage(t, "the mark of its XR", markOf(&xr), mrs[0].GetName(), "no managementPolicies")
 	s.wantUnwritten(t, n)
 
 	r := command(t, s.target, "release", "--restore", "unruled", "--force", "--yes")

@@ -314,15 +314,15 @@ func (s *identity) testBackupWarns(t *testing.T, logs string) {
 		for _, u := range s.managed(t.Context(), t, s.source, name) {
 			message := `msg="` + u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/") + " "
 			if unsafe := stack.HasCondition(&u, "Synced", "True") != nil || u.GetAnnotations()[externalName] == "" || isUnfound(&u); unsafe {
-				wantTold(t, "the log's problems of the backup", logs, "level=warning", message)
+				wantMessage(t, "the log's problems of the backup", logs, "level=warning", message)
 			} else if linesWith(logs, message) > 0 {
 				t.Errorf("%s The backup warns of %s %s, which is safe:\n%s", n.reason, u.GetKind(), u.GetName(), logs)
 			}
 		}
 	}
 	if s.version != stack.V1 && s.program == stack.CloudProvider {
-		wantTold(t, "the log's problems of the backup", logs, "level=warning", "VPC known/lost ", "as is known of its kind from provider-upjet-aws v")
-		wantTold(t, "the log's problems of the backup", logs, "level=warning", "Policy known/lost ", "the plugin has no rule for the kind", "[IdentityMissing]")
+		wantMessage(t, "the log's problems of the backup", logs, "level=warning", "VPC known/lost ", "as is known of its kind from provider-upjet-aws v")
+		wantMessage(t, "the log's problems of the backup", logs, "level=warning", "Policy known/lost ", "the plugin has no rule for the kind", "[IdentityMissing]")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // A kill is the kill of a victim at a point of a restore into a new cluster.
 type kill struct {
-	victim casualty
+	victim killedComponent
 	point  killPoint
 	// byRelease is true if a user runs release, not a second restore, after Velero has given up.
 	byRelease bool
@@ -43,7 +43,7 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	w, remove := s.kill(t, n, k)
 	defer func() {
 		if t.Failed() {
-			s.tellKilled(t, n)
+			s.reportKilled(t, n)
 		}
 		remove()
 	}()
@@ -193,13 +193,13 @@ func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 
 		return byRelease
 	}
-	told := r.code == 3
+	reported := r.code == 3
 	if missing > 0 && r.code == 0 { // A resource without its XR is not held, and of an instance without objects nothing is.
 		v := command(t, s.target, "validate", "--restore", n.Namespace)
 		t.Logf("validate exits with %d:\n%s%s", v.code, v.stdout, v.stderr)
-		told = v.code == 3 || strings.Contains(r.stdout, "restore again if anything is missing")
+		reported = v.code == 3 || strings.Contains(r.stdout, "restore again if anything is missing")
 	}
-	if missing == 0 || !told {
+	if missing == 0 || !reported {
 		t.Errorf("%d objects are missing, and no output says so (exit code %d)\n%s%s", missing, r.code, r.stdout, r.stderr)
 	}
 	s.restore(t, n, n.Namespace+"-again")
@@ -240,8 +240,8 @@ func (s *suite) missing(t *testing.T, n *tenant) int {
 	return len(n.wishes) + len(n.before.Slots) - len(wishes) - len(mrs)
 }
 
-// tellKilled logs the state after a kill that was not survived.
-func (s *suite) tellKilled(t *testing.T, n *tenant) {
+// reportKilled logs the state after a kill that was not survived.
+func (s *suite) reportKilled(t *testing.T, n *tenant) {
 	t.Helper()
 	_, err := s.target.Revive(t.Context())
 	details, describeErr := s.target.Velero(t.Context(), "restore", "describe", n.Namespace, "--details")

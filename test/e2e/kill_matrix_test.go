@@ -26,7 +26,7 @@ func testKills(t *testing.T, version stack.Version, first int) {
 	s := newSuite(t, version)
 	n := s.makeKilled(t, "killed")
 	table := newKillTable(version)
-	for i, v := range casualties() {
+	for i, v := range killedComponents() {
 		for j, p := range killPoints() {
 			k := kill{victim: v, point: p, byRelease: (first+i+j)%2 == 1}
 			survived := t.Run(k.name(), func(t *testing.T) {
@@ -82,12 +82,12 @@ func (s *suite) testKillWithoutPlugin(t *testing.T, n *tenant) {
 // A killTable is the outcomes of the kills, by victim and point.
 type killTable struct {
 	version stack.Version
-	outcome map[casualty]map[string]string
+	outcome map[killedComponent]map[string]string
 }
 
 func newKillTable(version stack.Version) *killTable {
-	table := &killTable{version: version, outcome: map[casualty]map[string]string{}}
-	for _, v := range casualties() {
+	table := &killTable{version: version, outcome: map[killedComponent]map[string]string{}}
+	for _, v := range killedComponents() {
 		table.outcome[v] = map[string]string{}
 	}
 
@@ -105,7 +105,7 @@ func (k *killTable) String() string {
 	}
 	fmt.Fprintf(&b, "\n|%s\n", strings.Repeat(" --- |", 1+len(killPoints())))
 	tried, survived := 0, 0
-	for _, v := range casualties() {
+	for _, v := range killedComponents() {
 		fmt.Fprintf(&b, "| %s |", v)
 		for _, p := range killPoints() {
 			outcome, ok := k.outcome[v][p.name]

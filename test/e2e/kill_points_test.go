@@ -14,14 +14,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A casualty is the component that is killed.
-type casualty string
+// A killedComponent is the component that is killed.
+type killedComponent string
 
-// pluginProcess is the plugin's process alone. Each other casualty is a component of the cluster.
-const pluginProcess casualty = "plugin"
+// pluginProcess is the plugin's process alone. Each other killedComponent is a component of the cluster.
+const pluginProcess killedComponent = "plugin"
 
-func casualties() []casualty {
-	return []casualty{pluginProcess, stack.Velero, stack.Crossplane, stack.CloudProvider, stack.APIServer, stack.Etcd}
+func killedComponents() []killedComponent {
+	return []killedComponent{pluginProcess, stack.Velero, stack.Crossplane, stack.CloudProvider, stack.APIServer, stack.Etcd}
 }
 
 // A killPoint is a moment between the admission and the storage of a change to a restored object.

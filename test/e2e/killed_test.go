@@ -9,7 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// sampleKills returns a few of the kills of TestMatrixKills. Each point and each casualty is in one
+// sampleKills returns a few of the kills of TestMatrixKills. Each point and each component is in one
 // of them, for one of the versions.
 func sampleKills(version stack.Version) []kill {
 	if version == stack.V1 {

@@ -56,7 +56,7 @@ type sort struct {
 	spec, first, second map[string]any
 }
 
-func sortsOf(version stack.Version) []sort {
+func userKinds(version stack.Version) []sort {
 	policy := func(policy string) map[string]any {
 		return choiceOf(version, map[string]any{"compositionUpdatePolicy": policy})
 	}

@@ -112,7 +112,7 @@ func (m *managers) make(t *testing.T, c *stack.Cluster, prefix string) {
 	for _, a := range applyWays() {
 		if a.base != nil {
 			var first []*unstructured.Unstructured
-			for _, k := range sortsOf(m.version) {
+			for _, k := range userKinds(m.version) {
 				first = append(first, k.manifest(prefix+k.name+"-"+a.name, phase{}))
 			}
 			must(t, m.kubectl(t, c, a.base, first...))
@@ -126,7 +126,7 @@ func (m *managers) make(t *testing.T, c *stack.Cluster, prefix string) {
 func (m *managers) apply(t *testing.T, c *stack.Cluster, a applyWay, prefix string, number int) {
 	t.Helper()
 	var objects []*unstructured.Unstructured
-	for _, k := range sortsOf(m.version) {
+	for _, k := range userKinds(m.version) {
 		objects = append(objects, k.manifest(prefix+k.name+"-"+a.name, phasesOf(k)[number]))
 	}
 	must(t, m.kubectl(t, c, a.args, objects...))
@@ -135,7 +135,7 @@ func (m *managers) apply(t *testing.T, c *stack.Cluster, a applyWay, prefix stri
 // plain returns claims or XRs with an update policy, or with none.
 func (m *managers) plain(prefix, policy string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
-	for _, k := range sortsOf(m.version) {
+	for _, k := range userKinds(m.version) {
 		if k.kind == "Bucket" {
 			continue
 		}
@@ -201,7 +201,7 @@ func (m *managers) compose(t *testing.T, c *stack.Cluster, number int) {
 // XRs and composed Buckets.
 func (m *managers) objects(ctx context.Context, c *stack.Cluster, prefix string) (map[string]*unstructured.Unstructured, error) {
 	kinds := []schema.GroupVersionKind{}
-	for _, k := range sortsOf(m.version) {
+	for _, k := range userKinds(m.version) {
 		kinds = append(kinds, schema.FromAPIVersionAndKind(k.apiVersion, k.kind))
 	}
 	objects := map[string]*unstructured.Unstructured{}

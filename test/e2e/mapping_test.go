@@ -77,7 +77,7 @@ func (s *suite) testClone(t *testing.T, c *clone) {
 		s.wantPhase(t, n.Namespace, "PartiallyFailed")
 		details := s.details(t, n.Namespace)
 		for i := range c.tenant.size {
-			wantTold(t, "the details of the restore", details, n.Namespace+"/"+n.Name(i), "original", annotationClone, "observe", "new", "[CopyOfAnother]")
+			wantMessage(t, "the details of the restore", details, n.Namespace+"/"+n.Name(i), "original", annotationClone, "observe", "new", "[CopyOfAnother]")
 		}
 		s.wantHeldCopies(t, n)
 	case "observe":
@@ -189,7 +189,7 @@ func (s *suite) testCloneInvalid(t *testing.T, n *tenant) {
 	to.Prefix, to.Namespace = n.Namespace, n.Namespace+"-invalid"
 	s.start(t, &to, to.Namespace, "--namespace-mappings", n.Namespace+":"+to.Namespace, "--annotations", annotationClone+"=foo")
 	s.wantPhase(t, to.Namespace, "PartiallyFailed")
-	wantTold(t, "the details of the restore", s.details(t, to.Namespace), annotationClone, "foo")
+	wantMessage(t, "the details of the restore", s.details(t, to.Namespace), annotationClone, "foo")
 	copies, err := to.Instances(t.Context(), s.target)
 	must(t, err)
 	if len(copies) != n.size {

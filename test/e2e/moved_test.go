@@ -102,7 +102,7 @@ func (s *suite) testMovedBack(t *testing.T, w *way) {
 	}
 	details := s.details(t, "moved-back")
 	for i := range w.size {
-		wantTold(t, "the details of the restore", details, w.namespace+"/"+back.Name(i)+" stays held", w.to+"/"+back.Name(i), "the same external-name")
+		wantMessage(t, "the details of the restore", details, w.namespace+"/"+back.Name(i)+" stays held", w.to+"/"+back.Name(i), "the same external-name")
 	}
 	for _, u := range mrs {
 		if other := w.to + "/" + u.GetName(); !paused(&u) || !strings.Contains(markOf(&u), other) {

@@ -52,7 +52,7 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 		}
 		logs, err := s.source.Velero(ctx, "backup", "logs", name)
 		must(t, err)
-		told := problems(logs)
+		reported := problems(logs)
 		got := contents(t, s.source, name)
 		lacking := 0
 		for file, object := range whole {
@@ -61,8 +61,8 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 				lacking++
 			}
 			for i := range n.size {
-				if !ok && strings.HasPrefix(path.Base(file), n.Name(i)) && !strings.Contains(told, n.Name(i)) {
-					t.Errorf("the backup %s is %s, lacks %s and does not name the instance:\n%s", name, phase, file, told)
+				if !ok && strings.HasPrefix(path.Base(file), n.Name(i)) && !strings.Contains(reported, n.Name(i)) {
+					t.Errorf("the backup %s is %s, lacks %s and does not name the instance:\n%s", name, phase, file, reported)
 				}
 			}
 			if diff := cmp.Diff(notes(t, object), notes(t, have)); ok && phase == "Completed" && diff != "" {
@@ -70,7 +70,7 @@ func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 			}
 		}
 		if lacking > 0 && phase == "Completed" {
-			t.Errorf("the backup %s is Completed and lacks %d files:\n%s", name, lacking, told)
+			t.Errorf("the backup %s is Completed and lacks %d files:\n%s", name, lacking, reported)
 		}
 		t.Logf("| Backup at %.0f%% | %s | %d | %s | %s, lacks %d of %d files |", 100*rate, s.version, seed, tally(injected), phase, lacking, len(whole))
 	}

@@ -24,9 +24,9 @@ func TestMatrixNetworkV1(t *testing.T) {
 	testNetworkMatrix(t, stack.V1)
 }
 
-// ordeals returns one for each kind of fault and some with all kinds, for all programs and for the
+// faultyRestores returns one for each kind of fault and some with all kinds, for all programs and for the
 // plugin alone; or those that NETWORK_ONLY names.
-func ordeals(t *testing.T) []ordeal {
+func faultyRestores(t *testing.T) []faultyRestore {
 	t.Helper()
 	const (
 		few   = 0.03
@@ -37,27 +37,27 @@ func ordeals(t *testing.T) []ordeal {
 		patience = 32 * time.Second
 	)
 	first := seed(t)
-	var all []ordeal
+	var all []faultyRestore
 	for _, kind := range stack.AllFaults() {
-		o := ordeal{name: string(kind), kinds: []stack.Fault{kind}, rate: many, seed: first, onwards: true}
+		o := faultyRestore{name: string(kind), kinds: []stack.Fault{kind}, rate: many, seed: first, onwards: true}
 		if kind == stack.Hang {
 			o.rate, o.hang = few, patience
 		}
 		all = append(all, o)
 	}
 	for i := range uint64(seeds) {
-		all = append(all, ordeal{name: fmt.Sprintf("Mixed%d", i+1), kinds: quick(), rate: some, seed: first + i, onwards: true},
-			ordeal{name: fmt.Sprintf("Plugin%d", i+1), kinds: ofAnswers(), rate: many + some*float64(i), programs: []string{plugin}, seed: first + i, onwards: true})
+		all = append(all, faultyRestore{name: fmt.Sprintf("Mixed%d", i+1), kinds: quick(), rate: some, seed: first + i, onwards: true},
+			faultyRestore{name: fmt.Sprintf("Plugin%d", i+1), kinds: ofAnswers(), rate: many + some*float64(i), programs: []string{plugin}, seed: first + i, onwards: true})
 	}
 	only := os.Getenv("NETWORK_ONLY")
 
-	return slices.DeleteFunc(all, func(o ordeal) bool { return only != "" && !slices.Contains(strings.Split(only, ","), o.name) })
+	return slices.DeleteFunc(all, func(o faultyRestore) bool { return only != "" && !slices.Contains(strings.Split(only, ","), o.name) })
 }
 
 func testNetworkMatrix(t *testing.T, version stack.Version) {
 	t.Helper()
 	s := newSuite(t, version)
-	all := ordeals(t)
+	all := faultyRestores(t)
 	tenants := make([]*tenant, len(all))
 	for i, o := range all {
 		p := drill.Platform{Namespace: strings.ToLower(o.name)}
@@ -85,8 +85,8 @@ func testNetworkMatrix(t *testing.T, version stack.Version) {
 	})
 }
 
-// hasSettings reports whether the tenant has a user's own settings. They take time, so only ordeals
+// hasSettings reports whether the tenant has a user's own settings. They take time, so only restores
 // that lose writes, or have all faults, have them.
-func hasSettings(o ordeal) bool {
+func hasSettings(o faultyRestore) bool {
 	return len(o.kinds) > 1 || o.kinds[0] == stack.Unanswered || o.kinds[0] == stack.Conflict
 }

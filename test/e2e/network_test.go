@@ -20,8 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// An ordeal is a restore through an API server whose calls fail at random.
-type ordeal struct {
+// A faultyRestore is a restore through an API server whose calls fail at random.
+type faultyRestore struct {
 	name  string
 	kinds []stack.Fault
 	rate  float64
@@ -35,7 +35,7 @@ type ordeal struct {
 	onwards bool
 }
 
-func (o ordeal) faults() *stack.Faults {
+func (o faultyRestore) faults() *stack.Faults {
 	return &stack.Faults{Kinds: o.kinds, Rate: o.rate, Spared: o.spared, Seed: o.seed, Hang: o.hang, Programs: o.programs}
 }
 
@@ -45,7 +45,7 @@ const (
 	afterwards   = time.Minute
 )
 
-// A sequel is the outcome of an ordeal.
+// A sequel is the outcome of a faultyRestore.
 type sequel struct {
 	phase    string
 	injected map[stack.Injection]int
@@ -80,7 +80,7 @@ func (s *suite) divert(t *testing.T) *stack.Proxy {
 
 // testNetwork restores a tenant while calls fail, and expects no trace of that in the end. A
 // release or a second restore completes it when calls succeed again.
-func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
+func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o faultyRestore) {
 	t.Helper()
 	ctx := t.Context()
 	t.Logf("NETWORK_SEED=%d", o.seed)
@@ -150,7 +150,7 @@ func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 
 // recover does what a user does after a restore that is not Completed: release, while calls fail
 // and again when they succeed, and if that is not enough, another restore.
-func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *sequel) {
+func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o faultyRestore, q *sequel) {
 	t.Helper()
 	if q.phase == "Completed" {
 		return
@@ -188,8 +188,8 @@ func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *se
 	s.restore(t, n, n.Namespace+"-again")
 }
 
-// wantInjected checks that the plugin's calls had faults, of the ordeal's kind if it has only one.
-func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
+// wantInjected checks that the plugin's calls had faults, of its kind if it has only one.
+func (s *suite) wantInjected(t *testing.T, o faultyRestore, q *sequel) {
 	t.Helper()
 	all, ofPlugin := 0, 0
 	for i, times := range q.injected {

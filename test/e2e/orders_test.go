@@ -61,14 +61,14 @@ func unchanged() change {
 	return change{name: "Unchanged", reason: "All comes back unchanged.", want: drill.Outcome{Adopted: 3, Total: 3}}
 }
 
-// A disorder is a tenant that is restored in some order, with the plugin or by Velero alone.
-type disorder struct {
-	*drift
+// An orderedRestore is a tenant that is restored in some order, with the plugin or by Velero alone.
+type orderedRestore struct {
+	*changedTenant
 	order order
 	alone bool
 }
 
-func (s *suite) newDisorder(t *testing.T, o order, native, alone bool) *disorder {
+func (s *suite) newOrderedRestore(t *testing.T, o order, native, alone bool) *orderedRestore {
 	t.Helper()
 	name := strings.ToLower(o.name)
 	if alone {
@@ -77,14 +77,14 @@ func (s *suite) newDisorder(t *testing.T, o order, native, alone bool) *disorder
 	if native {
 		name = "native-" + name
 	}
-	d := &drift{tenant: s.few(t, s.source, drill.Platform{Namespace: name, Native: native}, 1), change: unchanged(), controlled: map[string]bool{}}
+	d := &changedTenant{tenant: s.few(t, s.source, drill.Platform{Namespace: name, Native: native}, 1), change: unchanged(), controlled: map[string]bool{}}
 	for _, p := range steps() {
 		if p.name == o.changed {
 			d.change, d.step = removed(), p
 		}
 	}
 
-	return &disorder{drift: d, order: o, alone: alone}
+	return &orderedRestore{changedTenant: d, order: o, alone: alone}
 }
 
 // wanted returns the outcome of an order by Velero alone.
@@ -97,23 +97,23 @@ func (s *suite) wanted(o order) drill.Outcome {
 }
 
 // restoreAlone restores them without the plugin.
-func (s *suite) restoreAlone(t *testing.T, backup string, disorders []*disorder) {
+func (s *suite) restoreAlone(t *testing.T, backup string, disorders []*orderedRestore) {
 	t.Helper()
 	must(t, s.target.UsePlugin(t.Context(), false))
-	drifts, wants := driftsOf(disorders), map[*drift]drill.Outcome{}
+	drifts, wants := driftsOf(disorders), map[*changedTenant]drill.Outcome{}
 	for _, d := range disorders {
-		wants[d.drift] = s.wanted(d.order)
+		wants[d.changedTenant] = s.wanted(d.order)
 	}
 	defer s.check(t, drifts)()
 	for _, name := range s.startOrders(t, backup, disorders) {
 		s.awaitCompleted(t, name)
 	}
-	s.settleDrifts(t, drifts, func(d *drift) drill.Outcome { return wants[d] })
+	s.settleDrifts(t, drifts, func(d *changedTenant) drill.Outcome { return wants[d] })
 }
 
 // startOrders restores them phase by phase, and returns the names of the Restores. The plugin's
 // operations may still be going on.
-func (s *suite) startOrders(t *testing.T, backup string, disorders []*disorder) []string {
+func (s *suite) startOrders(t *testing.T, backup string, disorders []*orderedRestore) []string {
 	t.Helper()
 	for _, d := range disorders {
 		if d.step.name == before {
@@ -131,10 +131,10 @@ func (s *suite) startOrders(t *testing.T, backup string, disorders []*disorder) 
 // restorePhase restores the kinds of a phase, with one Restore for all tenants that have the same
 // kinds. It waits until they exist and, without the plugin, until Crossplane has reconciled the
 // XRs: their status does not come back. It returns the names of the Restores.
-func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders []*disorder) []string {
+func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders []*orderedRestore) []string {
 	t.Helper()
 	ctx := t.Context()
-	together := map[string][]*disorder{}
+	together := map[string][]*orderedRestore{}
 	for _, d := range disorders {
 		if phase < len(d.order.phases) {
 			name := strings.ToLower(fmt.Sprintf("%s-%d-%s", backup, phase, strings.Join(d.order.phases[phase], "-")))
@@ -163,7 +163,7 @@ func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders [
 
 // filters returns arguments that limit a Restore to some kinds of some tenants, and to the plugin's
 // additional items. On v1 claims are left out: their XRs compose.
-func filters(kinds []string, disorders []*disorder) []string {
+func filters(kinds []string, disorders []*orderedRestore) []string {
 	var resources []string
 	if !disorders[0].alone {
 		resources = append(resources, "secrets")
@@ -194,7 +194,7 @@ func filters(kinds []string, disorders []*disorder) []string {
 }
 
 // testAlone is the control: Velero alone must do this Crossplane version's known damage.
-func (s *suite) testAlone(t *testing.T, d *disorder) {
+func (s *suite) testAlone(t *testing.T, d *orderedRestore) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()

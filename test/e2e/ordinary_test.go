@@ -52,13 +52,13 @@ func (s *suite) testOrdinary(t *testing.T) {
 		wantNothingAsked(t, "a backup", with.plugin)
 	})
 
-	var alone, ours returning
+	var alone, ours restoreResult
 	s.loseOrdinary(t, kinds)
-	alone.watching = s.watched(t, func() { s.restoreOrdinary(t, "ordinary-alone", "ordinary-without") })
+	alone.observedRequests = s.watched(t, func() { s.restoreOrdinary(t, "ordinary-alone", "ordinary-without") })
 	alone.read(t, s, kinds, "ordinary-alone")
 	s.loseOrdinary(t, kinds)
 	must(t, s.target.UsePlugin(ctx, true))
-	ours.watching = s.watched(t, func() { s.restoreOrdinary(t, "ordinary-ours", "ordinary-with") })
+	ours.observedRequests = s.watched(t, func() { s.restoreOrdinary(t, "ordinary-ours", "ordinary-with") })
 	ours.read(t, s, kinds, "ordinary-ours")
 
 	t.Run("Restored", func(t *testing.T) {
@@ -175,21 +175,21 @@ func (s *suite) restoreOrdinary(t *testing.T, name, backup string) {
 	must(t, err)
 }
 
-// A watching is the requests to the API server: Velero's about the ordinary objects, its writes in
+// observedRequests are the requests to the API server: Velero's about the ordinary objects, its writes in
 // order and then its reads, and the plugin's.
-type watching struct {
+type observedRequests struct {
 	velero []string
 	plugin []stack.Request
 }
 
-func (s *suite) watched(t *testing.T, do func()) watching {
+func (s *suite) watched(t *testing.T, do func()) observedRequests {
 	t.Helper()
 	before, err := s.target.Requests(t.Context())
 	must(t, err)
 	do()
 	all, err := s.target.Requests(t.Context())
 	must(t, err)
-	var w watching
+	var w observedRequests
 	reads := map[string]bool{}
 	for _, r := range all[len(before):] {
 		switch {
@@ -232,15 +232,15 @@ func wantNothingAsked(t *testing.T, what string, requests []stack.Request) {
 	}
 }
 
-// A returning is a restore and its results.
-type returning struct {
-	watching
+// A restoreResult is a restore and its results.
+type restoreResult struct {
+	observedRequests
 
 	objects map[string]*unstructured.Unstructured
 	said    map[string]any
 }
 
-func (r *returning) read(t *testing.T, s *suite, kinds []schema.GroupVersionKind, name string) {
+func (r *restoreResult) read(t *testing.T, s *suite, kinds []schema.GroupVersionKind, name string) {
 	t.Helper()
 	r.objects = s.listed(t, kinds)
 	u, err := get(t.Context(), s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", name)

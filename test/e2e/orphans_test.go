@@ -59,37 +59,37 @@ func testCompositionChanges(t *testing.T, version stack.Version, pick func(mode,
 		})
 	}
 	for _, n := range d.kept {
-		t.Run(modeOf(n.drift)+"Orders/"+n.order.name, func(t *testing.T) { s.testDrift(t, n.drift) })
+		t.Run(modeOf(n.changedTenant)+"Orders/"+n.order.name, func(t *testing.T) { s.testDrift(t, n.changedTenant) })
 	}
 	s.restoreAlone(t, "alone", d.alone)
 	for _, n := range d.alone {
-		t.Run(modeOf(n.drift)+"VeleroAlone/"+n.order.name, func(t *testing.T) { s.testAlone(t, n) })
+		t.Run(modeOf(n.changedTenant)+"VeleroAlone/"+n.order.name, func(t *testing.T) { s.testAlone(t, n) })
 	}
 }
 
-// drifts are the tenants of one test.
-type drifts struct {
-	live, steps []*drift
-	kept, alone []*disorder
+// changedTenants are the tenants of one test.
+type changedTenants struct {
+	live, steps []*changedTenant
+	kept, alone []*orderedRestore
 }
 
-func (s *suite) fillDrifts(t *testing.T, pick func(mode, step, change int) bool) *drifts {
+func (s *suite) fillDrifts(t *testing.T, pick func(mode, step, change int) bool) *changedTenants {
 	t.Helper()
-	d := &drifts{}
+	d := &changedTenants{}
 	modes, path := []bool{false}, steps()
 	if s.version.IsV1() {
 		modes, path = []bool{false, true}, append([]step{claimReleased()}, steps()...)
 	}
 	for mode, native := range modes {
 		for _, o := range orders() {
-			d.kept = append(d.kept, s.newDisorder(t, o, native, false))
-			d.alone = append(d.alone, s.newDisorder(t, o, native, true))
+			d.kept = append(d.kept, s.newOrderedRestore(t, o, native, false))
+			d.alone = append(d.alone, s.newOrderedRestore(t, o, native, true))
 		}
 		for c, change := range changes() {
-			d.live = append(d.live, s.newDrift(t, change, step{name: "live"}, native))
+			d.live = append(d.live, s.newChangedTenant(t, change, step{name: "live"}, native))
 			for i, p := range path {
 				if pick(mode, i, c) {
-					d.steps = append(d.steps, s.newDrift(t, change, p, native))
+					d.steps = append(d.steps, s.newChangedTenant(t, change, p, native))
 				}
 			}
 		}
@@ -98,20 +98,20 @@ func (s *suite) fillDrifts(t *testing.T, pick func(mode, step, change int) bool)
 	return d
 }
 
-func (d *drifts) all() []*drift {
+func (d *changedTenants) all() []*changedTenant {
 	return slices.Concat(driftsOf(d.alone), driftsOf(d.kept), d.live, d.steps)
 }
 
-func driftsOf(disorders []*disorder) []*drift {
-	all := make([]*drift, len(disorders))
+func driftsOf(disorders []*orderedRestore) []*changedTenant {
+	all := make([]*changedTenant, len(disorders))
 	for i, d := range disorders {
-		all[i] = d.drift
+		all[i] = d.changedTenant
 	}
 
 	return all
 }
 
-func namespacesOf(all []*drift) string {
+func namespacesOf(all []*changedTenant) string {
 	names := make([]string, len(all))
 	for i, d := range all {
 		names[i] = d.Namespace
@@ -120,8 +120,8 @@ func namespacesOf(all []*drift) string {
 	return strings.Join(names, ",")
 }
 
-// modeOf returns how a drift's Composition composes, for the name of a test.
-func modeOf(d *drift) string {
+// modeOf returns how a changedTenant's Composition composes, for the name of a test.
+func modeOf(d *changedTenant) string {
 	if d.Native {
 		return "Native"
 	}

@@ -17,21 +17,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A part is a namespace that is partly lost before it is restored. External resources survive.
-type part struct {
+// A partialLoss is a namespace that is partly lost before it is restored. External resources survive.
+type partialLoss struct {
 	name    string
 	reason  string
-	lose    func(t *testing.T, p *part)
+	lose    func(t *testing.T, p *partialLoss)
 	restore []string
-	judge   func(t *testing.T, p *part)
+	judge   func(t *testing.T, p *partialLoss)
 
 	tenant *tenant
 	prints map[string]drill.Print
 }
 
 // partsOf returns the cases by namespace.
-func partsOf(s *suite) map[string]*part {
-	return map[string]*part{
+func partsOf(s *suite) map[string]*partialLoss {
+	return map[string]*partialLoss{
 		"member": {
 			name:    "ComposedLost",
 			reason:  "A lost resource that a live XR lists belongs to it again, also while a user pauses the XR.",
@@ -64,7 +64,7 @@ func partsOf(s *suite) map[string]*part {
 }
 
 // loseDatabases pauses the XRs as a user would, and deletes their databases.
-func (s *suite) loseDatabases(t *testing.T, p *part) {
+func (s *suite) loseDatabases(t *testing.T, p *partialLoss) {
 	t.Helper()
 	xrs, err := p.tenant.Composites(t.Context(), s.target)
 	must(t, err)
@@ -85,7 +85,7 @@ func (s *suite) loseDatabases(t *testing.T, p *part) {
 	s.awaitNoDatabases(t, p)
 }
 
-func (s *suite) testComposedLost(t *testing.T, p *part) {
+func (s *suite) testComposedLost(t *testing.T, p *partialLoss) {
 	s.awaitCompleted(t, p.tenant.Namespace)
 	xrs, err := p.tenant.Composites(t.Context(), s.target)
 	must(t, err)
@@ -106,7 +106,7 @@ func (s *suite) testComposedLost(t *testing.T, p *part) {
 }
 
 // dropDatabases drops the databases from the Composition. Their external resources survive.
-func (s *suite) dropDatabases(t *testing.T, p *part) {
+func (s *suite) dropDatabases(t *testing.T, p *partialLoss) {
 	t.Helper()
 	without := p.tenant.Platform
 	without.Without = []string{"database"}
@@ -114,14 +114,14 @@ func (s *suite) dropDatabases(t *testing.T, p *part) {
 	s.awaitNoDatabases(t, p)
 }
 
-func (s *suite) testNoLongerComposed(t *testing.T, p *part) {
+func (s *suite) testNoLongerComposed(t *testing.T, p *partialLoss) {
 	n := p.tenant
 	s.awaitCompleted(t, n.Namespace)
 	logs, err := s.target.Velero(t.Context(), "restore", "logs", n.Namespace)
 	must(t, err)
 	for slot, holder := range n.before.Slots {
 		if slot.Resource == "database" {
-			wantTold(t, "the log's problems of the restore", problems(logs), "level=warning", holder.Name, "resourceRefs")
+			wantMessage(t, "the log's problems of the restore", problems(logs), "level=warning", holder.Name, "resourceRefs")
 		}
 	}
 	for _, policy := range []string{"none", "update"} {
@@ -146,7 +146,7 @@ func (s *suite) testNoLongerComposed(t *testing.T, p *part) {
 // loseComposites deletes the XRs and keeps their composed resources. It removes the owner
 // references itself: the garbage collector, which can orphan, deletes dependents that it does not
 // know yet.
-func (s *suite) loseComposites(t *testing.T, p *part) {
+func (s *suite) loseComposites(t *testing.T, p *partialLoss) {
 	t.Helper()
 	ctx := t.Context()
 	if s.version == stack.V1 { // A claim would create another XR at once.
@@ -203,7 +203,7 @@ func (s *suite) awaitAllPaused(t *testing.T, all func(context.Context, *stack.Cl
 	})
 }
 
-func (s *suite) testCompositeLost(t *testing.T, p *part) {
+func (s *suite) testCompositeLost(t *testing.T, p *partialLoss) {
 	s.awaitCompleted(t, p.tenant.Namespace)
 	if s.version == stack.V1 {
 		claims, err := p.tenant.Instances(t.Context(), s.target)
@@ -216,7 +216,7 @@ func (s *suite) testCompositeLost(t *testing.T, p *part) {
 }
 
 // changeManaged adds tags to the buckets, and gives each network another external-name.
-func (s *suite) changeManaged(t *testing.T, p *part) {
+func (s *suite) changeManaged(t *testing.T, p *partialLoss) {
 	t.Helper()
 	ctx := t.Context()
 	mrs, err := p.tenant.Managed(ctx, s.target)
@@ -239,7 +239,7 @@ func (s *suite) changeManaged(t *testing.T, p *part) {
 	must(t, err)
 }
 
-func (s *suite) testLiveChanged(t *testing.T, p *part) {
+func (s *suite) testLiveChanged(t *testing.T, p *partialLoss) {
 	n := p.tenant
 	s.awaitCompleted(t, n.Namespace)
 	s.restore(t, n, n.Namespace+"-none")
@@ -278,7 +278,7 @@ func (s *suite) delete(t *testing.T, u *unstructured.Unstructured, policy metav1
 	}
 }
 
-func (s *suite) databases(ctx context.Context, t *testing.T, p *part) []unstructured.Unstructured {
+func (s *suite) databases(ctx context.Context, t *testing.T, p *partialLoss) []unstructured.Unstructured {
 	t.Helper()
 	mrs, err := p.tenant.Managed(ctx, s.target)
 	must(t, err)
@@ -286,7 +286,7 @@ func (s *suite) databases(ctx context.Context, t *testing.T, p *part) []unstruct
 	return slices.DeleteFunc(mrs, func(u unstructured.Unstructured) bool { return u.GetKind() != "Database" })
 }
 
-func (s *suite) awaitNoDatabases(t *testing.T, p *part) {
+func (s *suite) awaitNoDatabases(t *testing.T, p *partialLoss) {
 	t.Helper()
 	s.eventually(t, "the databases to be gone", func(ctx context.Context) error {
 		if found := s.databases(ctx, t, p); len(found) > 0 {

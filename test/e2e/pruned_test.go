@@ -32,7 +32,7 @@ type pruning struct {
 	xrs bool
 	// args are arguments of the command that restores.
 	args []string
-	// tells are words of the restore's message about each.
+	// hasWarning are words of the restore's message about each.
 	tells []string
 	// goes is true if external resources are deleted before a user can act.
 	goes bool
@@ -206,11 +206,11 @@ func (s *suite) testPrunedOne(t *testing.T, d *prunedTenant) {
 	events, err := list(ctx, s.target, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, eventNamespace(&going[0]), "")
 	must(t, err)
 	for _, u := range going {
-		wantTold(t, "the details of the restore", details, append([]string{u.GetName()}, d.tells...)...)
+		wantMessage(t, "the details of the restore", details, append([]string{u.GetName()}, d.tells...)...)
 		if !drill.Held(&u) || !paused(&u) || u.GetDeletionTimestamp() == nil {
 			t.Errorf("%s %s is not held and being deleted: %v", d.reason, u.GetName(), u.Object["metadata"])
 		}
-		if !tells(events, u.GetName(), d.tells) {
+		if !hasWarning(events, u.GetName(), d.tells) {
 			t.Errorf("%s No Event about %s has %q", d.reason, u.GetName(), d.tells)
 		}
 	}

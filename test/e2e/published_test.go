@@ -38,7 +38,7 @@ func shapesOfSecrets() map[string]*shape {
 		},
 		"forced": {
 			reason: "Released without it, a provider publishes again, and a detail that the cloud returns only once is lost.", Scene: forced, target: "target.yaml", last: addDetails,
-			restoring: forceWithout("another would be published without it"), check: wantPublishedAnew,
+			restoring: forceWithout("another would be published without it"), check: wantPublishedAgain,
 		},
 	}
 }
@@ -157,8 +157,8 @@ func wantReached(t *testing.T, _ *suite, n *shape, after drill.Picture, changes 
 	wantSame(t, n, without(n.picture), without(after))
 }
 
-// wantPublishedAnew is the control: without this loss the other scenes prove nothing.
-func wantPublishedAnew(t *testing.T, _ *suite, n *shape, after drill.Picture, _ []api.Entry) {
+// wantPublishedAgain is the control: without this loss the other scenes prove nothing.
+func wantPublishedAgain(t *testing.T, _ *suite, n *shape, after drill.Picture, _ []api.Entry) {
 	t.Helper()
 	has := func(p drill.Picture) map[string]bool {
 		keys := map[string]bool{}

@@ -125,11 +125,16 @@ func (s *suite) awaitCall(t *testing.T, c *stack.Cluster, n *tenant, since int64
 // change changes the spec of the last instance in the source.
 func (s *suite) change(t *testing.T, n *tenant) {
 	t.Helper()
+	s.changeTo(t, n, "eu-west")
+}
+
+func (s *suite) changeTo(t *testing.T, n *tenant, region string) {
+	t.Helper()
 	instances, err := n.Instances(t.Context(), s.source)
 	must(t, err)
 	for _, u := range instances {
 		if u.GetName() == n.Name(n.size-1) {
-			must(t, drill.Patch(t.Context(), s.source, &u, map[string]any{"spec": map[string]any{"region": "eu-west"}}))
+			must(t, drill.Patch(t.Context(), s.source, &u, map[string]any{"spec": map[string]any{"region": region}}))
 		}
 	}
 }
@@ -147,7 +152,7 @@ func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
 // testAway restores into quarantine, twice, and checks what the commands report.
 func (s *suite) testAway(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace, "--annotations", holdAll)
-	wantTold(t, "the details of the restore", s.details(t, n.Namespace), "quarantine", "release --restore velero/"+n.Namespace)
+	wantMessage(t, "the details of the restore", s.details(t, n.Namespace), "quarantine", "release --restore velero/"+n.Namespace)
 	s.wantAway(t, n)
 	s.restore(t, n, n.Namespace+"-again")
 	s.wantAway(t, n)
@@ -158,17 +163,17 @@ func (s *suite) testAway(t *testing.T, n *tenant) {
 			t.Errorf("the Events of %s are %v, %v", u.GetName(), story, err)
 		}
 	}
-	told := 0
+	reported := 0
 	for _, p := range s.validate(t, 3, "-n", n.Namespace).Problems {
 		switch {
 		case p.Code == "Quarantined" && strings.HasSuffix(p.Next, "release --restore velero/"+n.Namespace):
-			told++
+			reported++
 		case p.Code == "LeakedHold" || p.Code == "Held":
 			t.Errorf("validate reports %s with the problem %s: %s", p.Object.Name, p.Code, p.Reason)
 		}
 	}
-	if told != held {
-		t.Errorf("validate names %d of %d", told, held)
+	if reported != held {
+		t.Errorf("validate names %d of %d", reported, held)
 	}
 	for args, want := range map[string]string{"-n " + n.Namespace: "left-alone", "--dry-run --restore " + n.Namespace: "would-release"} {
 		releases := s.released(t, strings.Fields(args)...)

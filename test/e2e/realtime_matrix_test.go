@@ -42,7 +42,7 @@ func TestMatrixRealtimeV1(t *testing.T) { testRealtime(t, stack.V1, build.Crossp
 func TestMatrixCircuitBreaker(t *testing.T) {
 	ctx := t.Context()
 	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V2, Plugin: true, ProviderArgs: seldom})
-	n := hives(100, build.CrossplaneV2, true)
+	n := eventSources(100, build.CrossplaneV2, true)
 	s.makeScenes(t, n.shape)
 	must(t, s.source.Wait(ctx, 20*time.Minute, "3000 buckets", func(ctx context.Context) error {
 		xrs, err := list(ctx, s.source, schema.GroupVersionKind{Group: "hives.example.org", Version: "v1alpha1", Kind: "Fleet"}, n.Name, "")

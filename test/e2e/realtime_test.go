@@ -19,12 +19,12 @@ import (
 )
 
 func TestRealtimeV2(t *testing.T) {
-	testRealtime(t, stack.V2, build.CrossplaneV2, hives(6, build.CrossplaneV2, true))
+	testRealtime(t, stack.V2, build.CrossplaneV2, eventSources(6, build.CrossplaneV2, true))
 }
 
-// hives returns XRs of thirty resources each.
-func hives(count int, release string, opens bool) *hive {
-	n := &hive{shape: fleets("v2", "hives", "thirty", count), release: release, opens: opens}
+// eventSources returns XRs of thirty resources each.
+func eventSources(count int, release string, opens bool) *eventSource {
+	n := &eventSource{shape: fleets("v2", "hives", "thirty", count), release: release, opens: opens}
 	n.reason = "The plugin requests a reconcile for each event that the circuit breaker drops."
 
 	return n
@@ -40,9 +40,9 @@ func fleets(dir, name, shapes string, count int) *shape {
 	return &shape{Scene: drill.Scene{Name: name, Dir: filepath.Join("testdata", dir, shapes), Count: count, Size: size * count, Drift: true}}
 }
 
-// testRealtime makes Crossplane, which does not poll, miss events. The hives are restored with the
+// testRealtime makes Crossplane, which does not poll, miss events. The event sources are restored with the
 // default circuit breaker; nil if the version has no breaker.
-func testRealtime(t *testing.T, version stack.Version, release string, hives *hive) {
+func testRealtime(t *testing.T, version stack.Version, release string, hives *eventSource) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
@@ -92,7 +92,7 @@ func testRealtime(t *testing.T, version stack.Version, release string, hives *hi
 	}
 }
 
-func argsFor(hives *hive) []string {
+func argsFor(hives *eventSource) []string {
 	if hives == nil {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (s *suite) wantStuck(t *testing.T, restore string, xrs func(ctx context.Con
 			if mark := u.GetAnnotations()[annotationHold]; !hasAll(mark, words) {
 				return fmt.Errorf("the mark of %s lacks %q: %s", u.GetName(), words, mark)
 			}
-			if !tells(events, u.GetName(), words) {
+			if !hasWarning(events, u.GetName(), words) {
 				return fmt.Errorf("no Event about %s has %q", u.GetName(), words)
 			}
 		}
@@ -213,8 +213,8 @@ func eventNamespace(u *unstructured.Unstructured) string {
 	return "default"
 }
 
-// tells reports whether a warning about the named object has all of the words.
-func tells(events []unstructured.Unstructured, name string, words []string) bool {
+// hasWarning reports whether a warning about the named object has all of the words.
+func hasWarning(events []unstructured.Unstructured, name string, words []string) bool {
 	for _, e := range events {
 		about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
 		message, _ := e.Object["message"].(string)
@@ -311,7 +311,7 @@ func (s *suite) testEarlyAlone(t *testing.T, n *shape, synced bool) {
 	must(t, n.StartRestore(ctx, s.target))
 	s.awaitCompleted(t, n.Name)
 	if synced {
-		s.eventually(t, "the XR to be reconciled", func(ctx context.Context) error { return s.heard(ctx, n) })
+		s.eventually(t, "the XR to be reconciled", func(ctx context.Context) error { return s.synced(ctx, n) })
 	} else {
 		s.awaitSilence(t, n)
 	}
@@ -334,7 +334,7 @@ func (s *suite) awaitSilence(t *testing.T, n *shape) {
 		if err != nil {
 			return err
 		}
-		if s.heard(ctx, n) == nil {
+		if s.synced(ctx, n) == nil {
 			return stack.Never(errors.New("it was, so this test proves nothing"))
 		}
 		if age := time.Since(began); age < silence {
@@ -345,8 +345,8 @@ func (s *suite) awaitSilence(t *testing.T, n *shape) {
 	})
 }
 
-// heard returns nil if Crossplane has set a Synced condition on all of the scene's XRs.
-func (s *suite) heard(ctx context.Context, n *shape) error {
+// synced returns nil if Crossplane has set a Synced condition on all of the scene's XRs.
+func (s *suite) synced(ctx context.Context, n *shape) error {
 	xrs, err := s.fleetsOf(ctx, n)
 	if err != nil {
 		return err

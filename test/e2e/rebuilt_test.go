@@ -113,14 +113,14 @@ func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 			t.Errorf("%s %s was restored: %v", live.GetKind(), live.GetName(), live.GetLabels())
 		}
 		kind := regexp.MustCompile(`\b` + u.GetKind() + `\b`)
-		told := 0
+		reported := 0
 		for line := range strings.Lines(logs) {
 			if strings.Contains(line, "ot restored") && kind.MatchString(line) {
-				told++
+				reported++
 			}
 		}
-		if told != 1 {
-			t.Errorf("the log names %s %d times, not once", u.GetKind(), told)
+		if reported != 1 {
+			t.Errorf("the log names %s %d times, not once", u.GetKind(), reported)
 		}
 	}
 	for _, u := range r.kept {
@@ -153,7 +153,7 @@ func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 			t.Errorf("%s %s was paused %v by its owner and came back with %v", u.GetKind(), u.GetName(), paused(u), live.GetAnnotations())
 		}
 		if !paused(u) {
-			wantTold(t, "the log's problems of the restore", problems(logs), "level=warning", u.GetKind(), u.GetName(), "paused")
+			wantMessage(t, "the log's problems of the restore", problems(logs), "level=warning", u.GetKind(), u.GetName(), "paused")
 		}
 	}
 	u, err := get(ctx, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", restore)

@@ -146,8 +146,8 @@ func (s *suite) testStandDown(t *testing.T, n *tenant) {
 	}
 	logs, err := s.target.Velero(ctx, "restore", "logs", "linked")
 	must(t, err)
-	if told := linesWith(logs, "OwnerRefRelink is on"); told != 1 {
-		t.Errorf("the log of the restore reports %d times, not once, that owners are left to Velero:\n%s", told, logs)
+	if reported := linesWith(logs, "OwnerRefRelink is on"); reported != 1 {
+		t.Errorf("the log of the restore reports %d times, not once, that owners are left to Velero:\n%s", reported, logs)
 	}
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)

@@ -43,7 +43,7 @@ func (s *suite) keepStatus(t *testing.T) {
 }
 
 // gate adds a gate to a Composition, whose network writes its address to the XR's status.
-func (p *play) gate(t *testing.T, platform drill.Platform, gate map[string]any) {
+func (p *replayRun) gate(t *testing.T, platform drill.Platform, gate map[string]any) {
 	t.Helper()
 	ctx := t.Context()
 	name := "environments-" + platform.Namespace

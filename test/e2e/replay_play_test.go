@@ -31,8 +31,8 @@ func resourceOf(part string) string {
 	return "database"
 }
 
-// A play is a replay on the real stack, with one tenant to lose and one to restore.
-type play struct {
+// A replayRun is a replay on the real stack, with one tenant to lose and one to restore.
+type replayRun struct {
 	*suite
 
 	found        counterexample
@@ -42,7 +42,7 @@ type play struct {
 }
 
 // cast creates a tenant with one instance, of a Composition that has the gates of the replay.
-func (p *play) cast(t *testing.T, namespace string) *tenant {
+func (p *replayRun) cast(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	ctx := t.Context()
 	platform := drill.Platform{Crossplane: p.version, Namespace: namespace, Without: []string{"bucket"}}
@@ -63,14 +63,14 @@ func actors() []string {
 	return []string{stack.Crossplane, stack.CloudProvider, stack.ControllerManager}
 }
 
-func (p *play) start(t *testing.T, names ...string) {
+func (p *replayRun) start(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		must(t, p.target.Start(t.Context(), name))
 	}
 }
 
-func (p *play) stop(t *testing.T, names ...string) {
+func (p *replayRun) stop(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		must(t, p.target.Kill(name))
@@ -78,7 +78,7 @@ func (p *play) stop(t *testing.T, names ...string) {
 }
 
 // lose stops all actors and removes the tenants' objects, as if the cluster were lost.
-func (p *play) lose(t *testing.T) {
+func (p *replayRun) lose(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	p.stop(t, actors()...)
@@ -114,7 +114,7 @@ func (p *play) lose(t *testing.T) {
 }
 
 // remove removes a tenant's objects and connection secrets, without their finalizers.
-func (p *play) remove(t *testing.T, n *tenant) {
+func (p *replayRun) remove(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
 	instances, err := n.Instances(ctx, p.target)
@@ -149,7 +149,7 @@ func (p *play) remove(t *testing.T, n *tenant) {
 }
 
 // play lets one actor after the other take its steps, and stops it when their effects are visible.
-func (p *play) play(t *testing.T) {
+func (p *replayRun) play(t *testing.T) {
 	t.Helper()
 	for n := 0; n < len(p.found.Steps); {
 		actor, last := p.found.Steps[n].Actor, n
@@ -160,18 +160,18 @@ func (p *play) play(t *testing.T) {
 		n = last
 	}
 	if p.found.Damage == "a change of a Composition acts on what is not adopted (P4)" {
-		p.act(t, "provider", []frame{{Actor: "provider", Verb: "deletes the external resource of", Object: "y"}})
+		p.act(t, "provider", []replayStep{{Actor: "provider", Verb: "deletes the external resource of", Object: "y"}})
 	}
 }
 
-func (p *play) act(t *testing.T, actor string, frames []frame) {
+func (p *replayRun) act(t *testing.T, actor string, frames []replayStep) {
 	t.Helper()
 	component := map[string]string{"crossplane": stack.Crossplane, "kubernetes": stack.ControllerManager, "provider": stack.CloudProvider}[actor]
 	if component != "" {
 		p.start(t, component)
 		defer p.stop(t, component)
 	}
-	if slices.ContainsFunc(frames, func(f frame) bool { return strings.HasPrefix(f.Verb, "deletes the external") }) {
+	if slices.ContainsFunc(frames, func(f replayStep) bool { return strings.HasPrefix(f.Verb, "deletes the external") }) {
 		// Crossplane v2 deletes in the foreground. A provider waits for that finalizer to go.
 		p.start(t, stack.ControllerManager)
 		defer p.stop(t, stack.ControllerManager)
@@ -191,8 +191,8 @@ func (p *play) act(t *testing.T, actor string, frames []frame) {
 	}
 }
 
-// create creates what Velero would, with only those additions of the plugin that the frame has.
-func (p *play) create(t *testing.T, f frame) {
+// create creates what Velero would, with only those additions of the plugin that the step has.
+func (p *replayRun) create(t *testing.T, f replayStep) {
 	t.Helper()
 	ctx := t.Context()
 	was := p.parts[f.Object]
@@ -227,7 +227,7 @@ func (p *play) create(t *testing.T, f frame) {
 	must(t, err)
 }
 
-func (p *play) policy() []string {
+func (p *replayRun) policy() []string {
 	if p.version.IsV1() {
 		return []string{"spec", "compositionUpdatePolicy"}
 	}
@@ -236,7 +236,7 @@ func (p *play) policy() []string {
 }
 
 // change changes a held object as the plugin did.
-func (p *play) change(t *testing.T, f frame) {
+func (p *replayRun) change(t *testing.T, f replayStep) {
 	t.Helper()
 	u, err := p.part(t.Context(), f.Object)
 	must(t, err)
@@ -252,7 +252,7 @@ func (p *play) change(t *testing.T, f frame) {
 
 // revise makes the revision without the database the newest, as Crossplane does with one that it
 // finds again (composition/reconciler.go).
-func (p *play) revise(t *testing.T) {
+func (p *replayRun) revise(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	changed := p.tenant.Platform
@@ -276,7 +276,7 @@ func numberOf(revision *unstructured.Unstructured) int64 {
 }
 
 // part returns the current object of a part, or the one that was created again in its role.
-func (p *play) part(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+func (p *replayRun) part(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	if was := p.parts[name]; was != nil {
 		return get(ctx, p.target, was.GroupVersionKind(), was.GetNamespace(), was.GetName())
 	}
@@ -294,7 +294,7 @@ func (p *play) part(ctx context.Context, name string) (*unstructured.Unstructure
 }
 
 // seen returns an error until the effect of a step is visible.
-func (p *play) seen(ctx context.Context, f frame) error {
+func (p *replayRun) seen(ctx context.Context, f replayStep) error {
 	switch f.Verb {
 	case "notices the pause of":
 		u, err := p.part(ctx, f.Object)
@@ -333,7 +333,7 @@ func (p *play) seen(ctx context.Context, f frame) error {
 	}
 }
 
-func (p *play) areGoing(ctx context.Context, f frame) error {
+func (p *replayRun) areGoing(ctx context.Context, f replayStep) error {
 	for _, name := range f.Changed {
 		if name == "a" {
 			continue
@@ -350,7 +350,7 @@ func (p *play) areGoing(ctx context.Context, f frame) error {
 	return nil
 }
 
-func (p *play) isApplied(ctx context.Context, f frame) error {
+func (p *replayRun) isApplied(ctx context.Context, f replayStep) error {
 	u, err := p.part(ctx, f.Object)
 	if err != nil {
 		return err

@@ -22,15 +22,15 @@ import (
 // A counterexample is a path to damage that the explorer (docs/explorer.md) found after a rule was
 // removed from the plugin.
 type counterexample struct {
-	Crossplane string  `json:"crossplane"`
-	Mutation   string  `json:"mutation"`
-	Reason     string  `json:"reason"`
-	Damage     string  `json:"damage"`
-	Steps      []frame `json:"steps"`
+	Crossplane string       `json:"crossplane"`
+	Mutation   string       `json:"mutation"`
+	Reason     string       `json:"reason"`
+	Damage     string       `json:"damage"`
+	Steps      []replayStep `json:"steps"`
 }
 
-// A frame is one step of an actor. The tree is the XR a, which composes x and y.
-type frame struct {
+// A replayStep is one step of an actor. The tree is the XR a, which composes x and y.
+type replayStep struct {
 	Actor  string `json:"actor"`
 	Verb   string `json:"verb"`
 	Object string `json:"object"`
@@ -42,7 +42,9 @@ type frame struct {
 	Paused bool   `json:"paused"`
 }
 
-func (f frame) String() string { return strings.TrimSpace(f.Actor + " " + f.Verb + " " + f.Object) }
+func (f replayStep) String() string {
+	return strings.TrimSpace(f.Actor + " " + f.Verb + " " + f.Object)
+}
 
 func readReplay(t *testing.T, name string) counterexample {
 	t.Helper()
@@ -61,7 +63,7 @@ func (r counterexample) version() stack.Version {
 
 // hasChange reports whether a user changes the Composition.
 func (r counterexample) hasChange() bool {
-	return slices.ContainsFunc(r.Steps, func(f frame) bool { return f.Actor == "person" })
+	return slices.ContainsFunc(r.Steps, func(f replayStep) bool { return f.Actor == "person" })
 }
 
 // TestReplay replays one counterexample with every change. TestMatrixReplays replays all.
@@ -91,7 +93,7 @@ func testReplays(t *testing.T, version stack.Version, replays ...counterexample)
 	for n, r := range replays {
 		t.Run(r.Mutation, func(t *testing.T) {
 			letter := fmt.Sprintf("%c", 'a'+n)
-			p := &play{suite: s, found: r}
+			p := &replayRun{suite: s, found: r}
 			p.tenant, p.twin = p.cast(t, "replay"+letter), p.cast(t, "twin"+letter)
 			s.remember(t, s.source, p.tenant)
 			s.backUp(t, s.source, p.twin)
@@ -104,7 +106,7 @@ func testReplays(t *testing.T, version stack.Version, replays ...counterexample)
 }
 
 // wantDamage expects the damage that the explorer has found on the real stack.
-func (p *play) wantDamage(t *testing.T) {
+func (p *replayRun) wantDamage(t *testing.T) {
 	t.Helper()
 	got, err := p.tenant.Compare(t.Context(), p.target, p.cloud, p.tenant.before)
 	must(t, err)
@@ -122,7 +124,7 @@ func (p *play) wantDamage(t *testing.T) {
 
 // restoreTwin restores the same tree with the unchanged plugin, while all actors run. The changes
 // of the replay are made before.
-func (p *play) restoreTwin(t *testing.T) {
+func (p *replayRun) restoreTwin(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
 	p.start(t, stack.ControllerManager, stack.Crossplane, stack.CloudProvider)

@@ -67,7 +67,7 @@ func (s *suite) testSecrets(t *testing.T, n *tenant) {
 		t.Fatalf("the cloud has only %d passwords", len(values)-1)
 	}
 	places := s.everywhere(t, n)
-	for _, leak := range leaks(values, places) {
+	for _, leak := range leakedValues(values, places) {
 		t.Error(leak)
 	}
 	s.testSecretFound(t)
@@ -82,11 +82,11 @@ func TestLeaks(t *testing.T) {
 		"JSON in JSON": strconv.Quote(string(object)), "logged": fmt.Sprintf("msg=%q", planted), "logged by Go": fmt.Sprintf("%+v", map[string]string{"password": planted}),
 	}
 	for name, text := range texts {
-		if len(leaks([]string{"other", planted}, map[string][]byte{name: []byte(text)})) != 1 {
+		if len(leakedValues([]string{"other", planted}, map[string][]byte{name: []byte(text)})) != 1 {
 			t.Errorf("%s is not found in %s", planted, text)
 		}
 	}
-	if found := leaks([]string{planted}, map[string][]byte{"none": []byte("password: " + strings.ToUpper(planted) + planted[1:])}); len(found) > 0 {
+	if found := leakedValues([]string{planted}, map[string][]byte{"none": []byte("password: " + strings.ToUpper(planted) + planted[1:])}); len(found) > 0 {
 		t.Errorf("a value that does not occur is found: %v", found)
 	}
 }
@@ -102,7 +102,7 @@ func (s *suite) testSecretFound(t *testing.T) {
 	must(t, err)
 	must(t, z.Close())
 	must(t, os.WriteFile(file, b.Bytes(), 0o600))
-	if len(leaks([]string{planted}, s.files(t))) != 1 {
+	if len(leakedValues([]string{planted}, s.files(t))) != 1 {
 		t.Errorf("the value in %s is not found", file)
 	}
 	must(t, os.RemoveAll(filepath.Dir(file)))
@@ -128,8 +128,8 @@ func forms(v string) []string {
 	return slices.Compact(all)
 }
 
-// leaks returns the places that have one of the values.
-func leaks(values []string, places map[string][]byte) []string {
+// leakedValues returns the places that have one of the values.
+func leakedValues(values []string, places map[string][]byte) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		for i, v := range values {

@@ -20,7 +20,7 @@ const (
 )
 
 // makeSquatted backs up a namespace with an MR that no XR composes, and returns the MR.
-func (s *suite) makeSquatted(t *testing.T, l *loot) *unstructured.Unstructured {
+func (s *suite) makeSquatted(t *testing.T, l *targets) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
 	n := s.few(t, s.source, drill.Platform{Namespace: squatted}, 0)

@@ -120,8 +120,8 @@ func checked() []string {
 	return []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 }
 
-// A drift is a tenant with one instance whose Composition is changed at a step of its restore.
-type drift struct {
+// A changedTenant is a tenant with one instance whose Composition is changed at a step of its restore.
+type changedTenant struct {
 	*tenant
 	change change
 	step   step
@@ -138,21 +138,21 @@ type drift struct {
 	errs       []error
 }
 
-// newDrift fills the namespace of a drift in the source.
-func (s *suite) newDrift(t *testing.T, c change, p step, native bool) *drift {
+// newChangedTenant fills the namespace of a changedTenant in the source.
+func (s *suite) newChangedTenant(t *testing.T, c change, p step, native bool) *changedTenant {
 	t.Helper()
 	name := strings.ToLower(c.name + "-" + p.name)
 	if native {
 		name = "native-" + name
 	}
 
-	return &drift{
+	return &changedTenant{
 		tenant: s.few(t, s.source, drill.Platform{Namespace: name, Native: native}, 1), change: c, step: p, controlled: map[string]bool{},
 	}
 }
 
 // recall remembers the objects in the source.
-func (s *suite) recall(t *testing.T, d *drift) {
+func (s *suite) recall(t *testing.T, d *changedTenant) {
 	t.Helper()
 	s.remember(t, s.source, d.tenant)
 	xrs, err := d.Composites(t.Context(), s.source)
@@ -170,13 +170,13 @@ func revisionOf(u *unstructured.Unstructured) string {
 	return v1
 }
 
-// has reports whether an object belongs to the drift's one instance, in any namespace.
-func (d *drift) has(u *unstructured.Unstructured) bool {
+// has reports whether an object belongs to its one instance, in any namespace.
+func (d *changedTenant) has(u *unstructured.Unstructured) bool {
 	return strings.HasPrefix(u.GetName(), d.Name(0))
 }
 
 // visit makes the change at its step, and records the outcome just before the release.
-func (d *drift) visit(ctx context.Context, c *stack.Cluster, cloud *api.Client, a stack.Admission) {
+func (d *changedTenant) visit(ctx context.Context, c *stack.Cluster, cloud *api.Client, a stack.Admission) {
 	if d.step.is != nil && d.step.is(a, d.CompositeKind()) {
 		d.compose(ctx, c)
 	}
@@ -195,7 +195,7 @@ func (d *drift) visit(ctx context.Context, c *stack.Cluster, cloud *api.Client, 
 }
 
 // look records how Crossplane controls and deletes composed resources.
-func (d *drift) look(a stack.Admission) {
+func (d *changedTenant) look(a stack.Admission) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if metav1.GetControllerOf(a.New) != nil {
@@ -207,7 +207,7 @@ func (d *drift) look(a stack.Admission) {
 }
 
 // compose changes the Composition, once, and waits until Crossplane has a revision of it.
-func (d *drift) compose(ctx context.Context, c *stack.Cluster) {
+func (d *changedTenant) compose(ctx context.Context, c *stack.Cluster) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.changed {
@@ -219,8 +219,8 @@ func (d *drift) compose(ctx context.Context, c *stack.Cluster) {
 	d.errs = append(d.errs, p.Compose(ctx, c))
 }
 
-// note keeps an error until the drift is judged.
-func (d *drift) note(err error) {
+// note keeps an error until the tenant is judged.
+func (d *changedTenant) note(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.errs = append(d.errs, err)

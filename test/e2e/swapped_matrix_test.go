@@ -116,7 +116,7 @@ func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string)
 		}
 	}
 	r := s.runAs(ctx, s.target.Kubeconfig(), []string{"validate", "-n", n.Namespace})
-	wantTold(t, "validate", r.stdout, "Malformed")
+	wantMessage(t, "validate", r.stdout, "Malformed")
 	s.wantHeld(t, n)
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)

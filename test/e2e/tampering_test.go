@@ -23,7 +23,7 @@ const (
 
 // tamper uploads a backup that is a copy of another one, but whose objects of the tamperer list the
 // victim's and cluster-scoped objects to be restored first.
-func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *loot) {
+func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *targets) {
 	t.Helper()
 	list := []any{
 		"clusterrolebindings.rbac.authorization.k8s.io//" + crown,

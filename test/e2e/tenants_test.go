@@ -123,7 +123,7 @@ func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
 type forgery struct {
 	reason    string
 	namespace string
-	forge     func(t *testing.T, s *suite, n *tenant, l *loot)
+	forge     func(t *testing.T, s *suite, n *tenant, l *targets)
 
 	// from is the backup that is restored first, "everything" if it is "".
 	from string
@@ -137,13 +137,13 @@ type forgery struct {
 	restores []string
 }
 
-// loot is the objects that forgers try to get.
-type loot struct {
+// targets are the objects that forgers try to get.
+type targets struct {
 	instance, composite, composition, crown *unstructured.Unstructured
 	managed                                 []unstructured.Unstructured
 }
 
-func (s *suite) loot(t *testing.T, robbed *tenant) *loot {
+func (s *suite) loot(t *testing.T, robbed *tenant) *targets {
 	t.Helper()
 	ctx := t.Context()
 	instances, err := robbed.Instances(ctx, s.source)
@@ -158,7 +158,7 @@ func (s *suite) loot(t *testing.T, robbed *tenant) *loot {
 	composition, err := get(ctx, s.source, kind, "", "environments-"+victim)
 	must(t, err)
 
-	return &loot{instance: &instances[0], composite: &xrs[0], composition: composition, crown: binding, managed: mrs}
+	return &targets{instance: &instances[0], composite: &xrs[0], composition: composition, crown: binding, managed: mrs}
 }
 
 // testForgery checks that neither the forger's backup nor a restore of the forger's namespace has

@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A touched is a tenant with one instance, which another writer changes while it is held.
-type touched struct {
+// A touchedTenant is a tenant with one instance, which another writer changes while it is held.
+type touchedTenant struct {
 	*tenant
 	touch
 
@@ -29,7 +29,7 @@ type touched struct {
 }
 
 // backUpTouched backs up the tenants.
-func (s *suite) backUpTouched(t *testing.T, all []*touched) {
+func (s *suite) backUpTouched(t *testing.T, all []*touchedTenant) {
 	t.Helper()
 	namespaces := make([]string, len(all))
 	for i, d := range all {
@@ -41,7 +41,7 @@ func (s *suite) backUpTouched(t *testing.T, all []*touched) {
 // testTouched restores instances and changes each while it is held. An XR is changed when its first
 // composed resource is about to be created, which is the worst moment, and a claim when all is
 // restored. The provider is down until all were changed.
-func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
+func (s *suite) testTouched(t *testing.T, g *git, all []*touchedTenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
 	check, err := s.target.Check(ctx, "touched", []string{"cloud.m.example.org"}, func(ctx context.Context, a stack.Admission) {
@@ -70,14 +70,14 @@ func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 }
 
 // makeTouched creates and remembers an instance for each touch.
-func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touched {
+func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touchedTenant {
 	t.Helper()
-	var all []*touched
+	var all []*touchedTenant
 	for name, touch := range some {
 		n := s.applied(t, g, touch.made, drill.Platform{Namespace: strings.ToLower(name)}, 1)
-		all = append(all, &touched{tenant: n, touch: touch, name: name})
+		all = append(all, &touchedTenant{tenant: n, touch: touch, name: name})
 	}
-	slices.SortFunc(all, func(a, b *touched) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b *touchedTenant) int { return strings.Compare(a.name, b.name) })
 	for _, d := range all {
 		s.remember(t, s.source, d.tenant)
 		if d.inSource != nil {
@@ -89,7 +89,7 @@ func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touc
 }
 
 // write touches the instance. Without a hold, it waits a while for Crossplane to reconcile it.
-func (d *touched) write(ctx context.Context, g *git, s *suite) {
+func (d *touchedTenant) write(ctx context.Context, g *git, s *suite) {
 	if d.do != nil {
 		if d.err = d.do(ctx, &editor{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {
 			return
@@ -121,7 +121,7 @@ func (d *touched) write(ctx context.Context, g *git, s *suite) {
 
 // testTouch checks that the hold stays and all is adopted. Where the hold can't stay, it checks
 // that all is adopted anyway, or that the restore names the damage. Nothing of a hold may be left.
-func (s *suite) testTouch(t *testing.T, d *touched) {
+func (s *suite) testTouch(t *testing.T, d *touchedTenant) {
 	ctx := t.Context()
 	must(t, d.err)
 	if stays := d.after == held; stays != d.stays {
@@ -168,7 +168,7 @@ func saysWhy(text, name string) bool {
 }
 
 // left returns an error if the instance still has a part of a hold.
-func (d *touched) left(ctx context.Context, c *stack.Cluster) error {
+func (d *touchedTenant) left(ctx context.Context, c *stack.Cluster) error {
 	u, err := d.live(ctx, c)
 	if err != nil {
 		return err

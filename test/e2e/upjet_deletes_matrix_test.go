@@ -133,7 +133,7 @@ func (s *suite) testLeft(t *testing.T, n *shape) {
 	if phase := drill.Phase(r); phase != "PartiallyFailed" {
 		t.Errorf("%s The restore is %s", n.reason, phase)
 	}
-	wantTold(t, "the details of the restore", s.details(t, n.Name), n.Name+"-bucket", "only observes", "does not exist", "managementPolicies")
+	wantMessage(t, "the details of the restore", s.details(t, n.Name), n.Name+"-bucket", "only observes", "does not exist", "managementPolicies")
 	now, err := n.Ledger(ctx, s.cloud)
 	must(t, err)
 	s.eventually(t, "upjet to read each MR once more", func(ctx context.Context) error { return s.readSince(ctx, n, now.Seq) })

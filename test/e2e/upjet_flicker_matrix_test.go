@@ -21,8 +21,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A flicker is a scene whose external resources the cloud shows, and then does not.
-type flicker struct {
+// unreliableReads is a scene whose external resources the cloud shows, and then does not.
+type unreliableReads struct {
 	shape
 
 	// again is true if the cloud shows them at every second request, not only at the first.
@@ -42,9 +42,9 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 	ctx := t.Context()
 	dir = filepath.Join("testdata", dir)
 	single, fleet, own := filepath.Join(dir, "upjet", "single"), filepath.Join(dir, "upjet", "fleet"), filepath.Join(dir, "standalone")
-	lost := &flicker{shape: shape{reason: "After a restore by Velero alone, upjet creates again what is hidden.", Scene: drill.Scene{Name: "lost", Dir: single}}}
-	plain := &flicker{own: true, shape: shape{reason: "A provider without upjet creates it again.", Scene: drill.Scene{Name: "plain", Dir: own}}}
-	with := []*flicker{
+	lost := &unreliableReads{shape: shape{reason: "After a restore by Velero alone, upjet creates again what is hidden.", Scene: drill.Scene{Name: "lost", Dir: single}}}
+	plain := &unreliableReads{own: true, shape: shape{reason: "A provider without upjet creates it again.", Scene: drill.Scene{Name: "plain", Dir: own}}}
+	with := []*unreliableReads{
 		{shape: shape{reason: "An external resource that was found once must not be created again.", Scene: drill.Scene{Name: "once", Dir: single}}},
 		{again: true, shape: shape{reason: "Nor must one that comes and goes.", Scene: drill.Scene{Name: "turns", Dir: single}}},
 		{shape: shape{reason: "Nor must that of a composed MR.", Scene: drill.Scene{Name: "shared", Dir: fleet, Count: 2}}},
@@ -52,8 +52,8 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 			Name: "asked", Dir: own, RestoreArgs: []string{"--annotations", observeFirst},
 		}}},
 	}
-	all := slices.Concat([]*flicker{lost, plain}, with)
-	s := newFlickering(t, version)
+	all := slices.Concat([]*unreliableReads{lost, plain}, with)
+	s := newUnreliableReads(t, version)
 	s.source = s.flickering(t, "source", with)
 	for _, n := range all {
 		if version.IsV1() && n.Count == 0 {
@@ -91,14 +91,14 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 	}
 	// A limit: a released MR is its provider's, as before.
 	s.refuse(t, &with[0].shape, http.StatusNotFound)
-	t.Run("Later", func(t *testing.T) { s.wantMadeAnew(t, &with[0].shape, hideable()...) })
+	t.Run("Later", func(t *testing.T) { s.wantRecreated(t, &with[0].shape, hideable()...) })
 }
 
 // hideable returns the MRs for which upjet creates another external resource when the cloud hides
 // the existing one. The cloud knows the others by their names.
 func hideable() []string { return []string{"database", "network", "record", "gateway", "cluster"} }
 
-func newFlickering(t *testing.T, version stack.Version) *suite {
+func newUnreliableReads(t *testing.T, version stack.Version) *suite {
 	t.Helper()
 	set, err := build.Ensure(t.Context(), os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, UpjetProvider: true})...)
 	must(t, err)
@@ -111,7 +111,7 @@ func newFlickering(t *testing.T, version stack.Version) *suite {
 
 // flickering starts a cluster, with Velero alone, that has the platform of each scene. The cloud's
 // name for the resources of one kind of its own provider is known only after another observation.
-func (s *suite) flickering(t *testing.T, name string, scenes []*flicker) *stack.Cluster {
+func (s *suite) flickering(t *testing.T, name string, scenes []*unreliableReads) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
 		Name: name, Crossplane: s.version, UpjetProvider: true, VeleroArgs: oftener, ProviderArgs: []string{"--async", "Database." + s.groupOf("cloud")},
@@ -134,21 +134,21 @@ func (s *suite) groupOf(provider string) string {
 }
 
 // hide makes the cloud show the external resources of a scene's MRs, and then hide them.
-func (s *suite) hide(t *testing.T, n *flicker) {
+func (s *suite) hide(t *testing.T, n *unreliableReads) {
 	t.Helper()
 	must(t, s.cloud.Fail(t.Context(), api.Fault{Op: api.Read, By: n.Name + "-", Status: http.StatusNotFound, Times: always, After: 1, Again: n.again}))
 }
 
 // testMadeHidden is the control: at the next observation the provider creates what the cloud hides,
 // unless the cloud knows it by its name.
-func (s *suite) testMadeHidden(t *testing.T, n *flicker, mrs ...string) {
+func (s *suite) testMadeHidden(t *testing.T, n *unreliableReads, mrs ...string) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
-	s.wantMadeAnew(t, &n.shape, mrs...)
+	s.wantRecreated(t, &n.shape, mrs...)
 }
 
-// wantMadeAnew waits until MRs of a scene have another external resource.
-func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
+// wantRecreated waits until MRs of a scene have another external resource.
+func (s *suite) wantRecreated(t *testing.T, n *shape, mrs ...string) {
 	t.Helper()
 	s.eventually(t, "the hidden external resources to be created again", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
@@ -168,7 +168,7 @@ func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
 
 // testHidden waits until each MR of a scene was not found twice, and expects the provider to have
 // tried nothing else, and the MRs to be held.
-func (s *suite) testHidden(t *testing.T, n *flicker) {
+func (s *suite) testHidden(t *testing.T, n *unreliableReads) {
 	if !n.own {
 		s.testRefused(t, &n.shape, http.StatusNotFound)
 
@@ -207,7 +207,7 @@ func (s *suite) testHidden(t *testing.T, n *flicker) {
 }
 
 // testShown expects a scene to be unchanged when the cloud shows all again.
-func (s *suite) testShown(t *testing.T, n *flicker) {
+func (s *suite) testShown(t *testing.T, n *unreliableReads) {
 	if !n.own {
 		s.testUpjetRestored(t, &n.shape)
 
@@ -227,7 +227,7 @@ func (s *suite) testShown(t *testing.T, n *flicker) {
 }
 
 // plainOf returns the MRs of a scene that are of the cloud's other provider.
-func (s *suite) plainOf(ctx context.Context, n *flicker) ([]unstructured.Unstructured, error) {
+func (s *suite) plainOf(ctx context.Context, n *unreliableReads) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, kind := range []string{"Bucket", "Network", "Database"} {
 		mrs, err := list(ctx, s.target, schema.GroupVersionKind{Group: s.groupOf("cloud"), Version: "v1alpha1", Kind: kind}, n.Name, "")

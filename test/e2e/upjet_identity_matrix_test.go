@@ -275,7 +275,7 @@ func (s *identity) restoreUpjets(t *testing.T) {
 func (s *identity) testInspected(t *testing.T) {
 	r := command(t, s.target, "inspect", s.download(t, "all"))
 	topic := s.scenes["flight"].mended[0]
-	wantTold(t, "the output of inspect for the backup", r.stdout, "NotObserved: Topic", topic)
+	wantMessage(t, "the output of inspect for the backup", r.stdout, "NotObserved: Topic", topic)
 	if n := linesWith(r.stdout, "NotObserved:"); n != 1 {
 		t.Errorf("%d lines name what upjet has not found:\n%s", n, r.stdout)
 	}

@@ -112,7 +112,7 @@ func (s *suite) refuse(t *testing.T, n *shape, status int) {
 func (s *suite) testMadeUnseen(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
-	s.wantMadeAnew(t, n, hideable()...)
+	s.wantRecreated(t, n, hideable()...)
 }
 
 // testMadeLimited is the control of the refused scene: upjet observes MRs that have an
@@ -125,7 +125,7 @@ func (s *suite) testMadeLimited(t *testing.T, n *shape) {
 	s.eventually(t, "the cloud to refuse each MR twice", func(ctx context.Context) error { return s.refused(ctx, n, http.StatusTooManyRequests, "nameless") })
 	s.wantUntried(t, n, "nameless")
 	must(t, s.cloud.Recover(ctx))
-	s.wantMadeAnew(t, n, "cluster", "nameless")
+	s.wantRecreated(t, n, "cluster", "nameless")
 }
 
 // wantUntried expects the provider to have made only reads, except for some MRs.
@@ -183,8 +183,8 @@ func (s *suite) refused(ctx context.Context, n *shape, status int, save ...strin
 	return errors.Join(missing...)
 }
 
-// A flight is a scene for which the cloud does not answer some creates.
-type flight struct {
+// unansweredCreates is a scene for which the cloud does not answer some creates.
+type unansweredCreates struct {
 	shape
 
 	stalled int
@@ -203,16 +203,16 @@ func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
 	t.Parallel()
 	ctx := t.Context()
 	dir = filepath.Join("testdata", dir, "upjet", "flight")
-	alone := &flight{stalled: 5, shape: shape{
+	alone := &unansweredCreates{stalled: 5, shape: shape{
 		reason: "After a restore by Velero alone, upjet creates again what it was creating.", Scene: drill.Scene{Name: "alone", Dir: dir, Count: 10},
 	}}
-	midway := &flight{stalled: 50, shape: shape{
+	midway := &unansweredCreates{stalled: 50, shape: shape{
 		reason: "An external resource that upjet was creating must not be created again.",
 		Scene:  drill.Scene{Name: "midway", Dir: dir, Count: 100, RestoreArgs: []string{"--item-operation-timeout", "90s"}},
 	}}
 	s := newUpjet(t, version)
 	s.source = s.upjet(t, "source", nil)
-	for _, n := range []*flight{alone, midway} {
+	for _, n := range []*unansweredCreates{alone, midway} {
 		if version.IsV1() {
 			n.BackupArgs = selected(n.Name)
 		}
@@ -236,7 +236,7 @@ func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
 
 // storeFlight backs a scene up when all is in the cloud, and upjet knows only the external
 // resources that the cloud has answered for.
-func (s *suite) storeFlight(t *testing.T, n *flight) {
+func (s *suite) storeFlight(t *testing.T, n *unansweredCreates) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, s.source.Wait(ctx, patience, "the creates of "+n.Name, func(ctx context.Context) (err error) {
@@ -267,7 +267,7 @@ func (s *suite) storeFlight(t *testing.T, n *flight) {
 }
 
 // withoutName returns the MRs that have no external-name.
-func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
+func (n *unansweredCreates) withoutName(mrs []unstructured.Unstructured) []string {
 	var unnamed []string
 	for _, u := range mrs {
 		if u.GetAnnotations()[externalName] == "" {
@@ -280,7 +280,7 @@ func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
 }
 
 // testFlight expects adopted known MRs, held and named other MRs, and no creates or deletes.
-func (s *suite) testFlight(t *testing.T, n *flight) {
+func (s *suite) testFlight(t *testing.T, n *unansweredCreates) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)
 	must(t, err)
@@ -299,7 +299,7 @@ func (s *suite) testFlight(t *testing.T, n *flight) {
 			t.Errorf("%s %s has the annotations %v", n.reason, u.GetName(), u.GetAnnotations())
 		}
 		if unknown {
-			wantTold(t, "the details of the restore", details, u.GetName(), "no external-name")
+			wantMessage(t, "the details of the restore", details, u.GetName(), "no external-name")
 		} else if err := stack.HasCondition(&u, "Ready", "True"); err != nil {
 			t.Errorf("%s %s: %v", n.reason, u.GetName(), err)
 		}

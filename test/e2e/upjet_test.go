@@ -225,7 +225,7 @@ func (s *suite) testUpjetHeld(t *testing.T, n *shape) {
 	if phase := drill.Phase(r); phase != "PartiallyFailed" {
 		t.Errorf("%s The restore is %s", n.reason, phase)
 	}
-	wantTold(t, "the details of the restore", s.details(t, n.Name), n.Name+"-registry", "only observes", "does not exist", "managementPolicies")
+	wantMessage(t, "the details of the restore", s.details(t, n.Name), n.Name+"-registry", "only observes", "does not exist", "managementPolicies")
 	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 	must(t, err)
 	if len(changes) > 0 {

@@ -216,8 +216,8 @@ func (s *suite) testLeftoverInBackup(t *testing.T, n *shape) {
 	logs, details := drill.Problems(ctx, s.target, n.Name), s.details(t, n.Name)
 	for _, xr := range s.orders(t, n, two) {
 		command := s.command(&xr, "left")
-		wantTold(t, "the problems of the restore", logs, "level=warning", "[UsageLeftBehind]", "name="+xr.GetName()+"-left", command[0], command[1])
-		s.wantToldOf(t, n, details, &xr, "lost")
+		wantMessage(t, "the problems of the restore", logs, "level=warning", "[UsageLeftBehind]", "name="+xr.GetName()+"-left", command[0], command[1])
+		s.wantMessageOf(t, n, details, &xr, "lost")
 	}
 	s.clear(t, usages)
 	s.wantProtected(t, n, false)
@@ -233,11 +233,11 @@ func (s *suite) command(xr *unstructured.Unstructured, suffix string) []string {
 	return []string{"kubectl label " + name + " crossplane.io/composite-", "kubectl delete " + name}
 }
 
-// wantToldOf checks that the restore's output and an Event about the XR report a leftover.
-func (s *suite) wantToldOf(t *testing.T, n *shape, details string, xr *unstructured.Unstructured, suffix string) {
+// wantMessageOf checks that the restore's output and an Event about the XR report a leftover.
+func (s *suite) wantMessageOf(t *testing.T, n *shape, details string, xr *unstructured.Unstructured, suffix string) {
 	t.Helper()
 	words := append(s.command(xr, suffix), xr.GetName()+"-"+suffix+": ", "[UsageLeftBehind]")
-	wantTold(t, "the details of the restore", details, words...)
+	wantMessage(t, "the details of the restore", details, words...)
 	namespace := xr.GetNamespace()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -272,7 +272,7 @@ func (s *suite) testLeftoverInTarget(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 	details := s.details(t, n.Name)
 	for _, xr := range s.orders(t, n, two) {
-		s.wantToldOf(t, n, details, &xr, "left")
+		s.wantMessageOf(t, n, details, &xr, "left")
 	}
 	must(t, s.awaitUsages(ctx, s.target, n.Name, two))
 	s.wantProtected(t, n, true)
@@ -290,7 +290,7 @@ func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	must(t, err)
 	for _, xr := range s.orders(t, n, two) { // Velero's message has no name.
 		for _, suffix := range []string{"left", "lost"} {
-			wantTold(t, "the problems of the backup", problems(logs), "level=warning", xr.GetName()+"-"+suffix, "is being deleted", "[UsageLeftBehind]")
+			wantMessage(t, "the problems of the backup", problems(logs), "level=warning", xr.GetName()+"-"+suffix, "is being deleted", "[UsageLeftBehind]")
 		}
 	}
 	usages, err := s.of(ctx, s.target, n.Name, s.usageKind())
@@ -312,7 +312,7 @@ func (s *suite) testTerminatingInTarget(t *testing.T, n *shape) {
 	s.again(t, n)
 	logs := drill.Problems(ctx, s.target, n.Name+"-again")
 	for _, u := range usages {
-		wantTold(t, "the problems of the restore", logs, "level=warning", "exists and is being deleted", "name="+u.GetName(), "Network", "is gone")
+		wantMessage(t, "the problems of the restore", logs, "level=warning", "exists and is being deleted", "name="+u.GetName(), "Network", "is gone")
 		live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 		if apierrors.IsNotFound(err) {
 			err = errors.New("it is gone, so this tests nothing")

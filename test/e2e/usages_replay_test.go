@@ -119,7 +119,7 @@ func (s *suite) testNoUser(t *testing.T, n *shape) {
 	must(t, err)
 	for _, u := range usages {
 		user, _, _ := unstructured.NestedString(u.Object, "spec", "by", "resourceRef", "name")
-		wantTold(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), user+", for which the Usage protects", "[UsageIncomplete]", "kubectl annotate",
+		wantMessage(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), user+", for which the Usage protects", "[UsageIncomplete]", "kubectl annotate",
 			"kubectl delete")
 	}
 	if len(usages) < two {
@@ -141,7 +141,7 @@ func (s *suite) testReplayForgotten(t *testing.T, n *shape) {
 		if _, noted := u.GetAnnotations()[attempt]; noted || u.GetLabels()["crossplane.io/in-use"] != "true" {
 			t.Errorf("%s %s %s has %v and %v", n.reason, u.GetKind(), u.GetName(), u.GetLabels(), u.GetAnnotations())
 		}
-		wantTold(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), "[DeletionAttemptDropped]")
+		wantMessage(t, "the problems of the restore", logs, "level=warning", "name="+u.GetName(), "[DeletionAttemptDropped]")
 	}
 	s.deleteUsers(t, n)
 	s.wantProtected(t, n, false)

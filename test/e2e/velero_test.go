@@ -100,8 +100,8 @@ func (s *suite) details(t *testing.T, restore string) string {
 	return out
 }
 
-// wantTold checks that a line of a text has all of the words.
-func wantTold(t *testing.T, what, text string, words ...string) {
+// wantMessage checks that a line of a text has all of the words.
+func wantMessage(t *testing.T, what, text string, words ...string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if hasAll(line, words) {

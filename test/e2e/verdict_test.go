@@ -15,7 +15,7 @@ import (
 )
 
 // measure makes the changes where nothing was restored, and waits for their known outcome.
-func (s *suite) measure(t *testing.T, drifts []*drift) {
+func (s *suite) measure(t *testing.T, drifts []*changedTenant) {
 	t.Helper()
 	for _, d := range drifts {
 		d.compose(t.Context(), s.source)
@@ -26,7 +26,7 @@ func (s *suite) measure(t *testing.T, drifts []*drift) {
 }
 
 // testNotRestored checks the outcome of a change to an instance that was never restored.
-func testNotRestored(t *testing.T, d *drift) {
+func testNotRestored(t *testing.T, d *changedTenant) {
 	t.Helper()
 	if err := errors.Join(d.errs...); err != nil {
 		t.Errorf("%s %v", d.change.reason, err)
@@ -34,7 +34,7 @@ func testNotRestored(t *testing.T, d *drift) {
 }
 
 // awaitOutcome waits until the outcome of a change is the wanted one.
-func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *drift, want drill.Outcome) error {
+func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *changedTenant, want drill.Outcome) error {
 	return c.Wait(ctx, time.Minute, "the wanted outcome of "+d.Namespace, func(ctx context.Context) error {
 		got, err := d.Compare(ctx, c, s.cloud, d.before)
 		if diff := cmp.Diff(want, got); err == nil && diff != "" {
@@ -46,13 +46,13 @@ func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *drift, wa
 }
 
 // restoreDrifts restores all from one backup, with one Restore for each change, and meanwhile
-// disorders. It makes each change at its step, and waits until nothing changes any more.
-func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, disorders []*disorder) {
+// ordered restores. It makes each change at its step, and waits until nothing changes any more.
+func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*changedTenant, disorders []*orderedRestore) {
 	t.Helper()
 	ctx := t.Context()
 	all := append(driftsOf(disorders), drifts...)
 	defer s.check(t, all)()
-	together := map[string][]*drift{}
+	together := map[string][]*changedTenant{}
 	for _, d := range drifts {
 		name := strings.ToLower(modeOf(d) + d.change.name)
 		together[name] = append(together[name], d)
@@ -80,11 +80,11 @@ func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, diso
 	for _, name := range restores {
 		s.awaitCompleted(t, name)
 	}
-	s.settleDrifts(t, all, func(d *drift) drill.Outcome { return d.change.want })
+	s.settleDrifts(t, all, func(d *changedTenant) drill.Outcome { return d.change.want })
 }
 
-// check observes every change to the objects of the drifts, until the returned function is called.
-func (s *suite) check(t *testing.T, drifts []*drift) func() {
+// check observes every change to the objects of the changed tenants, until the returned function is called.
+func (s *suite) check(t *testing.T, drifts []*changedTenant) func() {
 	t.Helper()
 	p, err := s.target.Check(t.Context(), "drifts", checked(), func(ctx context.Context, a stack.Admission) {
 		for _, d := range drifts {
@@ -100,7 +100,7 @@ func (s *suite) check(t *testing.T, drifts []*drift) func() {
 
 // settleDrifts waits for the wanted outcome of each, and until every MR was reconciled once more,
 // so that further damage would show.
-func (s *suite) settleDrifts(t *testing.T, drifts []*drift, want func(d *drift) drill.Outcome) {
+func (s *suite) settleDrifts(t *testing.T, drifts []*changedTenant, want func(d *changedTenant) drill.Outcome) {
 	t.Helper()
 	ctx := t.Context()
 	for _, d := range drifts {
@@ -119,7 +119,7 @@ func (s *suite) settleDrifts(t *testing.T, drifts []*drift, want func(d *drift) 
 
 // testDrift checks that all was adopted under the old revision before the change had any effect,
 // and that the change then had the same effect as without a restore.
-func (s *suite) testDrift(t *testing.T, d *drift) {
+func (s *suite) testDrift(t *testing.T, d *changedTenant) {
 	t.Helper()
 	ctx := t.Context()
 	d.mu.Lock()

@@ -18,7 +18,7 @@ func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.Cros
 // Crossplane v2.4 has one event where earlier versions have one for each reference, so more XRs are
 // needed to open the circuit breaker.
 func TestMatrixRealtimeV24(t *testing.T) {
-	testRealtime(t, stack.V24, build.CrossplaneV24, hives(6, build.CrossplaneV24, false))
+	testRealtime(t, stack.V24, build.CrossplaneV24, eventSources(6, build.CrossplaneV24, false))
 }
 
 // TestMatrixCircuitBreakerV24 has a circuit breaker that opens after fewer events.
@@ -26,7 +26,7 @@ func TestMatrixCircuitBreakerV24(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V24, Plugin: true})
-	n := hives(6, build.CrossplaneV24, true)
+	n := eventSources(6, build.CrossplaneV24, true)
 	s.makeScenes(t, n.shape)
 	s.store(t, n.shape)
 	must(t, s.source.Destroy())

@@ -75,7 +75,7 @@ func testWays(t *testing.T, version stack.Version) {
 	s.backUpSplit(t, parted)
 	s.remember(t, s.source, whole)
 	backupWith(t, s.source, "whole", clusterResources+"=true")
-	var damaged *damaging
+	var damaged *damagedTenants
 	if version == stack.V2 {
 		damaged = s.fillDamaged(t)
 	}
@@ -339,7 +339,7 @@ func (s *suite) testHeld(t *testing.T, w *way) {
 		if !paused(&u) || !drill.Held(&u) || xr == "" {
 			t.Errorf("claim %s is not held: %v, XR %q", u.GetName(), u.GetAnnotations(), xr)
 		}
-		wantTold(t, "the details of the restore", details, n.Namespace+"/"+u.GetName(), xr, "was not restored")
+		wantMessage(t, "the details of the restore", details, n.Namespace+"/"+u.GetName(), xr, "was not restored")
 	}
 	xrs, err := n.Composites(ctx, s.target)
 	must(t, err)

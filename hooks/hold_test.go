@@ -1,0 +1,254 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+type holdArgs struct {
+	namespace string
+	dryRun    bool
+	// late is set if the time is up at the first look.
+	late bool
+}
+
+func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
+	t.Helper()
+	var out, problems bytes.Buffer
+	o := newOptions(Streams{Out: &out, Err: &problems})
+	o.velero, o.namespace = "velero", of.namespace
+	h := &hold{
+		options: o, out: output{format: printer.JSON}, dryRun: of.dryRun, timeout: time.Minute, pause: time.Millisecond, steps: map[xp.ID][]string{},
+	}
+	if of.late {
+		h.timeout = 0
+	}
+	s.ClearActions()
+	err := failed(h.run(ctx, live.NewCluster(s, s)))
+	o.printError(err)
+
+	return resultsOf(t, out.String(), problems.String(), err)
+}
+
+// onList calls do before the nth list of a resource.
+func (s *server) onList(resource string, nth int, do func()) {
+	s.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		nth--
+		if nth == 0 {
+			do()
+		}
+
+		return false, nil, nil
+	})
+}
+
+func TestHold(t *testing.T) {
+	a, b := newLiveTree("1"), newLiveTree("2")
+	creating, unreported := a.held(), a.held()
+	unreported.mr = xptest.With(unreported.mr, xptest.Reconciled())
+	creating.mr = xptest.With(a.mr, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
+	forged := handedOver(a.mr)
+	if err := adoption.Key(bytes.Repeat([]byte("o"), adoption.KeySize)).Sign(forged, ""); err != nil {
+		t.Fatal(err)
+	}
+	inTeam := holdArgs{namespace: xptest.Namespace}
+	results3 := func(r, mr report.Result) map[string]report.Result {
+		return map[string]report.Result{"OrderClaim team-a/o1": r, "XOrder x1": r, "Bucket b1": mr}
+	}
+	begun, done := adoption.Handover{Since: "set"}, adoption.Handover{Since: "set", Quiet: "set"}
+	record1 := live.HandoverConfigMap
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		of      holdArgs
+		// meanwhile is called with the server before the command begins.
+		meanwhile func(s *server)
+		want      results
+		wrote     []string
+		recorded  map[string]adoption.Handover
+		said      string
+	}{
+		"Held": {
+			reason: "The claims go first, so nothing is composed meanwhile.", objects: a.all(), of: inTeam, want: results{Results: results3(report.Quiet, report.Quiet)},
+			wrote:    []string{"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1", "buckets b1", "configmaps " + record1},
+			recorded: map[string]adoption.Handover{xptest.Namespace: done}, said: "3 of 3 objects are quiet",
+		},
+		"Again": {
+			reason: "What is held stays as it is.", objects: append(a.held().all(), record()), of: inTeam,
+			want:  results{Results: results3(report.Quiet, report.Quiet)},
+			wrote: []string{"configmaps " + record1, "configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: done},
+		},
+		"Stopped": {
+			reason: "A second run holds what an earlier one has not.", of: inTeam,
+			objects: []*unstructured.Unstructured{handedOver(a.claim), a.xr, a.mr, record()}, want: results{Results: results3(report.Quiet, report.Quiet)},
+			wrote: []string{"configmaps " + record1, "xorders x1", "buckets b1", "configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: done},
+		},
+		"WholeCluster": {
+			reason: "Without a namespace it holds what starts Operations too.", objects: append(a.all(), xptest.Object(xp.GroupOperations+"/v1alpha1", "CronOperation", "", "nightly")),
+			want: results{Results: map[string]report.Result{
+				"OrderClaim team-a/o1": report.Quiet, "XOrder x1": report.Quiet, "Bucket b1": report.Quiet, "CronOperation nightly": report.Quiet,
+			}},
+			wrote: []string{
+				"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1", "cronoperations nightly", "buckets b1",
+				"configmaps " + record1,
+			},
+			recorded: map[string]adoption.Handover{"": done},
+		},
+		"DryRun": {
+			reason: "A dry run must change nothing.", objects: a.all(), of: holdArgs{namespace: xptest.Namespace, dryRun: true},
+			want: results{Results: results3(report.WouldHold, report.WouldHold)}, recorded: map[string]adoption.Handover{},
+		},
+		"DryRunInFlight": {
+			reason: "A dry run must name what is under way.", objects: creating.all(), of: holdArgs{namespace: xptest.Namespace, dryRun: true},
+			want: results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems}, recorded: map[string]adoption.Handover{},
+		},
+		"InFlight": {
+			reason: "The provider could not record the outcome of a creation in a paused MR.", objects: creating.all(), of: holdArgs{namespace: xptest.Namespace, late: true},
+			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},
+			wrote:    []string{"configmaps " + record1, "create configmaps"},
+			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "waiting for Bucket b1",
+		},
+		"InFlightEnds": {
+			reason: "An MR is held when its creation is over.", objects: creating.all(), of: inTeam, meanwhile: func(s *server) {
+				s.onList("buckets", 3, func() { _ = s.Tracker().Update(buckets, xptest.With(a.mr, xptest.Version("2")), "") })
+			},
+			want:     results{Results: results3(report.Quiet, report.Quiet)},
+			wrote:    []string{"configmaps " + record1, "create configmaps", "buckets b1", "configmaps " + record1},
+			recorded: map[string]adoption.Handover{xptest.Namespace: done}, said: "2 of 3 objects are quiet; waiting for Bucket b1",
+		},
+		"NotReported": {
+			reason: "A provider that has not reported the pause can still write.", objects: unreported.all(),
+			of:       holdArgs{namespace: xptest.Namespace, late: true},
+			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},
+			wrote:    []string{"configmaps " + record1, "create configmaps"},
+			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "[AwaitingPauseReport]",
+		},
+		"Appears": {
+			reason: "An object that appears between two looks must be held too.", objects: a.all(), of: inTeam, meanwhile: func(s *server) {
+				s.onList("orderclaims", 2, func() {
+					for _, u := range b.all() {
+						_ = s.Tracker().Add(xptest.With(u, xptest.Version("1")))
+					}
+				})
+			},
+			want: results{Results: map[string]report.Result{
+				"OrderClaim team-a/o1": report.Quiet, "XOrder x1": report.Quiet, "Bucket b1": report.Quiet,
+				"OrderClaim team-a/o2": report.Quiet, "XOrder x2": report.Quiet, "Bucket b2": report.Quiet,
+			}},
+			wrote: []string{
+				"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1", "buckets b1", "orderclaims o2", "xorders x2", "buckets b2",
+				"configmaps " + record1,
+			},
+			recorded: map[string]adoption.Handover{xptest.Namespace: done},
+		},
+		"Forged": {
+			reason: "Time does not help with a mark that does not count, so the command must not wait for its timeout.", of: inTeam,
+			objects:  []*unstructured.Unstructured{a.claim, a.xr, forged},
+			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems},
+			wrote:    []string{"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1"},
+			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "2 of 3 objects are quiet",
+		},
+		"Unread": {
+			reason: "An object that can't be read can go on.", objects: append(a.held().all(), record()), of: inTeam, meanwhile: func(s *server) {
+				s.PrependReactor("list", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
+				})
+			},
+			want:  results{Results: map[string]report.Result{"OrderClaim team-a/o1": report.Quiet, "XOrder x1": report.Quiet}, Code: ExitProblems},
+			wrote: []string{"configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "[NotRead]",
+		},
+		"OfARestore": {
+			reason: "A Restore that adopts an object ends its hold, so the command waits.", objects: append(newLeftTree("1").all()[:2], a.held().mr, gone("InProgress")),
+			of:       holdArgs{namespace: xptest.Namespace, late: true},
+			want:     results{Results: map[string]report.Result{"OrderClaim team-a/o1": report.Waiting, "XOrder x1": report.Waiting, "Bucket b1": report.Quiet}, Code: ExitTimeout},
+			wrote:    []string{"configmaps " + record1, "create configmaps"},
+			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "[AwaitingAdoption]",
+		},
+		"Nothing": {
+			reason: "A wrong namespace must be an error.", objects: a.all(), of: holdArgs{namespace: "team-b", dryRun: true},
+			want: results{Code: ExitFailed}, recorded: map[string]adoption.Handover{}, said: "[NotFound]",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := handoverServer(nil, tc.objects...)
+			if tc.meanwhile != nil {
+				tc.meanwhile(s)
+			}
+			got := s.hold(t.Context(), t, tc.of)
+			wrote := s.wrote()
+			if name == "Appears" {
+				slices.Sort(wrote) // The order depends on which kind is listed first.
+				slices.Sort(tc.wrote)
+			}
+			if diff := cmp.Diff(tc.want, results{Results: got.Results, Code: got.Code}, cmpopts.IgnoreUnexported(results{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, got.err)
+			}
+			if diff := cmp.Diff(tc.wrote, wrote); diff != "" {
+				t.Errorf("%s\nwritten: -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.recorded, s.records(t)); diff != "" {
+				t.Errorf("%s\nrecorded: -want, +got:\n%s", tc.reason, diff)
+			}
+			if said := got.out + got.err; !strings.Contains(said, tc.said) {
+				t.Errorf("%s\nthe output lacks %q:\n%s", tc.reason, tc.said, said)
+			}
+		})
+	}
+}
+
+// A hold keeps the start of the handover, with which release and retire compare.
+func TestHoldKeepsItsStart(t *testing.T) {
+	s := handoverServer(nil, append(newLiveTree("1").held().all(), record())...)
+	if got := s.hold(t.Context(), t, holdArgs{namespace: xptest.Namespace}); got.Code != ExitFine {
+		t.Fatalf("exit %d: %s", got.Code, got.err)
+	}
+	all, err := live.NewCluster(s, s).Handovers(t.Context(), "velero")
+	if h := all[xptest.Namespace]; err != nil || h.Since != "2026-01-02T03:04:05Z" || h.Quiet == "" {
+		t.Errorf("the record is %+v, error %v", all, err)
+	}
+}
+
+// An interrupted hold names the ways to go on.
+func TestHoldInterrupted(t *testing.T) {
+	a := newLiveTree("1")
+	s := handoverServer(map[string]bool{"b1": true}, a.all()...)
+	ctx, stop := context.WithCancel(t.Context())
+	s.onList("buckets", 3, stop)
+	got := s.hold(ctx, t, holdArgs{namespace: xptest.Namespace})
+	if got.Code != ExitFailed || !strings.Contains(got.err, "[Interrupted]") || !xp.IsPaused(s.get(t, xorders, "", "x1")) {
+		t.Errorf("exit %d, the XR is paused: %t\n%s", got.Code, xp.IsPaused(s.get(t, xorders, "", "x1")), got.err)
+	}
+}
+
+// Without the rights the command names the file that has them.
+func TestHoldForbidden(t *testing.T) {
+	for _, resource := range []string{"configmaps", "xorders"} {
+		s := handoverServer(nil, newLiveTree("1").all()...)
+		s.PrependReactor("patch", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
+		})
+		got := s.hold(t.Context(), t, holdArgs{namespace: xptest.Namespace})
+		if got.Code != ExitFailed || !strings.Contains(got.err, "[RightMissing]") || !strings.Contains(got.err, "example/rbac/handover.yaml") {
+			t.Errorf("without the right to patch %s: exit %d\n%s", resource, got.Code, got.err)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package adoption
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// KindBackup is Velero's kind Backup.
+var KindBackup = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}
+
+// LabelReceipt and AnnotationReceipt are on a Backup without items that is a receipt. Velero writes
+// both to the bucket, and its sync brings them to each cluster that shares the bucket (velero
+// pkg/controller/backup_sync_controller.go), so the plugin needs no access to the bucket.
+const (
+	LabelReceipt      = "velero.crossplane.x-k8s.io/receipt"
+	AnnotationReceipt = "velero.crossplane.x-k8s.io/receipt"
+	// labelSchedule is Velero's, on the Backups of a Schedule.
+	labelSchedule = "velero.io/schedule-name"
+)
+
+// A Receipt says that a cluster has begun to adopt what is in a backup of another one.
+type Receipt struct {
+	// Name is the name of the Backup that is the receipt.
+	Name string `json:"-"`
+	// Source and Cluster are the UIDs of kube-system in the cluster of the backup, and in the one
+	// that restores it.
+	Source  string `json:"source"`
+	Cluster string `json:"cluster"`
+	// Backup and Restore are their names, and Schedule is that of the backup; "" for none.
+	Backup   string `json:"backup"`
+	Restore  string `json:"restore"`
+	Schedule string `json:"schedule,omitempty"`
+	// Started is when the backup began.
+	Started time.Time `json:"started"`
+	// Namespaces are the backed-up ones; empty for all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Handover is true if the source was held for a handover.
+	Handover bool `json:"handover,omitempty"`
+}
+
+// ScheduleOf returns the schedule of a Backup; "" for none.
+func ScheduleOf(backup *unstructured.Unstructured) string { return xp.Label(backup, labelSchedule) }
+
+// BackedUpNamespaces returns, for each namespace that a Restore maps to, the one in the backup.
+func BackedUpNamespaces(restore *unstructured.Unstructured) map[string]string {
+	mapping, _, _ := unstructured.NestedStringMap(restore.Object, "spec", "namespaceMapping")
+	from := map[string]string{}
+	for backedUp, now := range mapping {
+		from[now] = backedUp
+	}
+
+	return from
+}
+
+// ReceiptOf returns the receipt of the cluster with the UID own for what a Restore brings of a
+// Backup.
+func ReceiptOf(backup, restore *unstructured.Unstructured, source, own string, handover bool) Receipt {
+	namespaces := namespacesOf(restore)
+	if len(namespaces) == 0 {
+		namespaces = namespacesOf(backup)
+	}
+
+	return Receipt{
+		Source: source, Cluster: own, Backup: backup.GetName(), Restore: restore.GetName(), Schedule: ScheduleOf(backup),
+		Started: startOf(backup), Namespaces: namespaces, Handover: handover,
+	}
+}
+
+// ReceiptIn reads the receipt in a Backup. ok is false if it is none, or can't be read.
+func ReceiptIn(backup *unstructured.Unstructured) (r Receipt, ok bool) {
+	if xp.Label(backup, LabelReceipt) == "" {
+		return r, false
+	}
+
+	ok = json.Unmarshal([]byte(xp.Annotation(backup, AnnotationReceipt)), &r) == nil && r.Cluster != ""
+	r.Name = backup.GetName()
+
+	return r, ok
+}
+
+// Covers reports whether the receipt is about objects in a namespace that existed at a time. The
+// namespace "" stands for cluster-scoped objects.
+func (r Receipt) Covers(namespace string, created time.Time) bool {
+	return !created.After(r.Started) && (len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace))
+}
+
+// namespacesOf returns the included namespaces of a Backup or Restore; nil for all.
+func namespacesOf(u *unstructured.Unstructured) []string {
+	names, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "includedNamespaces")
+	if slices.Contains(names, "*") {
+		return nil
+	}
+
+	return names
+}
+
+func startOf(u *unstructured.Unstructured) time.Time {
+	at, _, _ := unstructured.NestedString(u.Object, "status", "startTimestamp")
+
+	return parseTime(at)
+}
+
+// Collisions returns the signs that another cluster manages what a Restore of the cluster with the
+// UID own brings back: a receipt for its backup or for another one of its schedule, and backups
+// that were taken elsewhere since the Restore began, of the same schedule or namespaces. A cluster
+// that hands over can go on with its backups: it is held. backups are those in Velero's namespace.
+func Collisions(own string, restore *unstructured.Unstructured, backups []*unstructured.Unstructured) []reason.Message {
+	name, _, _ := unstructured.NestedString(restore.Object, "spec", "backupName")
+	n := slices.IndexFunc(backups, func(b *unstructured.Unstructured) bool { return b.GetName() == name })
+	if n < 0 {
+		return nil // It was deleted during the restore.
+	}
+	of, began := backups[n], startOf(restore)
+	var receipts, newer []reason.Message
+	handover := false
+	for _, b := range inLocation(backups, location(of)) {
+		r, isReceipt := ReceiptIn(b)
+		switch at := startOf(b); {
+		case isReceipt && r.Cluster == own:
+			handover = handover || r.Handover && r.Backup == name
+		case isReceipt && r.isOf(of):
+			receipts = append(receipts, reason.AdoptedElsewhere.Messagef("the cluster %s has begun to adopt the backup %s too, with its Restore %s",
+				r.Cluster, r.Backup, r.Restore))
+		case isReceipt:
+		case isForeign(b) && !began.IsZero() && at.After(began) && isOfSameSource(of, b):
+			newer = append(newer, reason.SourceAlive.Messagef("another cluster has taken the backup %s at %s, after this restore began: if that is the cluster of the "+
+				"backup %s, it is running and manages the same external resources", b.GetName(), at.UTC().Format(time.RFC3339), name))
+		}
+	}
+	if handover {
+		return receipts
+	}
+
+	return append(receipts, newer...)
+}
+
+func inLocation(backups []*unstructured.Unstructured, name string) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(backups), func(b *unstructured.Unstructured) bool { return location(b) != name })
+}
+
+// isOf reports whether the receipt is for a Backup, or for another one of its schedule.
+func (r Receipt) isOf(backup *unstructured.Unstructured) bool {
+	return r.Backup == backup.GetName() || r.Schedule != "" && r.Schedule == ScheduleOf(backup)
+}
+
+// isForeign reports whether Velero has brought a Backup from the bucket. It creates such an object
+// with its status, and changes its own Backups while it takes them; a Backup has no subresource
+// for its status, so each change counts as a generation.
+func isForeign(backup *unstructured.Unstructured) bool {
+	return backup.GetGeneration() <= 1
+}
+
+// isOfSameSource reports whether two Backups are of the same schedule, or, if one has none, of
+// common namespaces.
+func isOfSameSource(a, b *unstructured.Unstructured) bool {
+	if one, other := ScheduleOf(a), ScheduleOf(b); one != "" && other != "" {
+		return one == other
+	}
+	one, other := namespacesOf(a), namespacesOf(b)
+
+	return len(one) == 0 || len(other) == 0 || slices.ContainsFunc(one, func(name string) bool { return slices.Contains(other, name) })
+}
+
+func location(backup *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(backup.Object, "spec", "storageLocation")
+
+	return name
+}

@@ -1,0 +1,134 @@
+package adoption
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+)
+
+// storedBackup returns a Backup that began in an hour, and that a sync brought if it is foreign.
+func storedBackup(name, schedule string, hour int, foreign bool, namespaces ...any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec":   map[string]any{"storageLocation": "default", "includedNamespaces": namespaces},
+		"status": map[string]any{"startTimestamp": time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC).Format(time.RFC3339)},
+	}}
+	u.SetGroupVersionKind(KindBackup)
+	u.SetName(name)
+	u.SetGeneration(1)
+	if !foreign {
+		u.SetGeneration(4)
+	}
+	if schedule != "" {
+		u.SetLabels(map[string]string{labelSchedule: schedule})
+	}
+
+	return u
+}
+
+func receiptBackup(t *testing.T, r Receipt) *unstructured.Unstructured {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := storedBackup("receipt", "", 9, true)
+	u.SetLabels(map[string]string{LabelReceipt: "true"})
+	u.SetAnnotations(map[string]string{AnnotationReceipt: string(b)})
+
+	return u
+}
+
+func TestCollisions(t *testing.T) {
+	const own = "this"
+	nightly := storedBackup("nightly-1", "nightly", 1, true)
+	byHand := storedBackup("by-hand", "", 1, true, "team-a")
+	other := func(r Receipt) Receipt {
+		r.Cluster = "other"
+
+		return r
+	}
+	cases := map[string]struct {
+		reason  string
+		of      *unstructured.Unstructured
+		backups []*unstructured.Unstructured
+		want    []reason.Code
+	}{
+		"Alone":    {reason: "Older backups are the usual case after a disaster.", of: nightly, backups: []*unstructured.Unstructured{storedBackup("nightly-0", "nightly", 0, true)}},
+		"Newer":    {reason: "The cluster of the backup is running.", of: nightly, backups: []*unstructured.Unstructured{storedBackup("nightly-2", "nightly", 12, true)}, want: []reason.Code{reason.SourceAlive}},
+		"Own":      {reason: "This cluster takes backups too.", of: nightly, backups: []*unstructured.Unstructured{storedBackup("nightly-2", "nightly", 12, false)}},
+		"Schedule": {reason: "Another cluster has a bucket in common.", of: nightly, backups: []*unstructured.Unstructured{storedBackup("weekly-2", "weekly", 12, true)}},
+		"Common":   {reason: "A manual backup has no schedule, so the namespaces count.", of: byHand, backups: []*unstructured.Unstructured{storedBackup("nightly-2", "nightly", 12, true)}, want: []reason.Code{reason.SourceAlive}},
+		"Disjoint": {reason: "It has other namespaces.", of: byHand, backups: []*unstructured.Unstructured{storedBackup("nightly-2", "nightly", 12, true, "team-b")}},
+		"Location": {reason: "It is in another bucket.", of: nightly, backups: func() []*unstructured.Unstructured {
+			u := storedBackup("nightly-2", "nightly", 12, true)
+			_ = unstructured.SetNestedField(u.Object, "other", "spec", "storageLocation")
+
+			return []*unstructured.Unstructured{u}
+		}()},
+		"Receipt":    {reason: "Another cluster restores the same backup.", of: byHand, backups: []*unstructured.Unstructured{receiptBackup(t, other(Receipt{Backup: "by-hand"}))}, want: []reason.Code{reason.AdoptedElsewhere}},
+		"ReceiptOld": {reason: "Another cluster has adopted an older backup of the schedule.", of: nightly, backups: []*unstructured.Unstructured{receiptBackup(t, other(Receipt{Backup: "nightly-0", Schedule: "nightly"}))}, want: []reason.Code{reason.AdoptedElsewhere}},
+		"ReceiptOf":  {reason: "It is about another backup.", of: byHand, backups: []*unstructured.Unstructured{receiptBackup(t, other(Receipt{Backup: "another"}))}},
+		"ReceiptOwn": {reason: "It is this cluster's.", of: byHand, backups: []*unstructured.Unstructured{receiptBackup(t, Receipt{Backup: "by-hand", Cluster: own})}},
+		"Handover": {
+			reason: "The source is held and can go on with its backups.", of: byHand,
+			backups: []*unstructured.Unstructured{receiptBackup(t, Receipt{Backup: "by-hand", Cluster: own, Handover: true}), storedBackup("nightly-2", "nightly", 12, true)},
+		},
+		"Unreadable": {reason: "A receipt that can't be read is none.", of: byHand, backups: func() []*unstructured.Unstructured {
+			u := receiptBackup(t, Receipt{})
+			u.SetAnnotations(map[string]string{AnnotationReceipt: "{"})
+
+			return []*unstructured.Unstructured{u}
+		}()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			restore := &unstructured.Unstructured{Object: map[string]any{
+				"spec": map[string]any{"backupName": tc.of.GetName()}, "status": map[string]any{"startTimestamp": "2026-01-01T10:00:00Z"},
+			}}
+			var got []reason.Code
+			for _, m := range Collisions(own, restore, append(tc.backups, tc.of)) {
+				got = append(got, m.Code)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if got := Collisions(own, restore, tc.backups); got != nil {
+				t.Errorf("Without the backup nothing is known; got %v", got)
+			}
+		})
+	}
+}
+
+func TestReceiptCovers(t *testing.T) {
+	backup := storedBackup("nightly-1", "nightly", 1, true)
+	restore := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"includedNamespaces": []any{"team-a"}}}}
+	before, after := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
+	some := ReceiptOf(backup, restore, "other", "this", false)
+	all := ReceiptOf(backup, &unstructured.Unstructured{Object: map[string]any{}}, "other", "this", false)
+	cases := map[string]struct {
+		reason    string
+		receipt   Receipt
+		namespace string
+		created   time.Time
+		want      bool
+	}{
+		"Restored":  {reason: "The Restore is of this namespace.", receipt: some, namespace: "team-a", created: before, want: true},
+		"Other":     {reason: "The Restore is of another namespace.", receipt: some, namespace: "team-b", created: before},
+		"Cluster":   {reason: "The Restore is of one namespace.", receipt: some, created: before},
+		"All":       {reason: "The Restore is of all namespaces.", receipt: all, namespace: "team-b", created: before, want: true},
+		"Later":     {reason: "The object was not in the backup, or came back since.", receipt: all, namespace: "team-b", created: after},
+		"InCluster": {reason: "Cluster-scoped objects are restored with all.", receipt: all, created: before, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.receipt.Covers(tc.namespace, tc.created); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package restoreitem
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A sourceCluster is the cluster "here", which takes over.
+type sourceCluster struct {
+	readOnly                       bool
+	uidErr, restoreErr, receiptErr error
+	// receipts are the sources and the Restores of the receipts that it was to leave.
+	receipts []string
+	uidReads int
+}
+
+func (c *sourceCluster) UID(context.Context) (string, error) {
+	c.uidReads++
+
+	return "here", c.uidErr
+}
+
+func (c *sourceCluster) Restore(_ context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	return xptest.Object("velero.io/v1", "Restore", namespace, name), c.restoreErr
+}
+
+func (c *sourceCluster) LeaveReceipt(_ context.Context, velero, source string, _ bool, restore *unstructured.Unstructured) (bool, error) {
+	c.receipts = append(c.receipts, source+" "+velero+"/"+restore.GetName())
+
+	return !c.readOnly && c.receiptErr == nil, c.receiptErr
+}
+
+func (c *sourceCluster) Collisions(context.Context, string, string) ([]reason.Message, error) {
+	return nil, nil
+}
+
+// from returns u with the note of its source.
+func from(u *unstructured.Unstructured, s xp.Source) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	xp.SetSource(u, s)
+
+	return u
+}
+
+func TestAdoptChecksTheSource(t *testing.T) {
+	mr := xptest.NamespacedMR("b")
+	there := func(handover, busy string) *unstructured.Unstructured {
+		return from(mr, xp.Source{Cluster: "there", Handover: handover, Busy: busy})
+	}
+	gone := map[string]string{setting.NameSource: "true"}
+	left := []string{"there velero/monday"}
+	cases := map[string]struct {
+		reason   string
+		item     *unstructured.Unstructured
+		cluster  sourceCluster
+		settings map[string]string
+		receipts []string
+		// err is the code or a part of the error, and noted a part of the warning.
+		err, noted string
+	}{
+		"Quiet":     {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: left},
+		"NotQuiet":  {reason: "Two clusters could write to its external resource.", item: there("monday", "NotHandedOver"), err: string(reason.SourceNotQuiet)},
+		"CureNamed": {reason: "The error must name both ways to go on.", item: there("monday", "NotHandedOver"), err: setting.NameSource + `: "true"`},
+		"Gone":      {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
+		"Disaster":  {reason: "The source may be alive, and then it reports the receipt.", item: there("", ""), receipts: left},
+		"Drill":     {reason: "A quarantine adopts nothing.", item: there("", ""), settings: map[string]string{setting.NameHold: "all"}},
+		"DisasterReadOnly": {
+			reason: "After a disaster nobody needs the receipt.", item: there("", ""), cluster: sourceCluster{readOnly: true}, receipts: left,
+		},
+		"DisasterNoUID":     {reason: "Disaster recovery must not depend on it.", item: there("", ""), cluster: sourceCluster{uidErr: errAPI}},
+		"DisasterNoRestore": {reason: "Disaster recovery must not depend on it.", item: there("", ""), cluster: sourceCluster{restoreErr: errAPI}},
+		"Older":             {reason: "A backup of an older plugin has no note.", item: mr},
+		"SameCluster":       {reason: "The handover was aborted, and this cluster is the source.", item: from(mr, xp.Source{Cluster: "here", Handover: "monday", Busy: "NotHandedOver"})},
+		"NoCluster":         {reason: "Without the UID of the source nobody can tell for whom a receipt is.", item: from(mr, xp.Source{Handover: "monday"})},
+		"ReadOnly": {
+			reason: "A user must learn that the source will not refuse an abort.", item: there("monday", ""), cluster: sourceCluster{readOnly: true}, receipts: left,
+			noted: "the BackupStorageLocation is read-only here [ReceiptMissing]",
+		},
+		"NoReceipt": {
+			reason: "A receipt that fails must not stop a restore.", item: there("monday", ""), cluster: sourceCluster{receiptErr: errAPI}, receipts: left,
+			noted: errAPI.Error() + " [ReceiptMissing]",
+		},
+		"NoUID":     {reason: "The item may be of another cluster.", item: there("monday", ""), cluster: sourceCluster{uidErr: errAPI}, err: errAPI.Error()},
+		"NoRestore": {reason: "A temporary API error must not lose the receipt.", item: there("monday", ""), cluster: sourceCluster{restoreErr: errAPI}, err: errAPI.Error()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live()
+			c.config = tc.settings
+			log, hook := logtest.NewNullLogger()
+			out, err := NewAdopt(Crossplane(), c, nil, log, WithSource(&tc.cluster)).Execute(inputFor(tc.item, restoreOf(nil)))
+			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(string(reason.CodeOf(err))+err.Error(), tc.err) {
+				t.Fatalf("%s\nerror %v, not one with %q", tc.reason, err, tc.err)
+			}
+			if diff := cmp.Diff(tc.receipts, tc.cluster.receipts); diff != "" {
+				t.Errorf("%s\nreceipts: -want, +got:\n%s", tc.reason, diff)
+			}
+			if err != nil {
+				return
+			}
+			var noted []string
+			for _, e := range hook.AllEntries() {
+				if strings.Contains(e.Message, string(reason.ReceiptMissing)) {
+					noted = append(noted, e.Message)
+				}
+			}
+			if !strings.Contains(strings.Join(noted, "\n"), tc.noted) || tc.noted == "" && len(noted) > 0 {
+				t.Errorf("%s\nthe warnings are %q, not one with %q", tc.reason, noted, tc.noted)
+			}
+			if out.UpdatedItem == nil {
+				return // The action has not changed the item.
+			}
+			if got := xp.SourceOf(&unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}); got != (xp.Source{}) {
+				t.Errorf("%s\nthe note of the backup is restored: %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+// A restore of thousands of items leaves one receipt, also if the first attempt has failed.
+func TestAdoptLeavesOneReceipt(t *testing.T) {
+	for name, c := range map[string]*sourceCluster{"left": {}, "failed": {receiptErr: errAPI}, "read-only": {readOnly: true}} {
+		log, _ := logtest.NewNullLogger()
+		a := NewAdopt(Crossplane(), live(), nil, log, WithSource(c))
+		for range 3 {
+			if _, err := a.Execute(inputFor(from(xptest.NamespacedMR("b"), xp.Source{Cluster: "there", Handover: "monday"}), restoreOf(nil))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(c.receipts) != 1 || c.uidReads != 1 {
+			t.Errorf("%s: %d receipts after %d reads of the UID", name, len(c.receipts), c.uidReads)
+		}
+	}
+}
+
+// A restore in which everything is refused leaves no receipt: it adopts nothing.
+func TestAdoptLeavesNoReceiptForARefusal(t *testing.T) {
+	c := &sourceCluster{}
+	log, _ := logtest.NewNullLogger()
+	item := from(xptest.NamespacedMR("b"), xp.Source{Cluster: "there", Handover: "monday", Busy: "HoldRemoved"})
+	if _, err := NewAdopt(Crossplane(), live(), nil, log, WithSource(c)).Execute(inputFor(item, restoreOf(nil))); err == nil || len(c.receipts) > 0 {
+		t.Errorf("error %v, receipts %v", err, c.receipts)
+	}
+}
