@@ -22,6 +22,7 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 		next := *s
 		next.velero.clean, next.velero.backup = true, w.backupOf(s)
 		w.nextItem(&next)
+		w.noteRestore(&next)
 		emit(step{label: label{velero, "begins a restore", -1}, next: next})
 
 		return

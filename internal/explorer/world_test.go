@@ -207,6 +207,7 @@ func (w *world) init() error {
 	w.backUp()
 	if w.handover != nil {
 		w.handover = w.handover.fresh()
+		w.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
 	}
 
 	return w.orderItems()
