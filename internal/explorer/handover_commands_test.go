@@ -32,7 +32,7 @@ func (w *world) commandSteps(s *state, src source, to emitter) {
 	if src.command.kind != noCommand {
 		run("kills the command", func(next *source) { next.command = command{} })
 	}
-	if (src.recorded || w.without&safeHold != 0) && !src.reported && s.velero.at == 0 && src.command.kind != aborts {
+	if (src.recorded || w.without&safeHold != 0) && s.velero.at == 0 && src.command.kind != aborts {
 		run("backs up", func(next *source) { next.backup = w.backUpSource(&src) })
 	}
 	switch src.command.kind {
@@ -43,12 +43,12 @@ func (w *world) commandSteps(s *state, src source, to emitter) {
 	case retires:
 		w.retireSteps(s, src, to)
 	case noCommand:
-		if !src.reported && (w.handover.again || !src.aborted) {
-			run("runs hold", func(next *source) { next.command.kind, next.recorded = holds, true })
+		if w.handover.again || !src.aborted {
+			run("runs hold", func(next *source) { next.command.kind, next.recorded, next.reported, next.adopted = holds, true, false, 0 })
 		}
 		isRefused := src.synced && w.without&safeReceipt == 0
 		isUnsafe := src.begun && !src.synced && w.without&safePatience == 0
-		if (src.recorded || src.aborted && w.isHeldInSource(&src)) && !src.reported && !isRefused && !isUnsafe {
+		if (src.recorded || src.aborted && w.isHeldInSource(&src)) && !isRefused && !isUnsafe {
 			run("runs release --handover", func(next *source) {
 				next.command.kind, next.recorded, next.aborted, next.backup = aborts, false, true, 0
 			})
@@ -221,7 +221,7 @@ func (w *world) retireSteps(s *state, src source, to emitter) {
 		left = true
 		h, err := w.key.HoldOf(w.encode(i, *o))
 		isAdopted := src.adopted.has(nodeOf(i)) || w.without&safeReport != 0
-		if err != nil || h == nil || !h.IsHandover() || !w.isQuiet(*o, i) || !isAdopted || w.hasComposed(&src, i) {
+		if err != nil || h == nil || !h.IsHandover() || !w.isQuiet(*o, i) || !isAdopted || w.hasComposed(&src, i) || w.isBusyAbove(&src, i) {
 			continue
 		}
 		next := src
@@ -237,6 +237,17 @@ func (w *world) retireSteps(s *state, src source, to emitter) {
 	next := src
 	next.command, next.recorded = command{}, left
 	to(plugin, "retire ends", ofSource, next, s.cloud, 0)
+}
+
+// isBusyAbove reports whether the XR of an MR is not quiet, and would compose it again.
+func (w *world) isBusyAbove(src *source, i instance) bool {
+	by := w.parent[nodeOf(i)]
+	if by < 0 || w.without&safeAbove != 0 {
+		return false
+	}
+	o := src.objects[original(by)]
+
+	return o.live && !w.isQuiet(o, original(by))
 }
 
 func (w *world) hasComposed(src *source, i instance) bool {

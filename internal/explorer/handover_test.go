@@ -17,7 +17,7 @@ const (
 )
 
 // safeguards are those of a handover, or the rules of docs/handover.md that an operator follows.
-type safeguards uint8
+type safeguards uint16
 
 const (
 	// hold: the source is backed up without it, and goes on.
@@ -32,6 +32,8 @@ const (
 	safePatience
 	// report: retire deletes what is not adopted.
 	safeReport
+	// above: retire deletes what an XR at work composes.
+	safeAbove
 	// stale: hold counts a report of an earlier pause.
 	safeStale
 )
