@@ -164,9 +164,6 @@ func (w *world) handOver(o *object, i instance) (object, bool) {
 		return object{}, false
 	}
 	as := *o
-	if w.without&safeFlight != 0 {
-		as.creating = false
-	}
 	if w.without&safeStale != 0 && !as.paused {
 		as.synced = syncedTrue
 	}

@@ -5,8 +5,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
@@ -24,8 +26,6 @@ const (
 	safeHold safeguards = 1 << iota
 	// quiet: the target restores what is not quiet.
 	safeQuiet
-	// flight: hold pauses what is being created.
-	safeFlight
 	// receipt: an abort is not refused.
 	safeReceipt
 	// patience: an operator aborts while a restore begins.
@@ -264,6 +264,26 @@ func (w *world) handoverSteps(s *state, emit func(step)) {
 		to(operator, "gets the receipt", ofSource, next, s.cloud, 0)
 	}
 	w.commandSteps(s, src, to)
+	w.forceSteps(s, emit)
+}
+
+// forceSteps are the steps of an operator who releases an MR in the target that the source has
+// paused before its creation. The plugin asks for that (IdentityMissing).
+func (w *world) forceSteps(s *state, emit func(step)) {
+	for n := w.xrs; n < len(w.parent); n++ {
+		i := original(n)
+		o := &s.objects[i]
+		if !o.live || o.mark == 0 || o.external != 0 || s.cloud.has(n) || !s.velero.polled {
+			continue
+		}
+		snapshot, _, _ := w.observed(&view{objects: s.objects, revisions: s.revisions})
+		u := w.encode(i, *o)
+		if c := adoption.AssessForce(snapshot, xp.RefTo(u)).Change; c.Patch != nil {
+			next := *s
+			next.objects[i] = w.decode(xptest.Merge(u, c.Patch), *o)
+			emit(step{label: label{operator, "releases with force", int8(i)}, next: next})
+		}
+	}
 }
 
 // An emitter emits a step in the source.

@@ -32,3 +32,33 @@ func TestExploreHandovers(t *testing.T) {
 		})
 	}
 }
+
+// TestExplorerFindsTwoWriters removes a safeguard of a handover, or a rule that its operator
+// follows, and expects the explorer to find the damage.
+func TestExplorerFindsTwoWriters(t *testing.T) {
+	t.Parallel()
+	for _, b := range []mutationCase{
+		{mutation{name: "without the hold", without: safeHold}, "A source that is not held goes on.", handed(v23).vary(), bothWrite},
+		{mutation{name: "what is not quiet comes back", without: safeQuiet}, "A provider can still write to it.", handed(v23).vary(), bothWrite},
+		{mutation{name: "aborted after adoption", without: safeReceipt}, "Only the receipt shows the source that it is adopted.", handed(v23).vary(), bothWrite},
+		{mutation{name: "aborted while a restore begins", without: safePatience}, "The receipt takes its time.", handed(v23).vary(), bothWrite},
+		{mutation{name: "retired without a report", without: safeReport}, "What is not adopted has no MR any more.", handed(v23).vary(), lost},
+		{mutation{name: "retired below an XR at work", without: safeAbove}, "The XR composes it again.", handed(v23).vary(), bothWrite | created},
+		{mutation{name: "an old report of a pause counts", without: safeStale}, "A reconcile goes on that began before the new pause.", handed(v23).vary(andAgain), bothWrite},
+	} {
+		w := b.mutated()
+		t.Run(w.String()+" "+b.name, func(t *testing.T) {
+			t.Parallel()
+			x, err := explore(w, b.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(x)
+			for d := range damages {
+				if _, ok := x.found[d]; b.want&d != 0 && !ok {
+					t.Errorf("%s\nThe explorer did not find that %s.", b.reason, damages[d])
+				}
+			}
+		})
+	}
+}
