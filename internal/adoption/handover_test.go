@@ -39,12 +39,12 @@ func TestHandOver(t *testing.T) {
 		live   *unstructured.Unstructured
 		want   want
 	}{
-		"XR":      {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Claim":   {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"MR":      {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Own":     {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Held":    {reason: "What is held and quiet stays as it is.", live: held},
-		"Unseen":  {reason: "Until its provider reports the pause, a reconcile can be under way.", live: handedOver(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
+		"XR":     {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"Claim":  {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"MR":     {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"Own":    {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"Held":   {reason: "What is held and quiet stays as it is.", live: held},
+		"Unseen": {reason: "Until its provider reports the pause, a reconcile can be under way.", live: handedOver(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
 		"Unpause": {
 			reason: "Another writer has removed the pause.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Reconciled()),
 			want: want{Step: StepHandoverAgain, Quiet: reason.HoldRemoved},

@@ -43,28 +43,39 @@ func (w *world) commandSteps(s *state, src source, to emitter) {
 	case retires:
 		w.retireSteps(s, src, to)
 	case noCommand:
-		if w.handover.again || !src.aborted {
-			run("runs hold", func(next *source) { next.command.kind, next.recorded, next.reported, next.adopted = holds, true, false, 0 })
-		}
-		isRefused := src.synced && w.without&safeReceipt == 0
-		isUnsafe := src.begun && !src.synced && w.without&safePatience == 0
-		if (src.recorded || src.aborted && w.isHeldInSource(&src)) && !isRefused && !isUnsafe {
-			run("runs release --handover", func(next *source) {
-				next.command.kind, next.recorded, next.aborted, next.backup = aborts, false, true, 0
-			})
-		}
-		if src.recorded && s.velero.polled && s.velero.at == 0 {
-			if next := src; src.begun {
-				next.adopted, next.reported = w.adoptedIn(s), true
-				if next != src {
-					to(operator, "makes a report of the target", ofSource, next, s.cloud, 0)
-				}
-			}
-		}
-		if src.recorded && src.reported {
-			run("runs retire", func(next *source) { next.command.kind = retires })
+		w.beginSteps(s, src, run)
+	}
+}
+
+// beginSteps are the commands that the operator can run.
+func (w *world) beginSteps(s *state, src source, run func(verb string, change func(next *source))) {
+	if w.handover.again || !src.aborted {
+		run("runs hold", func(next *source) {
+			next.command.kind, next.recorded, next.reported, next.adopted = holds, true, false, 0
+		})
+	}
+	if w.canAbort(&src) {
+		run("runs release --handover", func(next *source) {
+			next.command.kind, next.recorded, next.aborted, next.backup = aborts, false, true, 0
+		})
+	}
+	if src.recorded && src.begun && s.velero.polled && s.velero.at == 0 {
+		if adopted := w.adoptedIn(s); !src.reported || adopted != src.adopted {
+			run("makes a report of the target", func(next *source) { next.adopted, next.reported = adopted, true })
 		}
 	}
+	if src.recorded && src.reported {
+		run("runs retire", func(next *source) { next.command.kind = retires })
+	}
+}
+
+// canAbort reports whether there is something to abort, and neither the command refuses that nor
+// the operator knows better.
+func (w *world) canAbort(src *source) bool {
+	isRefused := src.synced && w.without&safeReceipt == 0
+	isUnsafe := src.begun && !src.synced && w.without&safePatience == 0
+
+	return (src.recorded || src.aborted && w.isHeldInSource(src)) && !isRefused && !isUnsafe
 }
 
 func (w *world) backUpSource(src *source) uint16 {
