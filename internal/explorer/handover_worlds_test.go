@@ -45,7 +45,8 @@ func TestExplorerFindsTwoWriters(t *testing.T) {
 		{mutation{name: "retired without a report", without: safeReport}, "What is not adopted has no MR any more.", handed(v23).vary(), lost},
 		{mutation{name: "retired below an XR at work", without: safeAbove}, "The XR composes it again.", handed(v23).vary(), bothWrite | created},
 		{
-			mutation{name: "an old report of a pause counts", without: safeStale}, "A reconcile goes on that began before the new pause.",
+			mutation{name: "an old report of a pause counts", without: safeStale},
+			"A reconcile goes on that began before the new pause.",
 			handed(v23).vary(andAgain), bothWrite,
 		},
 	} {
