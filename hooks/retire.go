@@ -218,10 +218,11 @@ func (r *retire) index(trees []*report.Node) {
 func (r *retire) plan(sc *scope, other *report.Report) []*unstructured.Unstructured {
 	var usages, plan []*unstructured.Unstructured
 	all := sc.all()
+	busy := r.busyAbove(all)
 	slices.Reverse(all) // MRs, schedules, XRs from the deepest up, claims.
 	for _, u := range all {
 		id := xp.RefTo(u).ID()
-		why := cmp.Or(r.whyStays(u, other), r.stayingBelow(id))
+		why := cmp.Or(r.whyStays(u, other), busy[id], r.stayingBelow(id))
 		if why.IsZero() {
 			usages, plan = append(usages, sc.usages[id]...), append(plan, u)
 		} else {
@@ -230,6 +231,29 @@ func (r *retire) plan(sc *scope, other *report.Report) []*unstructured.Unstructu
 	}
 
 	return append(usages, plan...)
+}
+
+// busyAbove returns why objects stay because something above them is not quiet: it would compose
+// them again, and their providers would create their external resources again. all has claims
+// first, then XRs, then what these compose.
+func (r *retire) busyAbove(all []*unstructured.Unstructured) map[xp.ID]reason.Message {
+	busy := map[xp.ID]reason.Message{}
+	var visit func(above xp.Ref, why reason.Message)
+	visit = func(above xp.Ref, why reason.Message) {
+		for _, child := range r.below[above.ID()] {
+			if busy[child.ID()].IsZero() {
+				busy[child.ID()] = reason.NotHandedOver.Messagef("%s would compose it again, and is not quiet: %s", above, why.Text)
+				visit(child, why)
+			}
+		}
+	}
+	for _, u := range all {
+		if why := r.key.WhyNotQuiet(u); !why.IsZero() {
+			visit(xp.RefTo(u), why)
+		}
+	}
+
+	return busy
 }
 
 // keep records that an object stays.

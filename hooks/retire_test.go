@@ -109,7 +109,8 @@ func TestRetire(t *testing.T) {
 	bucket := func(change func(n *report.Node)) *report.Report {
 		return there(func(r *report.Report) { change(nodeOf(r, xptest.ManagedKind)) })
 	}
-	unpaused := xptest.With(a.mr, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
+	isUnpaused := xptest.Without("metadata", "annotations", xp.AnnotationPaused)
+	unpaused, unpausedXR, unpausedClaim := xptest.With(a.mr, isUnpaused), xptest.With(a.xr, isUnpaused), xptest.With(a.claim, isUnpaused)
 	foreign := newLeftTreeAs("1", adoption.Hold{Quarantine: true})
 	inQuarantine := restored(foreign.mr, adoption.Hold{Quarantine: true}, xptest.SeenPaused())
 	stays := results{Results: treeResults(report.StillHeld, report.StillHeld, report.StillHeld), Code: ExitProblems}
@@ -150,6 +151,8 @@ func TestRetire(t *testing.T) {
 		"NotMapped":   {reason: "Without the mapping the claim is another one.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Trees[0].Namespace = "team-b" })}, want: results{Results: treeResults(report.StillHeld, report.Retired, report.Retired), Code: ExitProblems}, wrote: retiredInOrder[:4]},
 		"NotHeld":     {reason: "It is reconciled here.", objects: []*unstructured.Unstructured{a.claim, a.xr, newLiveTree("1").mr}, of: retireArgs{report: there(nil)}, want: stays, said: "[NotHandedOver]"},
 		"Unpaused":    {reason: "Another writer has removed the pause.", objects: []*unstructured.Unstructured{a.claim, a.xr, unpaused}, of: retireArgs{report: there(nil)}, want: stays, said: "[HoldRemoved]"},
+		"XRUnpaused":  {reason: "An XR at work would compose its MR again.", objects: []*unstructured.Unstructured{a.claim, unpausedXR, a.mr}, of: retireArgs{report: there(nil)}, want: stays, said: "would compose it again"},
+		"ClaimBusy":   {reason: "A claim at work would create its XR again.", objects: []*unstructured.Unstructured{unpausedClaim, a.xr, a.mr}, of: retireArgs{report: there(nil)}, want: stays, said: "would compose it again"},
 		"OfARestore":  {reason: "A quarantine of a Restore is no handover.", objects: []*unstructured.Unstructured{a.claim, a.xr, inQuarantine}, of: retireArgs{report: there(nil)}, want: stays, said: "a Restore holds it, and not the command hold"},
 		"AllGone":     {reason: "An earlier run was stopped after the last object.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil)}, want: results{Results: map[string]report.Result{}}, wrote: retiredInOrder[6:]},
 		"AllGoneDry":  {reason: "A dry run keeps the record.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil), dryRun: true}, want: results{Results: map[string]report.Result{}}},

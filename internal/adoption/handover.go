@@ -55,6 +55,10 @@ func (k Key) HandOver(u *unstructured.Unstructured, now time.Time) (Change, reas
 	if why := InFlight(u); !why.IsZero() {
 		return Change{}, why
 	}
+	if isSeenPaused(u) && !xp.IsPaused(u) {
+		return Change{}, reason.AwaitingPauseReport.Messagef("an earlier pause of it has ended, and its controller has not reported yet that it works on it again. " +
+			"That report would count for the new pause while a reconcile goes on; check that the controller runs")
+	}
 	c, err := k.handOver(u, h, now)
 	if err != nil {
 		return Change{}, reason.ErrorMessage(err)

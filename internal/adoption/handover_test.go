@@ -39,13 +39,20 @@ func TestHandOver(t *testing.T) {
 		live   *unstructured.Unstructured
 		want   want
 	}{
-		"XR":      {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Claim":   {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"MR":      {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Own":     {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Held":    {reason: "What is held and quiet stays as it is.", live: held},
-		"Unseen":  {reason: "Until its provider reports the pause, a reconcile can be under way.", live: handedOver(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
-		"Unpause": {reason: "Another writer has removed the pause.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false")), want: want{Step: StepHandoverAgain, Quiet: reason.HoldRemoved}},
+		"XR":     {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"Claim":  {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"MR":     {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"Own":    {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"Held":   {reason: "What is held and quiet stays as it is.", live: held},
+		"Unseen": {reason: "Until its provider reports the pause, a reconcile can be under way.", live: handedOver(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
+		"Unpause": {
+			reason: "Another writer has removed the pause.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Reconciled()),
+			want: want{Step: StepHandoverAgain, Quiet: reason.HoldRemoved},
+		},
+		"UnpausedJustNow": {
+			reason: "The report of the earlier pause would count for a new one, while a reconcile goes on.",
+			live:   xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false")), want: want{Why: reason.AwaitingPauseReport, Quiet: reason.HoldRemoved},
+		},
 		"Creating": {
 			reason: "A provider that is paused during a create never notes the outcome.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationCreatePending, "2026-01-01T00:00:00Z")),
 			want: want{Why: reason.CreatePending, Quiet: reason.NotHandedOver},

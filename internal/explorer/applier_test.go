@@ -94,6 +94,9 @@ func (w *world) mayFail(err error) error {
 	if err != nil && (w.applied || w.git) && reason.CodeOf(err) == reason.XRNotHeld {
 		return nil
 	}
+	if err != nil && w.handover != nil && reason.CodeOf(err) == reason.SourceNotQuiet {
+		return nil
+	}
 
 	return err
 }

@@ -253,6 +253,9 @@ func (w *world) names(s *state, i instance) set {
 			continue
 		}
 		found := recreated(n)
+		if w.handover != nil && w.handover.later.has(n) {
+			found = original(n)
+		}
 		for _, c := range []instance{original(n), recreated(n)} {
 			if r.observed.has(c) {
 				found = c

@@ -78,17 +78,9 @@ func (x *exploration) has(some damage) bool {
 
 func (w *world) successors(s *state, emit func(step)) {
 	tidy := func(t step) {
-		// The plugin's patches carry the resource version. It can't write an object that has
-		// changed since it looked.
-		for n, change := range w.plans[t.next.plan] {
-			if t.next.pending.has(n) && t.actor != plugin && t.next.objects[change.instance] != s.objects[change.instance] {
-				t.next.pending &^= with(n)
-			}
-		}
-		if t.next.pending == 0 {
-			t.next.plan = 0
-		}
+		w.dropOutdated(s, &t.next, t.actor)
 		w.keepMark(&t)
+		t.damage |= w.sharedDamage(&t.next)
 		if w.isTenants(int(t.object)) {
 			t.damage &^= harmless
 		}
@@ -109,6 +101,20 @@ func (w *world) successors(s *state, emit func(step)) {
 	w.tenantSteps(s, tidy)
 	w.applierSteps(s, tidy)
 	w.gitSteps(s, tidy)
+	w.handoverSteps(s, tidy)
+}
+
+// dropOutdated drops the writes of objects that have changed since the plugin looked: its patches
+// carry the resource version.
+func (w *world) dropOutdated(was, next *state, by actor) {
+	for n, change := range w.plans[next.plan] {
+		if next.pending.has(n) && by != plugin && next.objects[change.instance] != was.objects[change.instance] {
+			next.pending &^= with(n)
+		}
+	}
+	if next.pending == 0 {
+		next.plan = 0
+	}
 }
 
 func (x *exploration) add(s state, from uint32, by label) uint32 {

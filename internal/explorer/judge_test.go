@@ -1,5 +1,7 @@
 package explorer
 
+import "slices"
+
 // isIdle reports whether no actor has anything to do but to restore again, to change a Composition
 // or to be killed.
 func isIdle(s *state, steps []step) bool {
@@ -7,7 +9,7 @@ func isIdle(s *state, steps []step) bool {
 		return false
 	}
 	for _, t := range steps {
-		if t.actor != velero && t.actor != user && t.actor != tenant && t.actor != applier && t.verb != verbIdles {
+		if !slices.Contains([]actor{velero, user, tenant, applier, operator}, t.actor) && t.verb != verbIdles {
 			return false
 		}
 	}
@@ -18,6 +20,9 @@ func isIdle(s *state, steps []step) bool {
 // judge returns the damage of a final state.
 func (w *world) judge(s *state) damage {
 	var found damage
+	if w.handover != nil {
+		return w.judgeHandover(s)
+	}
 	if w.git && w.hasWrongOwner(s) {
 		found |= wrongOwner
 	}
@@ -79,6 +84,9 @@ func (w *world) hasOrphans(s *state) bool {
 // isSound reports whether all is as before the backup, except what a user has removed from a
 // Composition that the XR follows, and what belongs to a tenant who attacks.
 func (w *world) isSound(s *state) bool {
+	if w.handover != nil {
+		return w.isHandoverSound(s)
+	}
 	for n := range w.parent {
 		i := original(n)
 		o := &s.objects[i]

@@ -59,6 +59,9 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 	if o.policy != unset {
 		xptest.Policy(policies[o.policy])(u)
 	}
+	if o.creating {
+		xptest.Annotated(xp.AnnotationCreatePending, noon.Format(time.RFC3339))(u)
+	}
 	w.compose(u, i, o)
 	w.setStatus(u, o)
 	if w.judged {
@@ -161,6 +164,9 @@ func (w *world) setStatus(u *unstructured.Unstructured, o *object) {
 	}
 	if o.ready {
 		condition(xp.ConditionReady, "True", "Available")
+	}
+	if o.operating {
+		condition(xp.ConditionAsyncOperation, "True", xp.ReasonOngoing)
 	}
 	if list != nil {
 		xptest.Field(list, "status", "conditions")(u)

@@ -103,6 +103,9 @@ func (w *world) proven(s *state, i instance) bool {
 		return true
 	}
 	for _, c := range w.children(nodeOf(i)) {
+		if w.handover != nil && !o.refs.has(original(c)) {
+			continue // The source had not composed it.
+		}
 		child := &s.objects[original(c)]
 		if !w.isRemoved(s, c) && (!o.refs.has(original(c)) || !child.live || child.controller != ownedBy(i, o.life)) {
 			return false
@@ -157,7 +160,7 @@ func (w *world) observed(v *view) (snapshot *adoption.Snapshot, subjects []xp.Re
 		} else {
 			snapshot.Add(u)
 		}
-		if i == theClaim {
+		if i == theClaim || w.handover != nil && !o.restored && o.mark != 0 {
 			refs = append(refs, xp.RefTo(u))
 		}
 	}

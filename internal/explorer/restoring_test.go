@@ -33,6 +33,8 @@ type actionResult struct {
 	// reported is true if the plugin reports that it comes without its owner.
 	reported bool
 	asks     bool
+	// receipt is true if the plugin leaves a receipt for the source cluster of a handover.
+	receipt bool
 }
 
 // An actionInput is what the plugin sees when Velero calls it for an item.
@@ -40,6 +42,8 @@ type actionInput struct {
 	item    instance
 	owner   object
 	refused set
+	// backup is the number of the source's backup in a handover.
+	backup uint16
 }
 
 // theRestore has created all restored objects. anotherRestore is a later one.
@@ -59,6 +63,8 @@ func discardLog() *logrus.Logger {
 type cluster struct {
 	owner *unstructured.Unstructured
 	key   adoption.Key
+	// receipt is true once the plugin has left a receipt.
+	receipt bool
 }
 
 func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (*unstructured.Unstructured, error) {
@@ -115,7 +121,7 @@ func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecut
 
 // resultOf runs the plugin's action on an item.
 func (w *world) resultOf(s *state, i instance) actionResult {
-	look := actionInput{item: i, refused: s.velero.refused}
+	look := actionInput{item: i, refused: s.velero.refused, backup: s.velero.backup}
 	by := w.ownerOf(i)
 	if by >= 0 {
 		look.owner = s.objects[by]
@@ -143,13 +149,13 @@ func (w *world) ownerOf(i instance) instance {
 
 func (w *world) execute(look actionInput, by instance) actionResult {
 	c := &cluster{key: w.key}
-	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog())
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), w.sourceOptions(c)...)
 	for n := range w.parent {
-		if look.refused.has(n) && w.parent[n] >= 0 {
+		if look.refused.has(n) && w.parent[n] >= 0 && w.item(look.backup, original(n)) != nil {
 			// One process runs a whole restore, and remembers what it has left out: what the
 			// unpaused XR does not list.
 			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
-			_, err := action.Execute(w.input(w.backup[original(n)]))
+			_, err := action.Execute(w.input(w.item(look.backup, original(n))))
 			must(w.mayFail(err))
 		}
 	}
@@ -157,14 +163,14 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 	if by >= 0 && look.owner.live {
 		c.owner = w.encode(by, look.owner)
 	}
-	item := w.backup[look.item]
+	item := w.item(look.backup, look.item)
 	out, err := action.Execute(w.input(item))
 	must(w.mayFail(err))
 	if err != nil {
-		return actionResult{leftOut: true, failed: true}
+		return actionResult{leftOut: true, failed: true, receipt: c.receipt}
 	}
 	if out.SkipRestore {
-		return actionResult{leftOut: true, failed: strings.HasPrefix(out.OperationID, "failed: ")}
+		return actionResult{leftOut: true, receipt: c.receipt, failed: strings.HasPrefix(out.OperationID, "failed: ")}
 	}
 	reported := strings.Contains(out.OperationID, "["+string(reason.RestoredWithoutOwner)+"]")
 	u := &unstructured.Unstructured{Object: input(item).Item.UnstructuredContent()}
@@ -172,8 +178,13 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 		u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}
 	w.mutate(u, item)
-	m := actionResult{reported: reported, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
+	m := actionResult{reported: reported, receipt: c.receipt, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
 	m.object = w.decode(u, object{live: true, restored: true, finalizer: true})
+	if w.handover != nil {
+		w.handover.inherit(&m.object, look)
+
+		return m
+	}
 	if look.item != theClaim && !w.isXR(look.item) {
 		m.object.external = uint8(nodeOf(look.item) + 1)
 	}

@@ -81,8 +81,10 @@ type object struct {
 	// status is true if it has what functions have written.
 	current, ready, status bool
 	deleting, finalizer    bool
-	// external is the external-name of an MR; 0 is none.
-	external uint8
+	// external is the external-name of an MR; 0 is none. creating is true while its external
+	// resource is being created, operating while an asynchronous operation runs.
+	external            uint8
+	creating, operating bool
 }
 
 // A reconcile is a reconcile in progress of an XR; phase 0 is none.
@@ -99,6 +101,8 @@ type restore struct {
 	// the number of the plugin's result for it.
 	at, phase uint8
 	result    uint16
+	// backup is the number of the source's backup in a handover.
+	backup uint16
 	// refused are the nodes that the plugin has left out.
 	refused set
 	// clean is true if it was not killed and the API server refused nothing. polled is true if
@@ -133,6 +137,9 @@ type state struct {
 	// applied is true if another writer has created an object before the restore. ownerReported is
 	// true if the plugin reports an item without its owner.
 	applied, ownerReported bool
+	// source is the number of the state of the source cluster in a handover. Everything else but
+	// the cloud is of the target cluster then.
+	source uint32
 }
 
 // An actor takes steps.
@@ -147,6 +154,7 @@ const (
 	user       actor = "person"
 	tenant     actor = "tenant"
 	applier    actor = "applier"
+	operator   actor = "operator"
 )
 
 // A label describes a step.
@@ -174,6 +182,9 @@ const (
 	endless
 	falseAlarm
 	wrongOwner
+	bothWrite
+	unnamed
+	lost
 )
 
 var damages = map[damage]string{
@@ -189,6 +200,9 @@ var damages = map[damage]string{
 	influenced:     "the plan for another user's tree depends on the objects of a tenant",
 	falseAlarm:     "the plugin reports a loss for an XR whose hold no other writer has removed",
 	wrongOwner:     "a restored object is owned by a live XR that does not list it",
+	bothWrite:      "two clusters can write to one external resource",
+	unnamed:        "an object is paused by a hold that nothing names",
+	lost:           "an external resource has no MR in either cluster",
 	endless:        "one process of the plugin and a tenant undo each other's steps without end",
 }
 

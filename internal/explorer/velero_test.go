@@ -16,9 +16,13 @@ const (
 func (w *world) veleroSteps(s *state, emit func(step)) {
 	v := &s.velero
 	if v.at == 0 {
+		if !w.canRestore(s) {
+			return
+		}
 		next := *s
-		next.velero.clean = true
+		next.velero.clean, next.velero.backup = true, w.backupOf(s)
 		w.nextItem(&next)
+		w.noteRestore(&next)
 		emit(step{label: label{velero, "begins a restore", -1}, next: next})
 
 		return
@@ -58,7 +62,7 @@ func (w *world) nextItem(s *state) {
 	v := &s.velero
 	v.phase, v.result = considers, 0
 	for v.at++; int(v.at) <= len(w.order); v.at++ {
-		if i := w.order[v.at-1]; w.fine || !w.exists(s, i) || w.lacksStatus(s, i) {
+		if i := w.order[v.at-1]; w.isBackedUp(s, i) && (w.fine || !w.exists(s, i) || w.lacksStatus(s, i)) {
 			return
 		}
 	}
@@ -115,6 +119,9 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		return
 	}
 	m := w.resultOf(s, i)
+	if m.receipt {
+		w.leaveReceipt(&next)
+	}
 	if m.leftOut {
 		next.velero.refused |= with(nodeOf(i))
 		if m.failed {

@@ -54,6 +54,8 @@ type mutation struct {
 	copied, noOnce bool
 	// noTakeOver does not take over what another writer has created.
 	noTakeOver bool
+	// without are the safeguards of a handover that are removed.
+	without safeguards
 }
 
 // A world is what is explored: a tree, as it was backed up, and the rules.
@@ -93,6 +95,8 @@ type world struct {
 	often bool
 	// git lets another writer apply the manifest of a missing XR or claim.
 	git bool
+	// handover has what a handover needs; nil if the source cluster is lost.
+	handover *handover
 
 	backup    [theClaim + 1]*unstructured.Unstructured
 	order     []instance // The items in the order in which Velero restores them. -1 - node is the revision of an XR's Composition.
@@ -163,6 +167,10 @@ func (w *world) isRemoved(s *state, n node) bool {
 
 func (w *world) nameOf(i int) string {
 	switch {
+	case i == ofSource:
+		return "in the source"
+	case i >= inSource:
+		return w.nameOf(i-inSource) + " in the source"
 	case i == theClaim:
 		return "claim"
 	case i < 0:
@@ -197,6 +205,10 @@ func (w *world) init() error {
 		}
 	}
 	w.backUp()
+	if w.handover != nil {
+		w.handover = w.handover.fresh()
+		w.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
+	}
 
 	return w.orderItems()
 }
@@ -205,6 +217,9 @@ func (w *world) init() error {
 // are live.
 func (w *world) start() state {
 	var s state
+	if w.handover != nil {
+		return w.startHandover()
+	}
 	for n := range w.parent {
 		if n >= w.xrs {
 			s.cloud |= with(n)

@@ -1,0 +1,68 @@
+package explorer
+
+import "testing"
+
+// In a handed world a source cluster runs an XR with an MR, hands it over to the target, or goes on.
+func handed(r rules) *world {
+	return &world{name: "handed over", rules: r, parent: []node{-1, 0}, xrs: 1, handover: &handover{}}
+}
+
+// composing makes the source compose its last MR during the handover.
+var (
+	composing = variant{"while composed", func(w *world) { w.handover = &handover{later: with(len(w.parent) - 1), again: w.handover.again} }}
+	andAgain  = variant{"and again", func(w *world) { w.handover = &handover{later: w.handover.later, again: true} }}
+)
+
+func TestExploreHandovers(t *testing.T) {
+	t.Parallel()
+	for _, w := range []*world{handed(v23).vary(), handed(v23).vary(composing), handed(v120).vary(composing), handed(v23).vary(andAgain)} {
+		t.Run(w.String(), func(t *testing.T) {
+			t.Parallel()
+			x, err := explore(w, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(x)
+			for d, at := range x.found {
+				t.Errorf("%s:\n%s", damages[d], x.format(at))
+			}
+			if at, ok := x.deadEnd(); ok {
+				t.Errorf("no path from this state leads to a sound end:\n%s", x.format(at))
+			}
+		})
+	}
+}
+
+// TestExplorerFindsTwoWriters removes a safeguard of a handover, or a rule that its operator
+// follows, and expects the explorer to find the damage.
+func TestExplorerFindsTwoWriters(t *testing.T) {
+	t.Parallel()
+	for _, b := range []mutationCase{
+		{mutation{name: "without the hold", without: safeHold}, "A source that is not held goes on.", handed(v23).vary(), bothWrite},
+		{mutation{name: "what is not quiet comes back", without: safeQuiet}, "A provider can still write to it.", handed(v23).vary(), bothWrite},
+		{mutation{name: "aborted after adoption", without: safeReceipt}, "Only the receipt shows the source that it is adopted.", handed(v23).vary(), bothWrite},
+		{mutation{name: "aborted while a restore begins", without: safePatience}, "The receipt takes its time.", handed(v23).vary(), bothWrite},
+		{mutation{name: "retired without a report", without: safeReport}, "What is not adopted has no MR any more.", handed(v23).vary(), lost},
+		{mutation{name: "retired below an XR at work", without: safeAbove}, "The XR composes it again.", handed(v23).vary(), bothWrite | created},
+		{
+			mutation{name: "an old report of a pause counts", without: safeStale},
+			"A reconcile goes on that began before the new pause.",
+			handed(v23).vary(andAgain), bothWrite,
+		},
+	} {
+		w := b.mutated()
+		t.Run(w.String()+" "+b.name, func(t *testing.T) {
+			t.Parallel()
+			x, err := explore(w, b.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(x)
+			for d := range damages {
+				if _, ok := x.found[d]; b.want&d != 0 && !ok {
+					t.Errorf("%s\nThe explorer did not find that %s.", b.reason, damages[d])
+				}
+			}
+		})
+	}
+}
