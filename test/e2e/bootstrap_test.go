@@ -36,8 +36,7 @@ func TestBootstrapV2(t *testing.T) {
 	n := s.few(t, s.source, drill.Platform{Namespace: "booted"}, inGit+1)
 	s.backUpAll(t, n)
 	must(t, s.source.Destroy())
-	b := &bootstrapped{suite: s, tenant: n, git: newGitRepository(t), kubectl: set["kubectl"].Path}
-	b.git.setInstances(t, n, inGit)
+	b := &bootstrapped{suite: s, tenant: n, kubectl: set["kubectl"].Path}
 	b.start(t, "target")
 
 	if !t.Run("Restored", b.testRestored) {
@@ -79,7 +78,7 @@ func (s *suite) backUpAll(t *testing.T, n *tenant) {
 	}
 }
 
-// start starts a cluster in which only Flux, Velero and Crossplane run.
+// start starts a cluster in which only Flux, Velero and Crossplane run, with a repository of its own.
 func (b *bootstrapped) start(t *testing.T, name string) {
 	t.Helper()
 	var err error
@@ -87,6 +86,8 @@ func (b *bootstrapped) start(t *testing.T, name string) {
 		Name: name, Crossplane: b.version, Plugin: true, Flux: true, VeleroArgs: oftener,
 	})
 	must(t, err)
+	b.git = newGitRepository(t)
+	b.git.setInstances(t, b.tenant, inGit)
 	b.jobs = runJobs(t, b.target, "velero", b.kubectl)
 }
 
@@ -239,8 +240,6 @@ func (b *bootstrapped) testPruned(t *testing.T) {
 // also the control: without a restore Flux composes anew what the backup has.
 func (b *bootstrapped) testFirstStart(t *testing.T) {
 	ctx := t.Context()
-	b.git = newGitRepository(t)
-	b.git.setInstances(t, b.tenant, inGit)
 	const first = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: flux-system, name: bootstrap}\ndata: {bootstrap: first-start}\n"
 	must(t, b.target.Apply(ctx, []byte(first)))
 	since := b.last(t)
