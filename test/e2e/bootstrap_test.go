@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -25,6 +28,9 @@ var jobKind = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"
 
 // inGit is the number of instances that Git has. The backup has one more.
 const inGit = 2
+
+// fluxSteps is the file with the Kustomizations of the example.
+const fluxSteps = "example/gitops/flux/steps/steps.yaml"
 
 // TestBootstrapV2 loses a cluster, and brings another one up with Flux's kustomize-controller and
 // the files of example/gitops.
@@ -88,6 +94,7 @@ func (b *bootstrapped) start(t *testing.T, name string) {
 	must(t, err)
 	b.git = newGitRepository(t)
 	b.git.setInstances(t, b.tenant, inGit)
+	b.git.files[fluxSteps] = strings.NewReplacer("timeout: 10m", "timeout: 5s", "retryInterval: 1m", "retryInterval: 2s").Replace(b.git.files[fluxSteps])
 	b.jobs = runJobs(t, b.target, "velero", b.kubectl)
 }
 
@@ -117,19 +124,26 @@ func (b *bootstrapped) testRestored(t *testing.T) {
 		return nil
 	})
 	must(t, drill.AwaitItems(ctx, b.target, "bootstrap"))
-	// Flux looks again, and finds the Job.
+	// Flux starts again, and finds the Job.
 	revision := b.push(t)
-	must(t, b.target.Restart(ctx, stack.Flux))
-	b.eventually(t, "Flux to look at the Job again", func(ctx context.Context) error {
+	restarted := time.Now().Truncate(time.Second)
+	must(t, b.target.Kill(stack.Flux))
+	must(t, b.target.Start(ctx, stack.Flux))
+	b.eventually(t, "Flux to wait for the Job again", func(ctx context.Context) error {
 		u, err := get(ctx, b.target, kustomizationKind, stack.FluxNamespace, "restore")
 		if err != nil {
 			return err
 		}
-		if err = stack.HasCondition(u, "Healthy", "True"); err == nil || strings.Contains(err.Error(), "health checks for revision "+revision) {
-			return nil
+		ready, attempted, err := readiness(u)
+		if err != nil {
+			return err
+		}
+		if ready.Status != metav1.ConditionFalse || attempted != revision || ready.LastTransitionTime.Time.Before(restarted) ||
+			!strings.Contains(ready.Message, "Job/velero/bootstrap status: 'InProgress'") {
+			return fmt.Errorf("it has attempted %s: %+v", attempted, ready)
 		}
 
-		return err
+		return nil
 	})
 	if got, err := kustomization(ctx, b.target, "apps"); got != "" || err == nil {
 		t.Errorf("Flux has applied %q while the instances are held", got)
@@ -160,6 +174,26 @@ func (b *bootstrapped) testRestored(t *testing.T) {
 	}
 	_, out := b.jobs.ran()
 	wantMessage(t, "the Job", out, "restore.velero.io/bootstrap created")
+}
+
+// readiness returns the condition Ready of a Kustomization, and the revision of its last attempt.
+func readiness(u *unstructured.Unstructured) (metav1.Condition, string, error) {
+	var k struct {
+		Status struct {
+			Conditions            []metav1.Condition `json:"conditions"`
+			LastAttemptedRevision string             `json:"lastAttemptedRevision"`
+		} `json:"status"`
+	}
+	if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &k); err != nil {
+		return metav1.Condition{}, "", err
+	}
+	for _, c := range k.Status.Conditions {
+		if c.Type == "Ready" {
+			return c, k.Status.LastAttemptedRevision, nil
+		}
+	}
+
+	return metav1.Condition{}, k.Status.LastAttemptedRevision, nil
 }
 
 func appliedByFlux(entries []metav1.ManagedFieldsEntry) bool {
@@ -221,6 +255,8 @@ func (b *bootstrapped) testPruned(t *testing.T) {
 		t.Fatalf("hold exits with %d: %s\n%s", r.code, r.stderr, r.stdout)
 	}
 	since, uids := b.last(t), b.uids(t, b.tenant)
+	b.git.files[fluxSteps] = strings.ReplaceAll(b.git.files[fluxSteps], "prune: false", "prune: true")
+	awaitApplied(t, b.target, b.push(t))
 	b.git.setInstances(t, b.tenant, inGit-1)
 	awaitApplied(t, b.target, b.push(t))
 	for i := range b.size {
