@@ -130,7 +130,7 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 
 // Compose applies the Composition and waits for its revision.
 func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
-	u, err := p.composition()
+	u, err := p.Composition()
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
 
 // Resources returns the names of the Composition's resources.
 func (p Platform) Resources() ([]string, error) {
-	u, err := p.composition()
+	u, err := p.Composition()
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +209,8 @@ func (p Platform) prefix() string {
 	return p.Namespace
 }
 
-// composition returns the Composition of the example with the changes that p asks for.
-func (p Platform) composition() (*unstructured.Unstructured, error) {
+// Composition returns the Composition of the example with the changes that p asks for.
+func (p Platform) Composition() (*unstructured.Unstructured, error) {
 	root, err := build.Root()
 	if err != nil {
 		return nil, err

@@ -35,21 +35,31 @@ func (s *suite) account(t *testing.T, namespace, name string) *account {
 
 func accountIn(t *testing.T, c *stack.Cluster, namespace, name string) *account {
 	t.Helper()
+	a, err := newAccount(t.Context(), c, namespace, name, filepath.Join(t.TempDir(), "kubeconfig"))
+	must(t, err)
+
+	return a
+}
+
+// newAccount makes a token for a ServiceAccount, and writes a kubeconfig with it.
+func newAccount(ctx context.Context, c *stack.Cluster, namespace, name, kubeconfig string) (*account, error) {
 	admin, err := kubernetes.NewForConfig(c.REST())
-	must(t, err)
-	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
 	config := c.REST()
 	config.BearerToken = token.Status.Token
-	a := &account{config: config, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+
+	return &account{config: config, kubeconfig: kubeconfig}, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
 		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u", Namespace: namespace}},
 		CurrentContext: "c",
-	}, a.kubeconfig))
-
-	return a
+	}, kubeconfig)
 }
 
 // A right is a verb on all objects of a resource, in one namespace. The namespace "" means all

@@ -35,6 +35,8 @@ type suite struct {
 	source, target *stack.Cluster
 	// newer is the version that Crossplane is upgraded to; none if it is empty.
 	newer stack.Version
+	// flux is whether clusters can run Flux's kustomize-controller.
+	flux bool
 	// veleroArgs are arguments for the Velero of each cluster, beside oftener.
 	veleroArgs []string
 }
@@ -74,7 +76,7 @@ func newSuite(t *testing.T, version stack.Version, veleroArgs ...string) *suite 
 func begin(t *testing.T, s *suite) *suite {
 	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Velero: s.velero, Plugin: true}, stack.Options{Crossplane: s.newer})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Velero: s.velero, Plugin: true, Flux: s.flux}, stack.Options{Crossplane: s.newer})...)
 	must(t, err)
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)

@@ -27,6 +27,7 @@ const (
 	CloudProvider      = "provider-cloud"
 	KubernetesProvider = "provider-kubernetes"
 	HelmProvider       = "provider-helm"
+	Flux               = "kustomize-controller"
 	NopProvider        = "provider-nop"
 	UpjetProvider      = "provider-upjet"
 	Velero             = "velero"
@@ -66,6 +67,9 @@ type Options struct {
 	KubernetesProvider bool
 	// HelmProvider runs provider-helm. It takes the same ProviderConfigs as provider-kubernetes.
 	HelmProvider bool
+	// Flux runs Flux's kustomize-controller, which applies and prunes what the status of a
+	// GitRepository names. There is no source-controller: whoever uses the cluster writes that.
+	Flux bool
 	// UpjetProvider runs the cloud's other provider, which is built with upjet.
 	UpjetProvider bool
 	// Plugin gives Velero this repository's plugin.
@@ -120,6 +124,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.HelmProvider {
 			names = append(names, HelmProvider)
+		}
+		if o.Flux {
+			names = append(names, Flux)
 		}
 		if o.NopProvider {
 			names = append(names, NopProvider)
@@ -218,6 +225,9 @@ func (c *Cluster) install(ctx context.Context) error {
 	if c.options.NopProvider {
 		installs = append(installs, func() error { return c.startNopProvider(ctx) })
 	}
+	if c.options.Flux {
+		installs = append(installs, func() error { return c.startFlux(ctx) })
+	}
 	if c.options.Crossplane != None {
 		installs = append(installs, func() error { return c.startAllOfCrossplane(ctx) })
 	}
@@ -290,6 +300,12 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	}
 	if c.options.NopProvider {
 		names = append(names, NopProvider)
+	}
+	if c.options.Flux {
+		names = append(names, Flux)
+		if crds, err = appendSourceCRDs(crds); err != nil {
+			return err
+		}
 	}
 	for _, name := range names {
 		a, err := program(c.host.set, name)

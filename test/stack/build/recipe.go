@@ -100,6 +100,7 @@ func recipes() []Recipe {
 		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
 		crossplane("crossplane-v2.4", CrossplaneV24, "v2.4.0", "github.com/crossplane/crossplane-runtime/v2 => github.com/crossplane/crossplane-runtime/v2 v2.4.0"),
 		kubernetes("kubectl", "", Kubernetes),
+		kustomizeController(),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
 		Recipe{
@@ -170,6 +171,20 @@ func velero(name, version, kopia string, replaces ...string) Recipe {
 		Ldflags:  []string{"github.com/vmware-tanzu/velero/pkg/buildinfo.Version=" + version, noMetrics},
 		// The checksum database does not know every version of Velero's fork of kopia.
 		Env: []string{"GONOSUMDB=github.com/project-velero/*"},
+	}
+}
+
+// kustomizeController is the recipe of Flux's controller that applies and prunes. It is the last
+// version that Go 1.26 builds. Its APIs are a module of their own, which it replaces by a folder.
+func kustomizeController() Recipe {
+	return Recipe{
+		Name: "kustomize-controller", Module: "github.com/fluxcd/kustomize-controller", Version: "v1.9.6", Assets: "config/crd/bases",
+		Replaces: []string{
+			"github.com/opencontainers/go-digest => github.com/opencontainers/go-digest v1.0.1-0.20220411205349-bde1400a84be",
+			"sigs.k8s.io/kustomize/api => sigs.k8s.io/kustomize/api v0.21.1",
+			"sigs.k8s.io/kustomize/kyaml => sigs.k8s.io/kustomize/kyaml v0.21.1",
+			"gopkg.in/yaml.v3 => gopkg.in/yaml.v3 v3.0.1",
+		},
 	}
 }
 
