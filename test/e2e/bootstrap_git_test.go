@@ -56,7 +56,7 @@ func newGitRepository(t *testing.T) *gitRepository {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			b, err := os.ReadFile(path)
+			b, err := os.ReadFile(path) //nolint:gosec // Nobody else writes into the example.
 			if err != nil {
 				return err
 			}

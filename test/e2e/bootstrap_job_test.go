@@ -104,7 +104,7 @@ func (j *jobRunner) run(ctx context.Context, job *batchv1.Job) {
 		}
 		failed++
 		j.log("attempt %d of %s ended with %d, %v", failed, job.Name, code, err)
-		if failed > *job.Spec.BackoffLimit || slices.Contains(job.Spec.PodFailurePolicy.Rules[0].OnExitCodes.Values, int32(code)) {
+		if failed > *job.Spec.BackoffLimit || slices.Contains(job.Spec.PodFailurePolicy.Rules[0].OnExitCodes.Values, int32(code)) { //nolint:gosec // It is an exit code.
 			j.setStatus(ctx, job, batchv1.JobStatus{StartTime: &began, Failed: failed, Conditions: jobConditions(batchv1.JobFailureTarget, batchv1.JobFailed)})
 
 			return
@@ -204,8 +204,7 @@ func (j *jobRunner) exec(ctx context.Context, c corev1.Container, kubeconfig, di
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+dir)
 		out, err := cmd.CombinedOutput()
 		j.log("%s:\n%s", c.Name, out)
-		var ended *exec.ExitError
-		if errors.As(err, &ended) {
+		if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 			return ended.ExitCode(), nil
 		}
 

@@ -12,7 +12,7 @@ import (
 
 var (
 	// named matches the name of a step of example/gitops.
-	named = regexp.MustCompile(`(?m)^  name: (.*)$`)
+	named = regexp.MustCompile(`(?m)^ {2}name: (.*)$`)
 	// located matches its folder, or a file in that folder.
 	located = regexp.MustCompile(`(?m)^\s+(?:path|include): "?(.*?)"?$`)
 	// several matches file names of which only the first is checked.
