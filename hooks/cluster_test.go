@@ -47,7 +47,7 @@ func served() map[string][]metav1.APIResource {
 		xptest.ManagedVersion:            {of("buckets", xptest.ManagedKind, false, "managed")},
 		xp.GroupAPIExtensions + "/v1":    {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
 		xp.GroupOperations + "/v1alpha1": {of("cronoperations", "CronOperation", false, "crossplane")},
-		"velero.io/v1":                   {of("restores", "Restore", true, ""), of("backups", "Backup", true, "")},
+		"velero.io/v1":                   {of("restores", "Restore", true, ""), of("backups", "Backup", true, ""), of("serverstatusrequests", "ServerStatusRequest", true, ""), of("backupstoragelocations", "BackupStorageLocation", true, "")},
 		"v1":                             {of("events", "Event", true, ""), of("secrets", "Secret", true, ""), of("configmaps", "ConfigMap", true, ""), of("namespaces", "Namespace", false, "")},
 		xp.GroupProtection + "/v1beta1":  {of("clusterusages", "ClusterUsage", false, "")},
 		"apps/v1":                        {of("deployments", "Deployment", true, "")},

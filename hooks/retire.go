@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/objectstore"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -32,7 +34,8 @@ const (
 const retireLong = `Retire ends a handover in the cluster that gave its objects away: it deletes the claims, XRs and managed resources that the command hold
 holds, without their external resources. It takes the finalizers off first, so no controller acts.
 
---report is the report of the other cluster: the output of "validate -o json" there, with a namespace or not. Retire deletes an object only if the report says
+--report is the report of the other cluster: the output of "validate -o json" there, with a namespace or not. With --report-location retire reads it from
+the bucket, where validate with the same flag has stored it. Retire deletes an object only if the report says
 that it is adopted there: it exists, is not held, and a managed resource has the same external-name. An object that is not adopted there stays, and so do the
 XR and the claim above it.
 
@@ -47,7 +50,11 @@ const retireExample = `  # In the other cluster
 
   # In this cluster
   ` + Name + ` retire -n team-a --report adopted.json --dry-run
-  ` + Name + ` retire -n team-a --report adopted.json`
+  ` + Name + ` retire -n team-a --report adopted.json
+
+  # The same without a file, where both have Velero's plugin for the object store
+  ` + Name + ` validate -n team-a --report-location default
+  ` + Name + ` retire -n team-a --report-location default`
 
 // A retire holds the flags of retire and its results.
 type retire struct {
@@ -55,6 +62,7 @@ type retire struct {
 
 	out         output
 	file        string
+	bucket      storeFlags
 	namespaces  map[string]string
 	dryRun, yes bool
 	// timeout and pause are how long and how often it waits until what it deletes is gone.
@@ -75,31 +83,41 @@ type retire struct {
 func newRetire(o *options) *cobra.Command {
 	r := &retire{options: o, pause: retireInterval, deleted: map[xp.ID]types.UID{}}
 	c := &cobra.Command{
-		Use:     "retire --report FILE",
+		Use:     "retire --report FILE | --report-location NAME",
 		Short:   "Delete what another cluster has adopted, without the external resources",
 		Long:    retireLong,
 		Example: retireExample,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if r.file == "" {
-				return errors.New("cannot tell what the other cluster has adopted: give its report with --report")
+			if (r.file == "") == (r.bucket.location == "") {
+				return errors.New("cannot tell what the other cluster has adopted: give its report, as a file with --report, or from the bucket with --report-location")
 			}
 			if !r.yes && !r.dryRun && !isTerminal(r.In) {
 				return errors.New("cannot ask: stdin is no terminal; check the list with --dry-run, then give --yes")
 			}
-			other, err := r.read()
-			if err != nil {
-				return failed(err)
+			var other *report.Report
+			if r.file != "" {
+				var err error
+				if other, err = r.read(); err != nil {
+					return failed(err)
+				}
 			}
 
 			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
 				r.cluster = cluster
+				if other == nil {
+					var err error
+					if other, err = r.readStored(ctx); err != nil {
+						return err
+					}
+				}
 
 				return r.run(ctx, other)
 			})
 		},
 	}
 	c.Flags().StringVar(&r.file, "report", "", `the report of the other cluster: the output of "validate -o json" there, or - for stdin`)
+	r.bucket.addTo(c)
 	c.Flags().StringToStringVar(&r.namespaces, "namespace-mappings", nil, "namespaces that the restore there has mapped, as HERE=THERE")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
 	c.Flags().DurationVar(&r.timeout, "timeout", retireTimeout, "how long to wait until what it deletes is gone")
@@ -113,7 +131,7 @@ func newRetire(o *options) *cobra.Command {
 // maxReport limits the size of a report in bytes.
 const maxReport = 512 << 20
 
-// read reads the report of the other cluster.
+// read reads the report of the other cluster from the file.
 func (r *retire) read() (*report.Report, error) {
 	in := r.In
 	if r.file != "-" {
@@ -121,9 +139,35 @@ func (r *retire) read() (*report.Report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the report: %w", err)
 		}
-		defer func() { _ = f.Close() }() // It is only read.
+		defer func() { _ = f.Close() }() // It was only read.
 		in = f
 	}
+
+	return r.decode(in)
+}
+
+// readStored reads the report that validate has stored, for the namespace as the other cluster has
+// it.
+func (r *retire) readStored(ctx context.Context) (*report.Report, error) {
+	store, err := r.bucket.store(ctx, r.cluster, r.velero, false)
+	if err != nil {
+		return nil, rightError(err)
+	}
+	defer store.Close()
+	r.file = handoverFile(cmp.Or(r.namespaces[r.namespace], r.namespace))
+	b, err := store.Get(r.file)
+	if errors.Is(err, objectstore.ErrNotFound) {
+		return nil, reason.ReportNotStored.Errorf("%w; in the other cluster run validate with --report-location", err)
+	}
+	if err != nil {
+		return nil, reason.ReportNotStored.Errorf("%w", err)
+	}
+
+	return r.decode(bytes.NewReader(b))
+}
+
+// decode reads a report, which is that of r.file.
+func (r *retire) decode(in io.Reader) (*report.Report, error) {
 	other := &report.Report{}
 	if err := json.NewDecoder(io.LimitReader(in, maxReport)).Decode(other); err != nil {
 		return nil, reason.ReportUnusable.Errorf("cannot read the report %s: %w", r.file, err)

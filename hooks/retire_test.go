@@ -310,7 +310,7 @@ func TestHandoverUsage(t *testing.T) {
 		"HoldNothing":    {reason: "A whole cluster is never held by accident.", args: "hold", code: ExitUsage, said: "give a namespace with -n"},
 		"HoldBoth":       {reason: "The two flags contradict each other.", args: "hold -n a -A", code: ExitUsage, said: "[namespace all-namespaces]"},
 		"HoldNegative":   {reason: "Nobody can wait for less than no time.", args: "hold -A --timeout -1s", code: ExitUsage, said: "cannot wait for -1s"},
-		"RetireNoReport": {reason: "Without a report nothing is proven.", args: "retire -n a", code: ExitUsage, said: "give its report with --report"},
+		"RetireNoReport": {reason: "Without a report nothing is proven.", args: "retire -n a", code: ExitUsage, said: "give its report, as a file with --report"},
 		"RetireNoAnswer": {reason: "Without a terminal the command can't ask.", args: "retire -n a --report f", code: ExitUsage, said: "stdin is no terminal"},
 		"RetireNoFile":   {reason: "The error must name the file.", args: "retire -n a --report /nowhere/f --dry-run", code: ExitFailed, said: "open /nowhere/f"},
 		"TwoReleases":    {reason: "A Restore and a handover are two things.", args: "release --handover --restore r", code: ExitUsage, said: "[restore handover]"},

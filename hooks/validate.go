@@ -3,6 +3,7 @@ package hooks
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,24 +23,17 @@ import (
 // recheckAfter is the time between the two observations of validateStable.
 const recheckAfter = time.Second
 
-func newValidate(o *options) *cobra.Command {
-	v := &validation{options: o, pause: recheckAfter}
-	w := &watch{options: o}
-	var out output
-	strict := false
-	c := &cobra.Command{
-		Use:   "validate [NAMESPACE/NAME|KIND/NAME...]",
-		Short: "Print the problems of the claims, XRs and managed resources of a cluster",
-		Long: `Validate reads the trees of claims, XRs and their composed resources, and prints their problems: held objects and what they wait for, resources
-that no XR lists or controls, two that manage one external resource, resources without a known identity, objects that nothing reconciles, and leftovers.
-It changes nothing, and works without Velero and without a restore.
+const validateLong = `Validate reads the trees of claims, XRs and their composed resources, and prints their problems: held objects and what they wait for,
+resources that no XR lists or controls, two that manage one external resource, resources without a known identity, objects that nothing reconciles, and
+leftovers. It changes nothing, and works without Velero and without a restore.
 
 Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace; or KIND/NAME or KIND.GROUP/NAME,
 of any namespace or that of -n.
 
 It exits with 3 if it found a problem, or a warning with --strict; a name that does not exist is a problem. It exits with 1 if it can't read the cluster; a
-kind that you may not read is a warning. docs/validate.md lists the rights that it needs.`,
-		Example: `  # Everything in the cluster
+kind that you may not read is a warning. docs/validate.md lists the rights that it needs.`
+
+const validateExample = `  # Everything in the cluster
   ` + Name + ` validate
 
   # The objects of a Restore
@@ -57,11 +51,29 @@ kind that you may not read is a warning. docs/validate.md lists the rights that 
   # After a nightly drill: the objects of the newest Restore, if that was today
   ` + Name + ` validate --newest-restore 24h
 
+  # After a handover, with a copy of the report in the bucket, for retire in the other cluster
+  ` + Name + ` validate -n team-a --report-location default
+
   # One namespace, with rights in that namespace only
-  ` + Name + ` validate -n team-a --strict`,
+  ` + Name + ` validate -n team-a --strict`
+
+func newValidate(o *options) *cobra.Command {
+	v := &validation{options: o, pause: recheckAfter}
+	w := &watch{options: o}
+	var out output
+	var bucket storeFlags
+	strict := false
+	c := &cobra.Command{
+		Use:     "validate [NAMESPACE/NAME|KIND/NAME...]",
+		Short:   "Print the problems of the claims, XRs and managed resources of a cluster",
+		Long:    validateLong,
+		Example: validateExample,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
 				return err
+			}
+			if bucket.location != "" && (w.on || len(args) > 0 || v.restore != "" || v.newest != 0) {
+				return errors.New("cannot store a report for retire of a part: give --report-location with -n or alone")
 			}
 			if v.newest < 0 {
 				return fmt.Errorf("cannot look for a Restore of the last %s", v.newest)
@@ -83,6 +95,9 @@ kind that you may not read is a warning. docs/validate.md lists the rights that 
 				if err := o.print(r, out); err != nil {
 					return err
 				}
+				if err := bucket.storeHandover(ctx, cluster, o, r); err != nil {
+					return err
+				}
 
 				return exitFor(r.Failing(strict))
 			})
@@ -96,6 +111,7 @@ kind that you may not read is a warning. docs/validate.md lists the rights that 
 	w.addTo(c)
 	out.addProblemsOnlyTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
+	bucket.addTo(c)
 
 	return c
 }

@@ -56,7 +56,7 @@ func downloadsFrom(config *rest.Config) downloadFn {
 }
 
 // backedUp returns the items of a Backup, whatever their version.
-func (c *Cluster) backedUp(ctx context.Context, backup *unstructured.Unstructured) (map[xp.ID]bool, error) {
+func (c *Cluster) backedUp(ctx context.Context, backup *unstructured.Unstructured) (map[xp.ID]xp.Ref, error) {
 	b := &velerov1.Backup{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(backup.Object, b); err != nil {
 		return nil, fmt.Errorf("cannot read the Backup %s: %w", backup.GetName(), err)
@@ -75,8 +75,8 @@ func (c *Cluster) backedUp(ctx context.Context, backup *unstructured.Unstructure
 
 // itemsOf reads Velero's list: by apiVersion/Kind the names, with a namespace or not (velero
 // pkg/backup/request.go, BackupResourceList).
-func itemsOf(names map[string][]string) map[xp.ID]bool {
-	items := map[xp.ID]bool{}
+func itemsOf(names map[string][]string) map[xp.ID]xp.Ref {
+	items := map[xp.ID]xp.Ref{}
 	for of, all := range names {
 		cut := strings.LastIndex(of, "/")
 		gv, err := schema.ParseGroupVersion(of[:max(cut, 0)])
@@ -88,7 +88,8 @@ func itemsOf(names map[string][]string) map[xp.ID]bool {
 			if !namespaced {
 				namespace, name = "", path
 			}
-			items[xp.Ref{APIVersion: gv.String(), Kind: of[cut+1:], Namespace: namespace, Name: name}.ID()] = true
+			r := xp.Ref{APIVersion: gv.String(), Kind: of[cut+1:], Namespace: namespace, Name: name}
+			items[r.ID()] = r
 		}
 	}
 

@@ -66,8 +66,9 @@ func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, 
 		if from, ok := names[r.Namespace]; ok {
 			r.Namespace = from
 		}
+		_, ok := items[r.ID()]
 
-		return items[r.ID()]
+		return ok
 	}
 	for _, u := range old {
 		if isBackedUp(xp.RefTo(u)) {

@@ -29,6 +29,8 @@ type jobRunner struct {
 	cluster       *stack.Cluster
 	clients       kubernetes.Interface
 	kubectl, home string
+	// images are the programs that an image without a command copies to /target.
+	images map[string]string
 
 	mu   sync.Mutex
 	seen map[types.UID]bool
@@ -166,36 +168,65 @@ func (j *jobRunner) try(ctx context.Context, job *batchv1.Job) (int, error) {
 	return 0, nil
 }
 
-// mount writes the files of a ConfigMap.
+// mount makes the directory of a volume, with the files of a ConfigMap or Secret.
 func (j *jobRunner) mount(ctx context.Context, namespace string, v corev1.Volume, dir string) error {
-	if v.ConfigMap == nil {
+	files := map[string][]byte{}
+	switch {
+	case v.ConfigMap != nil:
+		m, err := j.clients.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for name, content := range m.Data {
+			files[name] = []byte(content)
+		}
+	case v.Secret != nil:
+		s, err := j.clients.CoreV1().Secrets(namespace).Get(ctx, v.Secret.SecretName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		files = s.Data
+	case v.EmptyDir == nil:
 		return errors.New("cannot mount the volume " + v.Name)
 	}
-	m, err := j.clients.CoreV1().ConfigMaps(namespace).Get(ctx, v.ConfigMap.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for name, content := range m.Data {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	err := os.MkdirAll(dir, 0o755)
+	for name, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 
 	return err
 }
 
-// exec runs the command of a container, which is kubectl or the plugin.
+// exec runs the command of a container, which is kubectl or the plugin, or copies the program of its image.
 func (j *jobRunner) exec(ctx context.Context, c corev1.Container, kubeconfig, dir string) (int, error) {
+	here := func(path string) string {
+		path += "/"
+		for _, m := range c.VolumeMounts {
+			path = strings.ReplaceAll(path, m.MountPath+"/", filepath.Join(dir, m.Name)+"/")
+		}
+
+		return strings.TrimSuffix(path, "/")
+	}
+	if len(c.Command) == 0 {
+		name, _, _ := strings.Cut(c.Image, ":")
+		program, err := os.ReadFile(j.images[name])
+		if err != nil {
+			return 0, fmt.Errorf("cannot run the image %s: %w", c.Image, err)
+		}
+
+		return 0, os.WriteFile(filepath.Join(here("/target"), filepath.Base(name)), program, 0o700) //nolint:gosec // It is a program.
+	}
 	args := slices.Clone(c.Command[1:])
 	for i := range args {
-		for _, m := range c.VolumeMounts {
-			args[i] = strings.ReplaceAll(args[i], m.MountPath+"/", filepath.Join(dir, m.Name)+"/")
-		}
+		args[i] = here(args[i])
 	}
 	switch c.Command[0] {
 	case pluginInImage:
-		stdout, stderr, code, err := j.cluster.Plugin(ctx, kubeconfig, args...)
+		var env []string
+		for _, e := range c.Env {
+			env = append(env, e.Name+"="+here(e.Value))
+		}
+		stdout, stderr, code, err := j.cluster.PluginWith(ctx, kubeconfig, env, args...)
 		j.log("%s:\n%s%s", c.Name, stdout, stderr)
 
 		return code, err

@@ -30,6 +30,9 @@ type event struct {
 // manifests is the folder of objects that the pages name and none of their commands creates.
 const manifests = "test/e2e/testdata/docs/"
 
+// inPod begins a command in Velero's Pod.
+const inPod = "kubectl exec -n velero deploy/velero -- /plugins/velero-plugin-for-crossplane "
+
 // scenes returns the scenes in the order in which the pages are read. Each starts from the state
 // that the ones before have left.
 func scenes() []scene {
@@ -62,25 +65,27 @@ func scenes() []scene {
 		{
 			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}},
 			meanwhile: map[string]event{
+				"velero-plugin-for-crossplane drill run --from-schedule nightly": {forgotten: true},
 				"velero-plugin-for-crossplane validate -n team-a -o json > adopted.json": {run: []string{
 					"velero-plugin-for-crossplane release --handover -n team-a", "kubectl wait --for=condition=Ready environment,managed --all -n team-a --timeout=3m",
 				}},
 			},
 			// There is no other cluster. The commands of docs/handover.md run in two.
 			codes: map[string]int{"velero-plugin-for-crossplane retire -n team-a --report adopted.json": 1},
+			end: event{run: []string{
+				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
+				"velero-plugin-for-crossplane validate -n team-a",
+			}},
 		},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
 		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
 		{
 			page: "docs/drills.md", begin: event{forgotten: true},
-			meanwhile: map[string]event{"velero restore create drill-of-the-night --from-schedule nightly --wait": {forgotten: true}},
-			codes: map[string]int{
-				"velero-plugin-for-crossplane validate --restore drill":      3,
-				"velero-plugin-for-crossplane validate --newest-restore 24h": 3,
-			},
+			meanwhile: map[string]event{"velero-plugin-for-crossplane drill run --from-schedule nightly": {forgotten: true}},
+			codes:     map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
 			end: event{run: []string{
-				"kubectl delete configmap velero-plugin-for-crossplane -n velero", "velero-plugin-for-crossplane release --restore drill-of-the-night",
+				"kubectl delete -k example/drill", "velero restore create after-the-drill --from-schedule nightly --wait", "velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
 		{page: "docs/namespace.md", begin: event{forgotten: true}},
@@ -92,6 +97,8 @@ func scenes() []scene {
 					in: "fourth", run: []string{"kubectl wait --for=create backup.velero.io/team-a-move -n velero --timeout=1m"},
 				},
 				"velero-plugin-for-crossplane retire -n team-a --report adopted.json --dry-run": {in: "third"},
+				inPod + "validate -n team-a --report-location default":                          {in: "fourth"},
+				inPod + "retire -n team-a --report-location default --yes":                      {in: "third"},
 			},
 			// Back to the cluster of the other pages, as if the other one were lost.
 			end: event{ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"}},

@@ -85,7 +85,7 @@ func withOthers(all []pages.Page) []scene {
 }
 
 // install installs the programs that the pages name. There is no kubelet to execute a command in
-// Velero's Pod, so it runs here, as the administrator.
+// Velero's Pod, so it runs here, as the administrator, with the Pod's plugins and credentials.
 func (r *reader) install(t *testing.T, set build.Set) {
 	t.Helper()
 	kubectl := `#!/bin/bash
@@ -93,12 +93,19 @@ args="$*"
 args="${args/exec -i /exec }"
 in="exec -n velero deploy/velero -- /plugins/velero-plugin-for-crossplane"
 case "$args" in
-"$in"*) while [ "$1" != -- ]; do shift; done; exec %[2]q "${@:3}" ;;
+"$in"*)
+	while [ "$1" != -- ]; do shift; done
+	set -- "${@:3}"
+	case "$args" in *--report-location*) set -- "$@" --plugin-dir %[3]q ;; esac
+	AWS_ACCESS_KEY_ID=stack AWS_SECRET_ACCESS_KEY=stack exec %[2]q "$@"
+	;;
 esac
 exec %[1]q "$@"
 `
+	plugins := t.TempDir()
+	must(t, os.Symlink(set["velero-plugin-for-aws"].Path, filepath.Join(plugins, "velero-plugin-for-aws")))
 	for name, script := range map[string]string{
-		"kubectl": fmt.Sprintf(kubectl, set["kubectl"].Path, set["plugin"].Path),
+		"kubectl": fmt.Sprintf(kubectl, set["kubectl"].Path, set["plugin"].Path, plugins),
 		"velero":  fmt.Sprintf("#!/bin/bash\nexec %q --namespace=velero \"$@\"\n", set[stack.Velero].Path),
 	} {
 		must(t, os.WriteFile(filepath.Join(r.programs, name), []byte(script), 0o755)) //nolint:gosec // It is a program.

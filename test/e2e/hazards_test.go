@@ -245,9 +245,20 @@ func (h *hazards) loseName(t *testing.T) {
 	h.pause(t, nameless)
 	u, err := h.composed(ctx, nameless, "Network")
 	must(t, err)
-	must(t, drill.Patch(ctx, h.source, u, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true", externalName: nil}},
+	annotate := func(annotations map[string]any) {
+		must(t, drill.Patch(ctx, h.source, u, map[string]any{"metadata": map[string]any{"annotations": annotations}}))
+	}
+	annotate(map[string]any{"crossplane.io/paused": "true"})
+	// A reconcile that is under way would write the name again.
+	must(t, h.source.Wait(ctx, patience, u.GetName()+" to be paused", func(ctx context.Context) error {
+		now, err := h.composed(ctx, nameless, "Network")
+		if err != nil {
+			return err
+		}
+
+		return stack.HasCondition(now, "Synced", "False")
 	}))
+	annotate(map[string]any{externalName: nil})
 	r, err := h.source.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
 	must(t, err)
 	_, err = r.Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"status":{"atProvider":null}}`), metav1.PatchOptions{}, "status")

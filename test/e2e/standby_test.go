@@ -38,6 +38,7 @@ func testStandby(t *testing.T, version stack.Version) {
 	before := s.uids(t, n)
 	t.Run("Unchanged", func(t *testing.T) { s.testUnchanged(t, n, before) })
 	t.Run("Changed", func(t *testing.T) { s.testRefreshed(t, n, before) })
+	t.Run("Killed", func(t *testing.T) { s.testRefreshKilled(t, n, before) })
 	t.Run("Deleted", func(t *testing.T) { s.testRemoved(t, n) })
 	s.wantNoWrites(t, n, since, s.target)
 	if t.Failed() {

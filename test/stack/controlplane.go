@@ -13,9 +13,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The controllers that Crossplane and Velero rely on, above all the garbage collector.
+// The controllers that Crossplane and Velero rely on, above all the garbage collector, and that of CronJobs.
 const controllers = "garbage-collector-controller,namespace-controller,serviceaccount-controller,serviceaccount-token-controller," +
-	"root-ca-certificate-publisher-controller,clusterrole-aggregation-controller"
+	"root-ca-certificate-publisher-controller,clusterrole-aggregation-controller,cronjob-controller"
 
 // startControlPlane starts etcd and the API server, and makes the clients.
 func (c *Cluster) startControlPlane(ctx context.Context) error {

@@ -63,6 +63,11 @@ func (c *Cluster) LinkPluginFile(path string) error {
 // Plugin runs the plugin as a command on this cluster and returns its output and exit code. If
 // kubeconfig is "", it uses the administrator's. It fails only if the command can't run.
 func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
+	return c.PluginWith(ctx, kubeconfig, nil, args...)
+}
+
+// PluginWith is Plugin with more environment variables.
+func (c *Cluster) PluginWith(ctx context.Context, kubeconfig string, env []string, args ...string) (stdout, stderr string, code int, err error) {
 	path, err := c.program("plugin")
 	if err != nil {
 		return "", "", 0, err
@@ -70,7 +75,7 @@ func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string)
 	var out, problems bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &out, &problems
-	cmd.Env = environment(c.dir, c.host.tmp, "KUBECONFIG="+cmp.Or(kubeconfig, c.kubeconfig))
+	cmd.Env = environment(c.dir, c.host.tmp, append(env, "KUBECONFIG="+cmp.Or(kubeconfig, c.kubeconfig))...)
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
