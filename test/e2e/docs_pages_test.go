@@ -100,6 +100,8 @@ func scenes() []scene {
 				inPod + "validate -n team-a --report-location default":                          {in: "fourth"},
 				inPod + "retire -n team-a --report-location default --yes":                      {in: "third"},
 			},
+			// The retire before it has left nothing.
+			codes: map[string]int{inPod + "retire -n team-a --report-location default --yes": 1},
 			// Back to the cluster of the other pages, as if the other one were lost.
 			end: event{ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"}},
 		},
