@@ -25,8 +25,6 @@ var (
 
 func TestAheadV2(t *testing.T) { testAhead(t, stack.V2, "v2", scenesInDoubt()) }
 
-func TestAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", nil) }
-
 // testAhead loses a cluster in which provider-kubernetes manages Deployments that are in the backup
 // too and that another writer has scaled. A provider that reconciles its Object before Velero
 // restores the Deployment creates another one. more are scenes of creates in progress.

@@ -8,8 +8,6 @@ import (
 
 func TestCommandsV2(t *testing.T) { testCommands(t, stack.V2) }
 
-func TestCommandsV1(t *testing.T) { testCommands(t, stack.V1) }
-
 // testCommands runs the plugin's commands as users and scripts do, on a cluster that was lost and
 // is restored.
 func testCommands(t *testing.T, version stack.Version) {

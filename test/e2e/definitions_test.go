@@ -76,8 +76,6 @@ func definitionScenes(version stack.Version) map[string]*shape {
 
 func TestDefinitionsV2(t *testing.T) { testDefinitions(t, stack.V2, "v2") }
 
-func TestDefinitionsV1(t *testing.T) { testDefinitions(t, stack.V1, "v1.20") }
-
 // testDefinitions loses a cluster, and restores into one whose platform is incomplete or
 // terminates.
 func testDefinitions(t *testing.T, version stack.Version, dir string) {

@@ -21,8 +21,6 @@ const guardName = "velero-plugin-for-crossplane-guard"
 
 func TestGuardV2(t *testing.T) { testGuard(t, stack.V2) }
 
-func TestGuardV1(t *testing.T) { testGuard(t, stack.V1) }
-
 // testGuard loses a cluster whose instances are in Git too. It restores it while Argo CD applies
 // them, from before the restore begins.
 func testGuard(t *testing.T, version stack.Version) {

@@ -10,17 +10,17 @@ import (
 
 func TestMatrixCompositionChangesV1(t *testing.T) {
 	t.Parallel()
-	testCompositionChanges(t, stack.V1, everyStep)
+	testCompositionChanges(t, stack.V1)
 }
 
 // Crossplane v2.0 and stack.V2 delete owned objects in different ways (background, foreground).
 func TestMatrixCompositionChangesV20(t *testing.T) {
 	t.Parallel()
-	testCompositionChanges(t, stack.V20, everyStep)
+	testCompositionChanges(t, stack.V20)
 }
 
 // Crossplane v2.4 never deletes what it does not control.
 func TestMatrixCompositionChangesV24(t *testing.T) {
 	t.Parallel()
-	testCompositionChanges(t, stack.V24, everyStep)
+	testCompositionChanges(t, stack.V24)
 }

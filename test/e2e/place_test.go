@@ -9,8 +9,6 @@ import (
 
 func TestPlaceV2(t *testing.T) { testPlace(t, stack.V2) }
 
-func TestPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
-
 // testPlace restores into the cluster that was backed up, which still has some or all objects.
 func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()

@@ -49,8 +49,6 @@ type shape struct {
 
 func TestShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
 
-func TestShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
-
 // testShapes loses a cluster with every shape of tree, and restores one after the other in a
 // cluster that has only the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {

@@ -41,8 +41,6 @@ subjects:
 
 func TestTenantsV2(t *testing.T) { testTenants(t, stack.V2) }
 
-func TestTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
-
 // testTenants lets tenants forge links to other tenants' objects. Their namespaces are backed up
 // with the plugin, and everything is backed up without it. Then each forger's namespace alone is
 // restored in a cluster that has no object of the victim.

@@ -65,8 +65,6 @@ func usageScenes(s *suite) map[string]*shape {
 
 func TestUsagesV2(t *testing.T) { testUsages(t, stack.V2, "v2") }
 
-func TestUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
-
 // testUsages restores Usages of all kinds into a cluster that has only the platform.
 func testUsages(t *testing.T, version stack.Version, dir string) {
 	t.Helper()

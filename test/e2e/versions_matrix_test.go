@@ -9,8 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// These tests run the tests of "make test" (v1.20 and v2.3) on the other versions, with the same
-// expectations unless the case differs.
+// These tests run the tests of "make test" (v2.3, and those of claims on v1.20) on the other
+// versions, with the same expectations unless the case differs.
+
+func TestMatrixWaysV1(t *testing.T) { testWays(t, stack.V1) }
+
+func TestMatrixTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
+
+func TestMatrixPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
+
+func TestMatrixCommandsV1(t *testing.T) { testCommands(t, stack.V1) }
 
 // Crossplane v2.0 has no circuit breaker.
 func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.CrossplaneV20, nil) }
@@ -43,6 +51,8 @@ func TestMatrixCircuitBreakerV24(t *testing.T) {
 	t.Run("EventLost", func(t *testing.T) { s.testLost(t, n, paused) })
 }
 
+func TestMatrixDefinitionsV1(t *testing.T) { testDefinitions(t, stack.V1, "v1.20") }
+
 func TestMatrixDefinitionsV20(t *testing.T) { testDefinitions(t, stack.V20, "v2") }
 
 func TestMatrixDefinitionsV24(t *testing.T) { testDefinitions(t, stack.V24, "v2") }
@@ -56,6 +66,8 @@ func TestMatrixAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", scenesInD
 func TestMatrixAheadV20(t *testing.T) { testAhead(t, stack.V20, "v2", scenesInDoubt()) }
 
 func TestMatrixAheadV24(t *testing.T) { testAhead(t, stack.V24, "v2", scenesInDoubt()) }
+
+func TestMatrixUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
 
 func TestMatrixUsagesV20(t *testing.T) { testUsages(t, stack.V20, "v2") }
 
@@ -85,6 +97,8 @@ func TestMatrixGitChangesV20(t *testing.T) { testGitChanges(t, stack.V20) }
 
 func TestMatrixGitChangesV24(t *testing.T) { testGitChanges(t, stack.V24) }
 
+func TestMatrixGuardV1(t *testing.T) { testGuard(t, stack.V1) }
+
 func TestMatrixGuardV20(t *testing.T) { testGuard(t, stack.V20) }
 
 func TestMatrixGuardV24(t *testing.T) { testGuard(t, stack.V24) }
@@ -107,6 +121,8 @@ func testFirst(t *testing.T, version stack.Version) {
 func TestMatrixHelmV20(t *testing.T) { testHelm(t, stack.V20, "v2", "helm.m.crossplane.io") }
 
 func TestMatrixHelmV24(t *testing.T) { testHelm(t, stack.V24, "v2", "helm.m.crossplane.io") }
+
+func TestMatrixShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
 
 func TestMatrixShapesV20(t *testing.T) { testShapes(t, stack.V20, "v2", shapesV2()) }
 

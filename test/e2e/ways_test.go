@@ -54,8 +54,6 @@ type way struct {
 
 func TestWaysV2(t *testing.T) { testWays(t, stack.V2) }
 
-func TestWaysV1(t *testing.T) { testWays(t, stack.V1) }
-
 // testWays backs up in every way, loses the cluster, and restores all of it in another one. The
 // restores run at the same time.
 func testWays(t *testing.T, version stack.Version) {
