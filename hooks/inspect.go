@@ -1,21 +1,18 @@
 package hooks
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io"
-	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -25,11 +22,15 @@ creates them, and the problems of such a restore. It needs no cluster, and neith
 With --against it reads the cluster of the current kubeconfig, and prints what a restore would do there with each item: create it, hold it, restore it as a
 copy, leave it because it exists, skip it because the control plane creates it again, or refuse it. It writes nothing.
 
-BACKUP is a file from "velero backup download", or - for stdin.`
+BACKUP is a file from "velero backup download", or - for stdin. With --backup it is downloaded from the object store instead, as
+"velero backup describe --details" does: Velero must run in the cluster of the current kubeconfig, and its object store must be reachable from here.`
 
 const inspectExample = `  # What is in a backup, and which problems does it have?
   velero backup download nightly -o nightly.tar.gz
   velero-plugin-for-crossplane inspect nightly.tar.gz
+
+  # The same, from the object store
+  velero-plugin-for-crossplane inspect --backup nightly
 
   # What would a restore into the cluster of the current kubeconfig do with each item?
   velero-plugin-for-crossplane inspect nightly.tar.gz --against
@@ -41,6 +42,8 @@ type inspect struct {
 	*options
 
 	out      output
+	backup   string
+	download live.Download
 	strict   bool
 	against  bool
 	mappings flag.Map
@@ -49,16 +52,23 @@ type inspect struct {
 func newInspect(o *options) *cobra.Command {
 	i := &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 	c := &cobra.Command{
-		Use:     "inspect BACKUP",
+		Use:     "inspect [BACKUP]",
 		Short:   "Print what is in a backup, and the problems of a restore",
 		Long:    inspectLong,
 		Example: inspectExample,
-		Args:    oneBackup,
+		Args:    i.oneBackup,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"tar.gz", "tgz"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-		RunE: func(c *cobra.Command, args []string) error { return failed(i.run(c.Context(), args[0])) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return failed(i.run(c.Context(), strings.Join(args, "")))
+		},
 	}
+	c.Flags().StringVar(&i.backup, "backup", "", "name of the Backup to download from the object store")
+	c.Flags().StringVar(&i.download.CACert, "cacert", "", "file with certificates of the object store; only with --backup")
+	c.Flags().BoolVar(&i.download.Insecure, "insecure-skip-tls-verify", false, "accept any certificate of the object store; only with --backup")
+	_ = c.RegisterFlagCompletionFunc("backup", o.completeBackup) // They fail only without the flag.
+	_ = c.MarkFlagFilename("cacert")
 	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
 	c.Flags().BoolVar(&i.against, "against", false, "print what a restore into the current cluster would do; it writes nothing")
 	c.Flags().Var(&i.mappings, "namespace-mappings", "those of the restore, as from:to,from:to; only with --against")
@@ -77,7 +87,11 @@ func (i *inspect) run(ctx context.Context, file string) error {
 		return &exit{code: ExitUsage, err: errors.New("cannot use --namespace-mappings without --against")}
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	backup, err := i.read(ctx, file)
+	read := i.read
+	if i.backup != "" {
+		file, read = i.backup, i.readFromStore
+	}
+	backup, err := read(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -124,37 +138,4 @@ func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
 	}
 
 	return diagnosis.Defects(diagnosis.Cluster, found)
-}
-
-// read reads a backup from a file, or from stdin if the name is "-".
-func (o *options) read(ctx context.Context, file string) (*archive.Backup, error) {
-	from := o.In
-	if file == "-" {
-		if isTerminal(from) {
-			return nil, errors.New("cannot read a backup from the terminal: give a file, or pipe one into stdin")
-		}
-	} else {
-		f, err := os.Open(file) //nolint:gosec // The user names the file.
-		if err != nil {
-			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
-		}
-		defer f.Close() //nolint:errcheck // The file is only read.
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, reason.BackupUnreadable.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file`, file)
-		}
-		from = f
-	}
-	if c, ok := from.(io.Closer); ok {
-		// Closing is the only way to interrupt a read from an idle pipe.
-		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	}
-	backup, err := archive.Read(ctx, from, archive.Default())
-	if err != nil {
-		err = cmp.Or(ctx.Err(), err)
-		code := cmp.Or(messageOf(err).Code, reason.BackupUnreadable)
-
-		return nil, code.Errorf("cannot read the backup %s: %w", source(file), err)
-	}
-
-	return backup, nil
 }

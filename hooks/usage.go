@@ -22,17 +22,6 @@ func knownCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
 }
 
-func oneBackup(_ *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return errors.New("no BACKUP given; give its file, or - for stdin")
-	case 1:
-		return nil
-	default:
-		return fmt.Errorf("cannot inspect more than one BACKUP; there are %d arguments: %s", len(args), strings.Join(args, " "))
-	}
-}
-
 func someNames(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("no name given; give the names of claims or XRs, as NAMESPACE/NAME")

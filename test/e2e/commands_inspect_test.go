@@ -59,6 +59,10 @@ func (s *suite) testInspectGolden(t *testing.T, name, file string, code int) {
 		t.Errorf("it ended with %d, not %d, and printed %q", r.code, code, r.stderr)
 	}
 	wantGolden(t, "inspect-"+drill.Platform{Crossplane: s.version}.Dir()+"-"+name, r.stdout)
+	downloaded, fromFile := s.inspected(t, code, "--backup", name), s.inspected(t, code, file)
+	if diff := cmp.Diff(fromFile, downloaded); diff != "" || len(downloaded.Trees) == 0 {
+		t.Errorf("inspect reads other things from the object store than from a file: %s", diff)
+	}
 }
 
 // A finding is an object in the JSON report, as programs decode it.

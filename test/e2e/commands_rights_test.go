@@ -131,6 +131,13 @@ var drills = map[string]string{ //nolint:gosec // The value of secrets is a verb
 	"events.":                                "velero create",
 }
 
+// downloads are the rights of the role of inspect --backup.
+var downloads = map[string]string{
+	"backups.velero.io":                "velero get",
+	"backupstoragelocations.velero.io": "velero get",
+	"downloadrequests.velero.io":       "velero create get",
+}
+
 // only returns a function that reports whether a right is one of these.
 func only(rights map[string]string) func(r right) bool {
 	return func(r right) bool {
@@ -220,6 +227,12 @@ func rolesOf(h *hooked, backup string) map[string]role {
 				}
 			},
 			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
+		},
+		"InspectBackup": {
+			reason: "A download needs the Backup, its location and a DownloadRequest.",
+			files:  []string{"rbac/inspect-backup.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect-backup",
+			want: only(downloads),
+			does: map[string]int{"inspect --backup " + h.Namespace: 0}, cannot: map[string]int{"settings": 1},
 		},
 		"Settings": {
 			reason: "The command settings reads the objects that have them, and nothing of Crossplane's.",
