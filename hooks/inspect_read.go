@@ -93,7 +93,9 @@ func readFrom(ctx context.Context, name string, download func(ctx context.Contex
 	}()
 	backup, err := readArchive(ctx, out, name)
 	if err == nil {
-		_, err = io.Copy(io.Discard, out) // What follows the archive must have arrived, too.
+		if _, err = io.Copy(io.Discard, out); err != nil { // What follows the archive must have arrived, too.
+			err = fmt.Errorf("cannot read the rest of backup %s: %w", name, err)
+		}
 	}
 	_ = out.Close() // It never fails, and ends a download that is not needed any more.
 	if cause := <-ended; cause != nil && !errors.Is(cause, io.ErrClosedPipe) {
