@@ -14,6 +14,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/metrics"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/objectstore"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -60,7 +61,7 @@ It exits with 3 if no drill has passed within --within, and changes nothing.`,
 	c.Flags().StringVar(&d.schedule, "from-schedule", "", "the schedule of the drills")
 	c.Flags().DurationVar(&d.within, "within", defaultDrillAge, "how long ago a drill may have passed")
 	d.bucket.addTo(c)
-	_ = d.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+	_ = d.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML), string(printer.OpenMetrics)) // It fails only if the flag is there already.
 
 	return c
 }
@@ -158,6 +159,10 @@ func drillOf(u *unstructured.Unstructured, schedule string) (one report.Drill, o
 		Schedule: schedule, Restore: u.GetName(), Backup: text("spec", "backupName"), Started: u.GetCreationTimestamp().UTC(), Ended: ended.UTC(),
 		Passed: result == adoption.DrillPassed,
 	}, err == nil && result != ""
+}
+
+func (s *drillState) metrics() ([]byte, error) {
+	return metrics.Drills(s.Schedule, s.now, s.Overdue, s.Last, s.Passed)
 }
 
 func (s *drillState) table() []byte {

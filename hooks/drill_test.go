@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,6 +302,18 @@ func TestDrillStatus(t *testing.T) {
 				if one == nil && what != "" || one != nil && one.Restore != what {
 					t.Errorf("%s: %s", tc.reason, out.String())
 				}
+			}
+			out.Reset()
+			d.out.format = printer.OpenMetrics
+			if err := failed(d.run(t.Context(), live.NewCluster(s, s))); codeOf(err) != tc.code {
+				t.Fatalf("%s: as metrics: exit %d, %v", tc.reason, codeOf(err), err)
+			}
+			overdue := map[int]string{ExitFine: "0.0", ExitProblems: "1.0"}[tc.code]
+			if want := `crossplane_restore_drill_overdue{schedule="nightly"} ` + overdue; overdue != "" && !strings.Contains(out.String(), want) {
+				t.Errorf("%s: want %q in the metrics, got %q", tc.reason, want, out.String())
+			}
+			if overdue == "" && out.Len() > 0 {
+				t.Errorf("%s: metrics must be complete or absent, got %q", tc.reason, out.String())
 			}
 		})
 	}

@@ -10,6 +10,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// lastAdoption returns the Restore with operations in a namespace that ended last; nil if there is
+// none.
+func lastAdoption(restores map[string]report.Restore, namespace string) *report.Restore {
+	var last *report.Restore
+	for _, r := range restores {
+		ended := strings.HasPrefix(r.Name, namespace+"/") && r.Operations > 0 && r.Started != nil && r.Completed != nil
+		if ended && (last == nil || r.Completed.After(*last.Completed) || r.Completed.Equal(*last.Completed) && r.Name < last.Name) {
+			last = &r
+		}
+	}
+
+	return last
+}
+
 // newestRestore returns the name of the Restore in a namespace that began last. late has a problem
 // if it began longer ago than within, or if there is none.
 func newestRestore(restores map[string]report.Restore, namespace string, now time.Time, within time.Duration) (name string, late []report.Problem) {

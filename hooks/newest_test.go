@@ -66,3 +66,39 @@ func TestNewest(t *testing.T) {
 		})
 	}
 }
+
+func TestLastAdoption(t *testing.T) {
+	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
+	ended := func(name string, ago time.Duration, operations int) report.Restore {
+		started, completed := now.Add(-ago-time.Hour), now.Add(-ago)
+
+		return report.Restore{Name: name, Started: &started, Completed: &completed, Operations: operations}
+	}
+	running := ended("velero/running", 0, 1)
+	running.Completed = nil
+	cases := map[string]struct {
+		reason   string
+		restores []report.Restore
+		want     string
+	}{
+		"Newest":  {reason: "The adoption that ended last counts.", restores: []report.Restore{ended("velero/a", time.Hour, 1), ended("velero/b", time.Minute, 1)}, want: "velero/b"},
+		"Without": {reason: "A Restore without operations adopts nothing.", restores: []report.Restore{ended("velero/a", time.Hour, 1), ended("velero/b", 0, 0)}, want: "velero/a"},
+		"Running": {reason: "An adoption that has not ended has no duration.", restores: []report.Restore{running}},
+		"Other":   {reason: "Restores of another Velero do not count.", restores: []report.Restore{ended("other/a", 0, 1)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			byName := map[string]report.Restore{}
+			for _, r := range tc.restores {
+				byName[r.Name] = r
+			}
+			got := ""
+			if last := lastAdoption(byName, "velero"); last != nil {
+				got = last.Name
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -214,7 +214,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	trees, problems := s.Select(choice, s.Trees(), problems)
 	s.State.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Cluster: v.clusterUID(ctx), Time: s.State.Now.UTC().Truncate(time.Second)}
-	r.Restores = restoresOf(s, trees, choice.Restore)
+	r.Restores, r.LastAdoption = restoresOf(s, trees, choice.Restore), lastAdoption(s.Restores, v.velero)
 	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s), v.adoptedElsewhere(ctx, r.Cluster, trees)))
 
 	return r, nil

@@ -162,8 +162,11 @@ func restoreFrom(u *unstructured.Unstructured) report.Restore {
 		return &t
 	}
 
+	operations, _, _ := unstructured.NestedInt64(u.Object, "status", "restoreItemOperationsAttempted")
+
 	return report.Restore{
-		Name: u.GetNamespace() + "/" + u.GetName(), Phase: text("status", "phase"), Backup: text("spec", "backupName"),
+		Operations: int(operations),
+		Name:       u.GetNamespace() + "/" + u.GetName(), Phase: text("status", "phase"), Backup: text("spec", "backupName"),
 		Started: at("startTimestamp"), Completed: at("completionTimestamp"),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/metrics"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -26,11 +27,13 @@ const (
 	DOT   Format = "dot"
 	JUnit Format = "junit"
 	HTML  Format = "html"
+	// OpenMetrics is for Prometheus.
+	OpenMetrics Format = "openmetrics"
 )
 
 // Formats returns the names of all formats.
 func Formats() []string {
-	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML)}
+	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML), string(OpenMetrics)}
 }
 
 // Options describe the terminal.
@@ -68,6 +71,8 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return suites(c)
 	case HTML:
 		return html(c)
+	case OpenMetrics:
+		return metrics.Report(c)
 	default:
 		return nil, fmt.Errorf("there are %s", strings.Join(Formats(), ", "))
 	}

@@ -28,7 +28,9 @@ type Report struct {
 	Time    time.Time `json:"time"`
 	// Restores are those that hold a reported object, or that were asked for.
 	Restores []Restore `json:"restores,omitempty"`
-	Summary  Summary   `json:"summary"`
+	// LastAdoption is the newest Restore of the cluster with operations of plugins that has ended.
+	LastAdoption *Restore `json:"lastAdoption,omitempty"`
+	Summary      Summary  `json:"summary"`
 	// Problems are sorted, the worst first.
 	Problems []Problem `json:"problems"`
 	Trees    []*Node   `json:"trees"`
@@ -160,6 +162,8 @@ type Restore struct {
 	Backup    string     `json:"backup,omitempty"`
 	Started   *time.Time `json:"started,omitempty"`
 	Completed *time.Time `json:"completed,omitempty"`
+	// Operations is the number of operations that plugins began: each adopts something.
+	Operations int `json:"operations,omitempty"`
 }
 
 // An Outcome is what a restore would do with an item.

@@ -1,0 +1,183 @@
+package metrics
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Report returns the metrics of an inspection or a validation.
+func Report(r *report.Report) ([]byte, error) {
+	command := Validate
+	if r.Kind == report.KindInspection {
+		command = Inspect
+	}
+	g := newGauges()
+	g.setTime(reportTime, r.Time, command, "")
+	for role, n := range map[string]int{"claim": r.Summary.Claims, "xr": r.Summary.XRs, "composed": r.Summary.Composed, "managed": r.Summary.Managed} {
+		g.set(objects, float64(n), command, role)
+	}
+	g.set(composed, float64(r.Summary.Adopted), command)
+	g.setHolds(r, command)
+	for _, p := range r.Problems {
+		g.add(problems, command, string(p.Code), string(p.Severity))
+	}
+	if command == Inspect {
+		g.setUnsafe(r)
+	}
+	if last := r.LastAdoption; last != nil && last.Started != nil && last.Completed != nil {
+		g.set(adoptionDuration, last.Completed.Sub(*last.Started).Seconds())
+		g.setTime(adoptionTime, *last.Completed)
+	}
+
+	return g.text()
+}
+
+// Drills returns the metrics of the drills of a schedule: the last one, and the last one that
+// passed; nil if there is none.
+func Drills(schedule string, now time.Time, overdue bool, last, passed *report.Drill) ([]byte, error) {
+	g := newGauges()
+	g.setTime(reportTime, now, DrillStatus, schedule)
+	g.setBool(drillOverdue, overdue, schedule)
+	if passed != nil {
+		g.setTime(drillSuccess, passed.Ended, schedule)
+	}
+	if last != nil {
+		g.setTime(drillTime, last.Ended, schedule)
+		g.setBool(drillPassed, last.Passed, schedule)
+		g.set(drillDuration, last.Ended.Sub(last.Started).Seconds(), schedule)
+	}
+
+	return g.text()
+}
+
+// gauges are the metric families with their values.
+type gauges struct {
+	registry *prometheus.Registry
+	vectors  map[string]*prometheus.GaugeVec
+	err      error
+}
+
+func newGauges() *gauges {
+	g := &gauges{registry: prometheus.NewRegistry(), vectors: map[string]*prometheus.GaugeVec{}}
+	for _, d := range Definitions() {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: d.Name, Help: d.Help}, d.Labels)
+		g.err = errors.Join(g.err, g.registry.Register(v))
+		g.vectors[d.Name] = v
+	}
+
+	return g
+}
+
+// of returns a gauge. The values of labels can be of any origin: the library refuses those that are
+// not UTF-8.
+func (g *gauges) of(name string, labels ...string) prometheus.Gauge { //nolint:ireturn // The library has no other type.
+	for n := range labels {
+		labels[n] = strings.ToValidUTF8(labels[n], "\uFFFD")
+	}
+	gauge, err := g.vectors[name].GetMetricWithLabelValues(labels...)
+	if err != nil {
+		g.err = errors.Join(g.err, err)
+
+		return prometheus.NewGauge(prometheus.GaugeOpts{})
+	}
+
+	return gauge
+}
+
+func (g *gauges) set(name string, value float64, labels ...string) {
+	g.of(name, labels...).Set(value)
+}
+
+func (g *gauges) add(name string, labels ...string) { g.of(name, labels...).Inc() }
+
+func (g *gauges) setTime(name string, at time.Time, labels ...string) {
+	g.set(name, float64(at.UnixMilli())/float64(time.Second/time.Millisecond), labels...)
+}
+
+func (g *gauges) setBool(name string, is bool, labels ...string) {
+	value := 0.0
+	if is {
+		value = 1
+	}
+	g.set(name, value, labels...)
+}
+
+// setHolds counts each held object once, also if several trees have it.
+func (g *gauges) setHolds(r *report.Report, command string) {
+	type group struct{ kind, reason string }
+	oldest, seen := map[group]time.Time{}, map[xp.ID]bool{}
+	for n := range report.All(r.Trees...) {
+		if n.Hold == nil || seen[n.ID()] {
+			continue
+		}
+		seen[n.ID()] = true
+		of := group{n.GroupVersionKind().GroupKind().String(), string(holdCode(n.Problems))}
+		g.add(held, command, of.kind, of.reason)
+		if since, is := oldest[of]; n.Hold.Since != nil && (!is || n.Hold.Since.Before(since)) {
+			oldest[of] = *n.Hold.Since
+		}
+	}
+	for of, since := range oldest {
+		g.setTime(oldestHold, since, command, of.kind, of.reason)
+	}
+}
+
+// holdCode returns the code of the problem that a hold is.
+func holdCode(codes []reason.Code) reason.Code {
+	for _, c := range codes {
+		switch c { //nolint:exhaustive // The other codes are about something else.
+		case reason.LeakedHold, reason.Quarantined, reason.HandedOver:
+			return c
+		default:
+		}
+	}
+
+	return reason.Held
+}
+
+// setUnsafe counts the MRs of a backup that a restore holds because it can't know their external
+// resource. A count of 0 is written too, so that an alert can compare it.
+func (g *gauges) setUnsafe(r *report.Report) {
+	for _, code := range []reason.Code{reason.IdentityMissing, reason.CreatePending} {
+		g.set(unsafe, 0, string(code))
+	}
+	for _, p := range r.Problems {
+		if p.Severity == report.Error && (p.Code == reason.IdentityMissing || p.Code == reason.CreatePending) {
+			g.add(unsafe, string(p.Code))
+		}
+	}
+}
+
+// text returns the metrics, or an error if one is missing.
+func (g *gauges) text() ([]byte, error) {
+	families, err := g.registry.Gather()
+	if err := errors.Join(g.err, err); err != nil {
+		return nil, fmt.Errorf("cannot collect metrics: %w", err)
+	}
+	var b bytes.Buffer
+	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	for _, f := range families {
+		if err := e.Encode(f); err != nil {
+			return nil, fmt.Errorf("cannot write the metric %s: %w", f.GetName(), err)
+		}
+	}
+	if c, ok := e.(io.Closer); ok {
+		err = c.Close() // It writes the last line, "# EOF".
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the end of the metrics: %w", err)
+	}
+
+	return b.Bytes(), nil
+}
