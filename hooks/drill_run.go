@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -105,7 +107,8 @@ func newDrillRun(o *options) *cobra.Command {
 	d.bucket.addTo(c)
 	_ = c.MarkFlagFilename("restore-file", "yaml", "yml", "json") // They fail only without the flag.
 	_ = c.MarkFlagDirname("report-dir")
-	_ = d.out.addTo(c)
+	// The metrics of drills are those of drill status.
+	_ = d.out.addTo(c, slices.DeleteFunc(printer.Formats(), func(f string) bool { return f == string(printer.OpenMetrics) })...)
 
 	return c
 }

@@ -61,7 +61,8 @@ It exits with 3 if no drill has passed within --within, and changes nothing.`,
 	c.Flags().StringVar(&d.schedule, "from-schedule", "", "the schedule of the drills")
 	c.Flags().DurationVar(&d.within, "within", defaultDrillAge, "how long ago a drill may have passed")
 	d.bucket.addTo(c)
-	_ = d.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML), string(printer.OpenMetrics)) // It fails only if the flag is there already.
+	// It fails only if the flag is there already.
+	_ = d.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML), string(printer.OpenMetrics))
 
 	return c
 }

@@ -85,7 +85,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want, err := os.ReadFile(file)
+		want, err := os.ReadFile(file) //nolint:gosec // It is in testdata.
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,11 +150,11 @@ func TestPage(t *testing.T) {
 		return "`" + strings.Join(names, "`, `") + "`"
 	}
 	for _, d := range Definitions() {
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", d.Name, code(d.Labels), code(d.Of), strings.TrimSuffix(d.Help, ".")))
+		want = append(want, fmt.Sprintf("| %#q | %s | %s | %s |", d.Name, code(d.Labels), code(d.Of), strings.TrimSuffix(d.Help, ".")))
 	}
 	if *update {
 		rows = strings.Join(want, "\n")
-		if err := os.WriteFile(page, []byte(before+begin+rows+end+after), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(before+begin+rows+end+after), 0o644); err != nil { //nolint:gosec // A page may be read by all.
 			t.Fatal(err)
 		}
 	}

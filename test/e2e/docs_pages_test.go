@@ -77,6 +77,7 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
+		{page: "docs/monitoring.md"}, // After the drills of the page before.
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
 		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
