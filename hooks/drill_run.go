@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/label"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -119,20 +117,13 @@ func (d *drillRun) prepare() error {
 		return errors.New("cannot work with a --timeout or --max-age that is not positive")
 	}
 	d.template = &unstructured.Unstructured{Object: map[string]any{}}
+	var err error
 	if d.file != "" {
-		b, err := os.ReadFile(d.file)
-		if err != nil {
-			return fmt.Errorf("cannot read the Restore: %w", err)
-		}
-		if err := yaml.Unmarshal(b, &d.template.Object); err != nil {
-			return fmt.Errorf("cannot read the Restore in %s: %w", d.file, err)
-		}
-		if d.template.GetKind() != live.KindRestore.Kind || d.template.GroupVersionKind().Group != live.KindRestore.Group {
-			return fmt.Errorf("cannot use %s: it is no Restore of velero.io", d.file)
+		if d.template, err = readRestore(d.file); err != nil {
+			return err
 		}
 	}
 	named, _, _ := unstructured.NestedString(d.template.Object, "spec", "scheduleName")
-	var err error
 	d.schedule, err = scheduleOf(d.schedule, named)
 
 	return err

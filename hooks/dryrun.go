@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,30 +21,30 @@ import (
 // It writes nothing. A nil cluster stands for an empty one.
 type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, add func(report.ItemResult)) error
 
-func (i *inspect) restoreOf() *velerov1.Restore {
-	return &velerov1.Restore{
-		ObjectMeta: metav1.ObjectMeta{Namespace: i.velero, Name: "rehearsal"}, Spec: velerov1.RestoreSpec{NamespaceMapping: i.mappings.Data()},
-	}
-}
-
 // dryRun returns the order of a restore. With --against it also returns what a restore would do in
 // the cluster; against is nil otherwise.
 func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, results []report.ItemResult, err error) {
 	if i.dryRunner == nil {
 		return nil, nil, nil, nil
 	}
-	steps := &steps{backup: b, positions: map[string]int{}}
-	if err = i.dryRunner(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
+	var cluster *live.Cluster
+	if i.against {
+		if cluster, err = i.cluster(); err == nil {
+			err = i.fullNames(cluster)
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	steps, empty := &steps{backup: b, positions: map[string]int{}}, i.restore.DeepCopy()
+	empty.Spec.ResourceModifier = nil // Only the cluster has its ConfigMap.
+	if err = i.dryRunner(ctx, b, nil, empty, steps.add); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot determine the order of a restore: %w", err)
 	}
 	if !i.against {
 		return steps.order, nil, nil, nil
 	}
-	cluster, err := i.cluster()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if err = i.dryRunner(ctx, b, cluster, i.restoreOf(), func(f report.ItemResult) { results = append(results, f) }); err != nil {
+	if err = i.dryRunner(ctx, b, cluster, i.restore, func(f report.ItemResult) { results = append(results, f) }); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot determine what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
@@ -117,6 +116,18 @@ func outcomeReason(u *unstructured.Unstructured) string {
 	}
 }
 
+// ofSelected removes the problems of objects that the Restore does not select.
+func ofSelected(problems []report.Problem, results []report.ItemResult) []report.Problem {
+	left := map[xp.ID]bool{}
+	for _, f := range results {
+		if f.Outcome.Code == reason.NotSelected {
+			left[f.Item.ID()] = true
+		}
+	}
+
+	return slices.DeleteFunc(problems, func(p report.Problem) bool { return left[p.Object.ID()] })
+}
+
 // applyResults writes the results into the trees and the counts of against. It returns a problem
 // for each refused item, unless reported already has one of it.
 func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, reported []report.Problem) []report.Problem {
@@ -137,12 +148,14 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 	}
 	against.Counts = map[report.Action]int{}
 	var problems []report.Problem
-	never := map[string]int{}
+	never, unselected := map[string]int{}, map[string]int{}
 	for _, f := range results {
 		against.Counts[f.Outcome.Action]++
 		switch {
 		case f.Outcome.Code == reason.NeverRestored:
 			never[f.Resource]++
+		case f.Outcome.Code == reason.NotSelected:
+			unselected[f.Resource]++
 		case isNotable(f, placed[f.Item.ID()]):
 			against.Items = append(against.Items, f)
 		}
@@ -153,15 +166,22 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, results []
 			})
 		}
 	}
-	for _, resource := range slices.Sorted(maps.Keys(never)) {
-		// One line stands for all: a backup can have many thousand Events.
-		against.Items = append(against.Items, report.ItemResult{
-			Item: xp.Ref{Kind: resource, Name: "*"}, Resource: resource,
-			Outcome: report.OutcomeOf(report.Skip, reason.NeverRestored.Messagef("Velero does not restore its kind; there are %d", never[resource])),
+	against.Items = append(against.Items, inOneLine(never, reason.NeverRestored, "Velero does not restore its kind; there are %d")...)
+	against.Items = append(against.Items, inOneLine(unselected, reason.NotSelected, "the Restore does not select %d of them")...)
+
+	return problems
+}
+
+// inOneLine returns one result for all items of a resource, since a backup can have many thousands.
+func inOneLine(counts map[string]int, code reason.Code, format string) []report.ItemResult {
+	var all []report.ItemResult
+	for _, resource := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, report.ItemResult{
+			Item: xp.Ref{Kind: resource, Name: "*"}, Resource: resource, Outcome: report.OutcomeOf(report.Skip, code.Messagef(format, counts[resource])),
 		})
 	}
 
-	return problems
+	return all
 }
 
 // isNotable reports whether the report lists the result of an item. placed items are in a tree.

@@ -2,13 +2,13 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -20,7 +20,8 @@ const inspectLong = `Inspect prints what is in a backup: the trees of claims, XR
 creates them, and the problems of such a restore. It needs no cluster, and neither keeps nor prints values of Secrets.
 
 With --against it reads the cluster of the current kubeconfig, and prints what a restore would do there with each item: create it, hold it, restore it as a
-copy, leave it because it exists, skip it because the control plane creates it again, or refuse it. It writes nothing.
+copy, update it, leave it because it exists, skip it because the control plane creates it again or the Restore does not select it, or refuse it. With
+--restore it does what that Restore would do. It writes nothing.
 
 BACKUP is a file from "velero backup download", or - for stdin. With --backup it is downloaded from the object store instead, as
 "velero backup describe --details" does: Velero must run in the cluster of the current kubeconfig, and its object store must be reachable from here.`
@@ -35,6 +36,10 @@ const inspectExample = `  # What is in a backup, and which problems does it have
   # What would a restore into the cluster of the current kubeconfig do with each item?
   velero-plugin-for-crossplane inspect nightly.tar.gz --against
 
+  # What would this Restore do?
+  velero restore create team-a --from-backup nightly --include-namespaces team-a -o yaml > restore.yaml
+  velero-plugin-for-crossplane inspect --against --restore restore.yaml
+
   # Only the trees of one namespace, for a program
   velero-plugin-for-crossplane inspect nightly.tar.gz -n team-a -o json`
 
@@ -47,10 +52,17 @@ type inspect struct {
 	strict   bool
 	against  bool
 	mappings flag.Map
+	// manifest is the file of the Restore.
+	manifest string
+	restore  *velerov1.Restore
+}
+
+func newInspection(o *options) *inspect {
+	return &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 }
 
 func newInspect(o *options) *cobra.Command {
-	i := &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
+	i := newInspection(o)
 	c := &cobra.Command{
 		Use:     "inspect [BACKUP]",
 		Short:   "Print what is in a backup, and the problems of a restore",
@@ -72,6 +84,8 @@ func newInspect(o *options) *cobra.Command {
 	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
 	c.Flags().BoolVar(&i.against, "against", false, "print what a restore into the current cluster would do; it writes nothing")
 	c.Flags().Var(&i.mappings, "namespace-mappings", "those of the restore, as from:to,from:to; only with --against")
+	c.Flags().StringVar(&i.manifest, "restore", "", "file with the Restore to make, whose filters and annotations apply; only with --against")
+	_ = c.MarkFlagFilename("restore", "yaml", "yml", "json")
 	i.out.addProblemsOnlyTo(c)
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 
@@ -83,8 +97,8 @@ func newInspect(o *options) *cobra.Command {
 const gcPercent = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
-	if len(i.mappings.Data()) > 0 && !i.against {
-		return &exit{code: ExitUsage, err: errors.New("cannot use --namespace-mappings without --against")}
+	if err := i.prepare(file); err != nil {
+		return err
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	read := i.read
@@ -105,6 +119,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	r.Versions = versionsOf(backup, objects)
 	trees, problems := objects.Trees(), append(diagnosis.Inspect(objects), formatOf(backup, file)...)
 	if r.DryRun != nil {
+		problems = ofSelected(problems, results)
 		problems = append(problems, applyResults(r.DryRun, trees, results, problems)...)
 	}
 	all := trees

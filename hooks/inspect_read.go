@@ -15,16 +15,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
-// oneBackup fails unless the arguments or --backup name one backup.
+// oneBackup fails if the arguments and --backup name more than one backup.
 func (i *inspect) oneBackup(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:
 		return fmt.Errorf("cannot inspect more than one BACKUP; there are %d arguments: %s", len(args), strings.Join(args, " "))
 	case len(args) == 1 && i.backup != "":
 		return fmt.Errorf("cannot inspect both the file %s and the Backup %s: give one", args[0], i.backup)
-	case len(args) == 0 && i.backup == "":
-		return errors.New("no BACKUP given; give its file, or - for stdin, or the name of a Backup with --backup")
-	case i.backup == "" && (i.download.CACert != "" || i.download.Insecure):
+	case i.backup == "" && i.manifest == "" && (i.download.CACert != "" || i.download.Insecure):
 		return errors.New("cannot use --cacert or --insecure-skip-tls-verify without --backup")
 	default:
 		return nil

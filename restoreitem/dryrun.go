@@ -28,23 +28,49 @@ import (
 
 // DryRun reports what a restore of a backup would do with each item, in Velero's order. It runs the
 // actions as Velero does (velero pkg/restore/restore.go, restoreItem) and writes nothing to the
-// cluster. A nil cluster is an empty one that serves the kinds of the backup. It fails if the
-// cluster can't be read.
+// cluster. A nil cluster is an empty one that serves the kinds of the backup. The Restore's name and
+// namespace need not exist. It fails if the cluster can't be read, and if Velero would refuse the
+// Restore's filters.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
+	selected, err := newSelection(restore)
+	if err != nil {
+		return err
+	}
 	r := &dryRun{
-		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), done: make([]bool, len(b.Items)),
+		backup: b, restore: restore, selection: selected, cluster: newSimulatedCluster(b, cluster, restore), done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
 	if err := r.prepare(); err != nil { //nolint:contextcheck // Velero gives actions no context.
 		return err
 	}
+	var left []int
 	for _, n := range restoreOrder(b.Items) {
+		if why := r.selection.leavesOut(b.Items[n], false); !why.IsZero() {
+			left = append(left, n) // Another item can request it, or need it as its Namespace.
+
+			continue
+		}
 		if err := r.restoreItem(ctx, n); err != nil {
 			return err
 		}
 	}
+	r.leaveOut(left)
 
 	return nil
+}
+
+// leaveOut reports the items that the Restore does not select, unless they came with others.
+func (d *dryRun) leaveOut(left []int) {
+	for _, n := range left {
+		if i := d.backup.Items[n]; !d.done[n] {
+			d.done[n] = true
+			why := unrestorable(i)
+			if why.IsZero() {
+				why = d.selection.leavesOut(i, false)
+			}
+			d.conclude(&itemRun{item: i.Item, self: i.Ref(), outcome: new(report.OutcomeOf(report.Skip, why))})
+		}
+	}
 }
 
 // restoreOrder returns the indexes of the items in the order in which Velero restores them.
@@ -63,9 +89,10 @@ func restoreOrder(items []archive.Item) []int {
 
 // dryRun is one dry run of a backup.
 type dryRun struct {
-	backup  *archive.Backup
-	restore *velerov1.Restore
-	cluster *simulatedCluster
+	backup    *archive.Backup
+	restore   *velerov1.Restore
+	selection selection
+	cluster   *simulatedCluster
 	// registered are all actions; actions has those for each resource met so far.
 	registered []registeredAction
 	actions    map[schema.GroupResource][]registeredAction
@@ -104,7 +131,7 @@ func (d *dryRun) prepare() error {
 		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds), remarks))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), remarks))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), WithStandby(d.cluster), remarks))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()
@@ -156,7 +183,7 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 			v.first = v.first[1:]
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of an item that is not in the backup.
-			if n := d.backup.Index(next); n >= 0 {
+			if n := d.backup.Index(next); n >= 0 && d.selection.leavesOut(d.backup.Items[n], true).IsZero() {
 				path = d.push(path, n, &v.self)
 			}
 		case v.outcome != nil:
@@ -188,8 +215,12 @@ func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	} else {
 		v.original, v.updated, v.left = i.Object(), i.Part(newItemShape), d.actionsFor(i.GroupResource)
 	}
+	path = append(path, v)
+	if namespace := namespaceOf(d.backup, i.Item); namespace >= 0 && v.outcome == nil {
+		return d.push(path, namespace, nil)
+	}
 
-	return append(path, v)
+	return path
 }
 
 // conclude reports the result for an item.
@@ -216,7 +247,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	}
 	// Velero gives each action copies. These actions change nothing that they don't return.
 	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore}
-	d.remarked = nil
+	d.remarked, d.cluster.refreshed = nil, false
 	out, err := c.action.Execute(input)
 	v.remarked = append(v.remarked, d.remarked...)
 	switch {
@@ -227,7 +258,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 
 		return nil
 	case out.SkipRestore:
-		outcome := leftOutOutcome(v.remarked)
+		outcome := leftOutOutcome(v.remarked, d.cluster.refreshed)
 		v.outcome = &outcome
 
 		return nil
@@ -304,8 +335,8 @@ func (d *dryRun) created(u *unstructured.Unstructured, remarked []remark) report
 	return report.Outcome{Action: report.Create, Reason: warnings(remarked)}
 }
 
-// existing returns the outcome of a live item. Velero leaves it as it is, also if it is being
-// deleted.
+// existing returns the outcome of a live item. Velero leaves it as it is, unless the Restore has it
+// update what exists, and in any case if it is being deleted.
 func (d *dryRun) existing(ctx context.Context, self xp.Ref, remarked []remark) (report.Outcome, error) {
 	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {
@@ -315,6 +346,8 @@ func (d *dryRun) existing(ctx context.Context, self xp.Ref, remarked []remark) (
 		why := reason.BeingDeleted.Messagef("it exists and is being deleted, so Velero does not restore it. Restore when it is gone")
 
 		return report.OutcomeOf(report.Refuse, why), nil
+	case d.restore.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate:
+		return report.Outcome{Action: report.Update, Reason: warnings(remarked)}, nil
 	default:
 		return report.Outcome{Action: report.Exists, Reason: warnings(remarked)}, nil
 	}

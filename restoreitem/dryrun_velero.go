@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -79,9 +80,16 @@ var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is constant.
 	}}},
 }
 
-// leftOutOutcome returns the outcome of an item that an action leaves out. If the action warned,
-// the item is refused.
-func leftOutOutcome(remarked []remark) report.Outcome {
+// leftOutOutcome returns the outcome of an item that an action leaves out. It has then refreshed
+// the live object, or keeps that, or has decided that the item is not needed. If it warned of
+// anything else, the item is refused.
+func leftOutOutcome(remarked []remark, refreshed bool) report.Outcome {
+	switch {
+	case refreshed:
+		return report.Outcome{Action: report.Update, Reason: cmp.Or(warnings(remarked), "in quarantine, it gets what the backup has and stays in quarantine")}
+	case slices.ContainsFunc(remarked, func(r remark) bool { return r.Code == reason.KeptAsLive }):
+		return report.Outcome{Action: report.Exists, Code: reason.KeptAsLive}
+	}
 	if why := warnings(remarked); why != "" {
 		return report.Outcome{Action: report.Refuse, Reason: why}
 	}

@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"slices"
 
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -25,6 +28,8 @@ type DryRunCluster interface {
 	ClaimKinds
 	XRDReader
 	Obstacles
+	// Standby returns the live object that r names as one to refresh; nil if it is none.
+	Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error)
 }
 
 // Obstacles know what prevents an object or its kind from being restored.
@@ -40,6 +45,7 @@ type Obstacles interface {
 // been restored.
 type simulatedCluster struct {
 	live     DryRunCluster
+	restore  *velerov1.Restore
 	packer   *pack.Packer
 	restored map[xp.ID]pack.Object
 	// recent are the restored objects that were read last. Each composed resource of an XR reads
@@ -50,6 +56,8 @@ type simulatedCluster struct {
 	// inactive returns the name of a kind's ManagedResourceDefinition if that is not active, else
 	// "".
 	inactive func(ctx context.Context, gk schema.GroupKind) string
+	// refreshed is true if the last action refreshed a live object.
+	refreshed bool
 	// failed is why the live cluster can't be read. Actions don't return that error as it is.
 	failed error
 }
@@ -62,9 +70,9 @@ type servedAs struct {
 	categories []string
 }
 
-func newSimulatedCluster(b *archive.Backup, live DryRunCluster) *simulatedCluster {
+func newSimulatedCluster(b *archive.Backup, live DryRunCluster, restore *velerov1.Restore) *simulatedCluster {
 	s := &simulatedCluster{
-		live: live, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
+		live: live, restore: restore, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
 		served: map[schema.GroupVersionKind]servedAs{}, inactive: func(context.Context, schema.GroupKind) string { return "" },
 	}
 	if live != nil {
@@ -246,9 +254,14 @@ func (c *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string
 	return data, c.keepError(err)
 }
 
-// Restore returns an empty Restore, since no API server has the one of a dry run.
+// Restore returns the Restore of the dry run, since no API server has it.
 func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
-	return &unstructured.Unstructured{}, nil
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.restore)
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert Restore %s: %w", c.restore.Name, err)
+	}
+
+	return &unstructured.Unstructured{Object: content}, nil
 }
 
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
@@ -314,3 +327,33 @@ func (*simulatedCluster) TakeOver(
 
 // CanTakeOver returns false: no other writer creates anything here.
 func (*simulatedCluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }
+
+// Standby returns the live object that r names as one to refresh; nil if it is none.
+func (c *simulatedCluster) Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error) {
+	if c.live == nil {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	s, err := c.live.Standby(ctx, key, r)
+
+	return s, c.keepError(err)
+}
+
+// Refresh only records that it was called: it would write.
+func (c *simulatedCluster) Refresh(context.Context, adoption.Key, adoption.Standby, adoption.Refresh) (bool, error) {
+	c.refreshed = true
+
+	return true, nil
+}
+
+// EndHandover does nothing: it would write.
+func (*simulatedCluster) EndHandover(context.Context, string, *unstructured.Unstructured) error {
+	return nil
+}
+
+// Schedule returns "", since the marks of a dry run are not kept.
+func (*simulatedCluster) Schedule(context.Context, string, string) (string, error) { return "", nil }
+
+// RemoveStandbys is not called: it is part of the operations that follow a restore.
+func (*simulatedCluster) RemoveStandbys(context.Context, adoption.Key, string, string) ([]xp.Ref, []reason.Message, error) {
+	return nil, nil, nil
+}

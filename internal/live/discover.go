@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,4 +96,29 @@ func (c *Cluster) hasListed(gv schema.GroupVersion) bool {
 	defer c.mu.Unlock()
 
 	return gv == schema.GroupVersion{Version: "v1"} || c.groups.versions[gv]
+}
+
+// WithoutShortNames returns resource filters of Velero with the full names of resources in place of
+// short names, which only the API server knows. It keeps what is no short name.
+func (c *Cluster) WithoutShortNames(filters []string) ([]string, error) {
+	if len(filters) == 0 {
+		return filters, nil
+	}
+	if err := c.Discover(); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	full := slices.Clone(filters)
+	for gv, k := range c.kinds {
+		for _, r := range k.list.APIResources {
+			for n, filter := range filters {
+				if slices.Contains(r.ShortNames, strings.ToLower(filter)) {
+					full[n] = gv.WithResource(r.Name).GroupResource().String()
+				}
+			}
+		}
+	}
+
+	return full, nil
 }

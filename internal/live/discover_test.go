@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -78,5 +79,28 @@ func TestDiscoverInParts(t *testing.T) {
 	g.err = errDown
 	if err := c.Discover(); !errors.Is(err, errDown) {
 		t.Errorf("without an answer no kind is known; got %v", err)
+	}
+}
+
+func TestWithoutShortNames(t *testing.T) {
+	g := &bulkServer{server: surveyed()}
+	for gv, all := range g.kinds {
+		for n := range all {
+			if all[n].Name == "configmaps" || all[n].Name == "buckets" {
+				g.kinds[gv][n].ShortNames = []string{"short" + all[n].Name}
+			}
+		}
+	}
+	c := NewCluster(g, g)
+	got, err := c.WithoutShortNames([]string{"ShortBuckets", "secrets", "*"})
+	if diff := cmp.Diff([]string{"buckets.cloud.example.org", "secrets", "*"}, got); diff != "" || err != nil {
+		t.Errorf("a short name stands for a resource: %v -want, +got:\n%s", err, diff)
+	}
+	g.err = errors.New("down")
+	if _, err := c.WithoutShortNames([]string{"po"}); !errors.Is(err, g.err) {
+		t.Errorf("a server that does not answer is an error, got %v", err)
+	}
+	if got, err := c.WithoutShortNames(nil); got != nil || err != nil {
+		t.Errorf("no filter needs no server, got %v, %v", got, err)
 	}
 }

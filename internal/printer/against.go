@@ -13,7 +13,7 @@ import (
 
 // actions is the order in which outcomes are counted: those that need attention come first.
 var actions = []report.Action{ //nolint:gochecknoglobals // It is a constant.
-	report.Refuse, report.Clone, report.Keep, report.Skip, report.Exists, report.Create,
+	report.Refuse, report.Clone, report.Keep, report.Update, report.Skip, report.Exists, report.Create,
 }
 
 // dryRun returns what a restore would do: the counts, and a line for each unexpected outcome.

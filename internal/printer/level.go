@@ -22,7 +22,7 @@ var levels = map[any]level{ //nolint:gochecknoglobals // It is a constant.
 	report.Error: levelProblem, report.Warning: levelWarning,
 
 	report.Refuse: levelProblem, report.Clone: levelProblem, report.Keep: levelWarning, report.Skip: levelWarning,
-	report.Exists: levelPlain, report.Create: levelPlain,
+	report.Update: levelWarning, report.Exists: levelPlain, report.Create: levelPlain,
 
 	report.Missing: levelProblem, report.Foreign: levelProblem, report.Held: levelWarning, report.Unread: levelWarning, report.Deleting: levelWarning,
 	report.Alone: levelPlain, report.Adopted: levelHealthy,

@@ -147,6 +147,7 @@ const (
 	UsageIncomplete            Code = "UsageIncomplete"
 	DeletionAttemptDropped     Code = "DeletionAttemptDropped"
 	NeverRestored              Code = "NeverRestored"
+	NotSelected                Code = "NotSelected"
 	CompletedAtBackup          Code = "CompletedAtBackup"
 	NewerFormat                Code = "NewerFormat"
 	SecretStoreOutside         Code = "SecretStoreOutside"

@@ -211,6 +211,8 @@ const (
 	Create Action = "create"
 	Keep   Action = "hold"
 	Exists Action = "exists"
+	// Update gives a live object what the backup has.
+	Update Action = "update"
 	Skip   Action = "skip"
 	Refuse Action = "refuse"
 	Clone  Action = "clone"

@@ -25,8 +25,10 @@ func (s *suite) testInspect(t *testing.T, well *tenant) {
 	t.Run("Hazards", func(t *testing.T) { s.testInspectGolden(t, shop, bad, 3) })
 	t.Run("Codes", func(t *testing.T) { s.testCodes(t, bad) })
 	t.Run("AgainstEmpty", func(t *testing.T) { s.testAgainstEmpty(t, good, bad) })
+	planned := s.planned(t)
 	must(t, well.StartRestore(t.Context(), s.target, gallery, gallery))
 	s.awaitCompleted(t, gallery)
+	t.Run("AsPlanned", func(t *testing.T) { s.testAsPlanned(t, planned) })
 	t.Run("AgainstFull", func(t *testing.T) { s.testAgainstFull(t, good) })
 	t.Run("AsRestored", func(t *testing.T) { s.wantSound(t, well) })
 }
@@ -163,6 +165,55 @@ func (s *suite) testAgainstEmpty(t *testing.T, good, bad string) {
 		}
 	}
 	wantOnlyRead(t, s.target, "a rehearsal", before)
+}
+
+// planned returns what the Restore of the good backup would do with the objects of trees. The
+// manifest of the Restore names the Backup.
+func (s *suite) planned(t *testing.T) map[string]string {
+	t.Helper()
+	manifest, err := s.target.Velero(t.Context(), "restore", "create", gallery, "--from-backup", gallery, "--include-namespaces", gallery, "-o", "yaml")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "restore.yaml")
+	must(t, os.WriteFile(file, []byte(manifest), 0o600))
+	actions := map[string]string{}
+	for _, n := range flat(s.inspected(t, 0, "--against", "--restore", file).Trees) {
+		if n.Restore != nil {
+			actions[n.Kind+" "+n.Namespace+"/"+n.Name] = n.Restore.Action
+		}
+	}
+	nothing := strings.Replace(manifest, "includedNamespaces:\n  - "+gallery, "includedNamespaces:\n  - other", 1)
+	must(t, os.WriteFile(file, []byte(nothing), 0o600))
+	for _, n := range flat(s.inspected(t, 0, "--against", "--restore", file).Trees) {
+		if n.Restore == nil || n.Restore.Action != "skip" {
+			t.Errorf("%s %s is to be %v, and the Restore does not select it", n.Kind, n.Name, n.Restore)
+		}
+	}
+
+	return actions
+}
+
+// testAsPlanned checks that the Restore has created what it was to create, and nothing else of the
+// kinds in trees.
+func (s *suite) testAsPlanned(t *testing.T, planned map[string]string) {
+	created, kinds := map[string]bool{}, map[string]bool{}
+	for object := range planned {
+		kind, _, _ := strings.Cut(object, " ")
+		kinds[kind] = true
+	}
+	for _, object := range s.written(t)[gallery] {
+		if kind, _, _ := strings.Cut(object, " "); kinds[kind] {
+			created[object] = true
+		}
+	}
+	for object, action := range planned {
+		if created[object] != (action == "create" || action == "hold") {
+			t.Errorf("%s was to be %s; created: %v", object, action, created[object])
+		}
+		delete(created, object)
+	}
+	if len(created) > 0 || len(planned) == 0 {
+		t.Errorf("of %d planned objects these were not planned, and are there: %v", len(planned), created)
+	}
 }
 
 // testAgainstFull runs dry runs against a cluster that has all objects of the backup.

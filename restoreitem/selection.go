@@ -1,0 +1,98 @@
+package restoreitem
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/util/collections"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A selection is what a Restore selects in a backup (velero pkg/restore/restore.go,
+// getOrderedResourceCollection and restoreItem).
+type selection struct {
+	restore *velerov1.Restore
+	// labels are the label selectors, of which one must match; none if all items match.
+	labels []labels.Selector
+}
+
+// newSelection fails if Velero would refuse the Restore's filters
+// (velero pkg/controller/restore_controller.go, validateAndComplete), and if they can't be known.
+func newSelection(restore *velerov1.Restore) (selection, error) {
+	s, spec := selection{restore: restore}, restore.Spec
+	errs := slices.Concat(
+		collections.ValidateIncludesExcludes(spec.IncludedResources, spec.ExcludedResources),
+		collections.ValidateIncludesExcludes(spec.IncludedNamespaces, spec.ExcludedNamespaces),
+	)
+	selectors := spec.OrLabelSelectors
+	if spec.LabelSelector != nil {
+		selectors = []*metav1.LabelSelector{spec.LabelSelector}
+		if len(spec.OrLabelSelectors) > 0 {
+			errs = append(errs, errors.New("it has both labelSelector and orLabelSelectors, and Velero takes one of them"))
+		}
+	}
+	if spec.ResourcePolicy != nil {
+		errs = append(errs, fmt.Errorf("what its resourcePolicy %s selects is known only to Velero: leave that out to see what the other filters select",
+			spec.ResourcePolicy.Name))
+	}
+	for _, l := range selectors {
+		selector, err := metav1.LabelSelectorAsSelector(l)
+		errs = append(errs, err)
+		s.labels = append(s.labels, selector)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return selection{}, fmt.Errorf("cannot use the filters of Restore %s: %w", restore.Name, err)
+	}
+
+	return s, nil
+}
+
+// leavesOut returns why Velero does not restore an item of the backup; zero if it does. Label
+// selectors and the rule that a restore of namespaces has nothing cluster-scoped are not for an
+// item that an action has requested.
+func (s selection) leavesOut(i archive.Item, requested bool) reason.Message {
+	clusterScoped := i.Namespace == ""
+	switch {
+	case isFiltered(i.Item, s.restore):
+		return reason.NotSelected.Messagef("the Restore does not select its resource")
+	case !clusterScoped && !included(s.restore, i.Namespace):
+		return reason.NotSelected.Messagef("the Restore does not select its namespace")
+	case clusterScoped && !inScope(i.Item, s.restore):
+		return reason.NotSelected.Messagef("the Restore has includeClusterResources: false")
+	case requested:
+		return reason.Message{}
+	case clusterScoped && ofNamespaces(s.restore):
+		return reason.NotSelected.Messagef("the Restore is of namespaces, and nothing in these requests it")
+	case !s.matchesLabels(i):
+		return reason.NotSelected.Messagef("the Restore does not select its labels, and nothing requests it")
+	default:
+		return reason.Message{}
+	}
+}
+
+func (s selection) matchesLabels(i archive.Item) bool {
+	if len(s.labels) == 0 {
+		return true
+	}
+	of := labels.Set(i.Object().GetLabels())
+
+	return slices.ContainsFunc(s.labels, func(l labels.Selector) bool { return l.Matches(of) })
+}
+
+// namespaceOf returns the index of the Namespace of an item, -1 if the backup has none. Velero
+// creates the Namespace of what it restores, also if the Restore does not select it (velero
+// pkg/restore/restore.go, restoreItem).
+func namespaceOf(b *archive.Backup, i xp.Item) int {
+	if i.Namespace == "" {
+		return -1
+	}
+
+	return b.Index(xp.Item{GroupResource: resourceNamespaces, Name: i.Namespace})
+}
