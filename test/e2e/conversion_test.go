@@ -78,8 +78,6 @@ func (s *suite) conversionScenes() map[string]*shape {
 	return all
 }
 
-func TestConversion(t *testing.T) { testConversion(t, stack.V2, "v2") }
-
 // testConversion restores into a cluster in which the webhook that converts a kind between its
 // versions is broken or slow.
 func testConversion(t *testing.T, version stack.Version, dir string) {

@@ -18,9 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-func TestRealtimeV2(t *testing.T) {
-	testRealtime(t, stack.V2, build.CrossplaneV2, eventSources(6, build.CrossplaneV2, true))
-}
+// TestMatrixRealtimeV2 has the circuit breaker, too.
+func TestRealtimeV2(t *testing.T) { testRealtime(t, stack.V2, build.CrossplaneV2, nil) }
 
 // eventSources returns XRs of thirty resources each.
 func eventSources(count int, release string, opens bool) *eventSource {

@@ -20,6 +20,10 @@ func TestMatrixPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
 
 func TestMatrixCommandsV1(t *testing.T) { testCommands(t, stack.V1) }
 
+func TestMatrixRealtimeV2(t *testing.T) {
+	testRealtime(t, stack.V2, build.CrossplaneV2, eventSources(6, build.CrossplaneV2, true))
+}
+
 // Crossplane v2.0 has no circuit breaker.
 func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.CrossplaneV20, nil) }
 
@@ -72,6 +76,8 @@ func TestMatrixUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
 func TestMatrixUsagesV20(t *testing.T) { testUsages(t, stack.V20, "v2") }
 
 func TestMatrixUsagesV24(t *testing.T) { testUsages(t, stack.V24, "v2") }
+
+func TestMatrixConversionV2(t *testing.T) { testConversion(t, stack.V2, "v2") }
 
 func TestMatrixConversionV20(t *testing.T) { testConversion(t, stack.V20, "v2") }
 
