@@ -62,7 +62,7 @@ It exits with 3 if no drill has passed within --within, and changes nothing.`,
 	c.Flags().DurationVar(&d.within, "within", defaultDrillAge, "how long ago a drill may have passed")
 	d.bucket.addTo(c)
 	// It fails only if the flag is there already.
-	_ = d.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML), string(printer.OpenMetrics))
+	_ = d.out.addTo(c, append(dataFormats(), string(printer.OpenMetrics))...)
 
 	return c
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 )
 
 func newGuardStatus(o *options) *cobra.Command {
@@ -28,7 +27,7 @@ enforced, or was changed.`,
 		PreRunE: o.rejectNamespace,
 		RunE:    func(c *cobra.Command, _ []string) error { return o.inCluster(c, s.run) },
 	}
-	_ = s.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+	_ = s.out.addTo(c, dataFormats()...) // It fails only if the flag is there already.
 
 	return c
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -92,7 +91,7 @@ func newHold(o *options) *cobra.Command {
 	}
 	c.Flags().BoolVar(&h.dryRun, "dry-run", false, "print what it would do, and change nothing")
 	c.Flags().DurationVar(&h.timeout, "timeout", holdTimeout, "how long to wait until everything is quiet")
-	_ = h.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+	_ = h.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
 
 	return c
 }

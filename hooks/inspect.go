@@ -86,7 +86,7 @@ func newInspect(o *options) *cobra.Command {
 	c.Flags().Var(&i.mappings, "namespace-mappings", "those of the restore, as from:to,from:to; only with --against")
 	c.Flags().StringVar(&i.manifest, "restore", "", "file with the Restore to make, whose filters and annotations apply; only with --against")
 	_ = c.MarkFlagFilename("restore", "yaml", "yml", "json")
-	i.out.addProblemsOnlyTo(c)
+	i.out.addTreesTo(c)
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 
 	return c

@@ -95,7 +95,7 @@ func (i *inspect) fullNames(cluster *live.Cluster) error {
 	for _, filters := range []*[]string{&i.restore.Spec.IncludedResources, &i.restore.Spec.ExcludedResources} {
 		full, err := cluster.WithoutShortNames(*filters)
 		if err != nil {
-			return err //nolint:wrapcheck // It says what can't be read.
+			return err // It says what can't be read.
 		}
 		*filters = full
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
@@ -126,7 +125,7 @@ func newRelease(o *options) *cobra.Command {
 	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
 	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "how long to continue")
-	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+	_ = r.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
 
 	return c
 }

@@ -123,7 +123,7 @@ func newRetire(o *options) *cobra.Command {
 	c.Flags().DurationVar(&r.timeout, "timeout", retireTimeout, "how long to wait until what it deletes is gone")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask")
 	_ = c.MarkFlagFilename("report", "json")
-	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+	_ = r.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
 
 	return c
 }

@@ -46,7 +46,7 @@ It exits with 3 if there is a fault: a restore then holds everything, and a back
 	c.Flags().StringVar(&s.restore, "restore", "", "the settings of this Restore")
 	c.Flags().StringVar(&s.backup, "backup", "", "the settings of this Backup")
 	c.MarkFlagsMutuallyExclusive("restore", "backup")
-	_ = s.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+	_ = s.out.addTo(c, dataFormats()...) // It fails only if the flag is there already.
 
 	return c
 }

@@ -109,7 +109,7 @@ func newValidate(o *options) *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
 	c.Flags().BoolVar(&strict, "strict", false, "also fail for warnings")
 	w.addTo(c)
-	out.addProblemsOnlyTo(c)
+	out.addTreesTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
 	bucket.addTo(c)
 

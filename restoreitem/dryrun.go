@@ -59,20 +59,6 @@ func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, resto
 	return nil
 }
 
-// leaveOut reports the items that the Restore does not select, unless they came with others.
-func (d *dryRun) leaveOut(left []int) {
-	for _, n := range left {
-		if i := d.backup.Items[n]; !d.done[n] {
-			d.done[n] = true
-			why := unrestorable(i)
-			if why.IsZero() {
-				why = d.selection.leavesOut(i, false)
-			}
-			d.conclude(&itemRun{item: i.Item, self: i.Ref(), outcome: new(report.OutcomeOf(report.Skip, why))})
-		}
-	}
-}
-
 // restoreOrder returns the indexes of the items in the order in which Velero restores them.
 func restoreOrder(items []archive.Item) []int {
 	turns := map[schema.GroupResource]int{}
@@ -165,6 +151,20 @@ type itemRun struct {
 	first []velero.ResourceIdentifier
 	// outcome is the result, nil until it is known.
 	outcome *report.Outcome
+}
+
+// leaveOut reports the items that the Restore does not select, unless they came with others.
+func (d *dryRun) leaveOut(left []int) {
+	for _, n := range left {
+		if i := d.backup.Items[n]; !d.done[n] {
+			d.done[n] = true
+			why := unrestorable(i)
+			if why.IsZero() {
+				why = d.selection.leavesOut(i, false)
+			}
+			d.conclude(&itemRun{item: i.Item, self: i.Ref(), outcome: new(report.OutcomeOf(report.Skip, why))})
+		}
+	}
 }
 
 // restoreItem does what Velero's restoreItem does with an item and its additional items. It does

@@ -26,7 +26,6 @@ type DryRunCluster interface {
 	Cluster
 	ResourceMapper
 	ClaimKinds
-	XRDReader
 	Obstacles
 	// Standby returns the live object that r names as one to refresh; nil if it is none.
 	Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error)
@@ -34,6 +33,7 @@ type DryRunCluster interface {
 
 // Obstacles know what prevents an object or its kind from being restored.
 type Obstacles interface {
+	XRDReader
 	// Deleting reports whether r is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	// Inactive returns a function that returns the name of a kind's ManagedResourceDefinition if

@@ -29,11 +29,17 @@ const (
 	HTML  Format = "html"
 	// OpenMetrics is for Prometheus.
 	OpenMetrics Format = "openmetrics"
+	// Name prints the names of objects, as kubectl takes them.
+	Name Format = "name"
+	// JSONPath prints what a template selects, which follows it and "=".
+	JSONPath Format = "jsonpath"
 )
 
-// Formats returns the names of all formats.
+// Formats returns the names of all formats but JSONPath, which needs a template.
 func Formats() []string {
-	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML), string(OpenMetrics)}
+	return []string{
+		string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML), string(OpenMetrics), string(Name),
+	}
 }
 
 // Options describe the terminal.
@@ -62,6 +68,9 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return Encode(r, f)
 	}
 	c := cleaned(r)
+	if template, ok := strings.CutPrefix(string(f), jsonPathPrefix); ok {
+		return fields(c, template)
+	}
 	switch f { //nolint:exhaustive // Encode handles the others.
 	case Table, Wide:
 		return newTextReport(c, f == Wide, o).render(), nil
@@ -73,14 +82,19 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return html(c)
 	case OpenMetrics:
 		return metrics.Report(c)
+	case Name:
+		return objectNames(c), nil
 	default:
 		return nil, fmt.Errorf("there are %s", strings.Join(Formats(), ", "))
 	}
 }
 
-// Encode returns data as YAML if f is YAML, otherwise as JSON. The data is complete, and
-// unprintable characters are escaped.
+// Encode returns data as YAML if f is YAML, what the template of f selects if f has one, otherwise
+// JSON. The data is complete, and unprintable characters are escaped.
 func Encode(data any, f Format) ([]byte, error) {
+	if template, ok := strings.CutPrefix(string(f), jsonPathPrefix); ok {
+		return fields(data, template)
+	}
 	if f != YAML {
 		b, err := json.MarshalIndent(data, "", "  ")
 
