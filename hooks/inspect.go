@@ -23,7 +23,7 @@ With --against it reads the cluster of the current kubeconfig, and prints what a
 copy, update it, leave it because it exists, skip it because the control plane creates it again or the Restore does not select it, or refuse it. With
 --restore it does what that Restore would do. It writes nothing.
 
-BACKUP is a file from "velero backup download", or - for stdin. With --backup it is downloaded from the object store instead, as
+BACKUP is a file from "velero backup download", or - for stdin. With --backup or --from-schedule it is downloaded from the object store instead, as
 "velero backup describe --details" does: Velero must run in the cluster of the current kubeconfig, and its object store must be reachable from here.`
 
 const inspectExample = `  # What is in a backup, and which problems does it have?
@@ -32,6 +32,7 @@ const inspectExample = `  # What is in a backup, and which problems does it have
 
   # The same, from the object store
   velero-plugin-for-crossplane inspect --backup nightly
+  velero-plugin-for-crossplane inspect --from-schedule nightly
 
   # What would a restore into the cluster of the current kubeconfig do with each item?
   velero-plugin-for-crossplane inspect nightly.tar.gz --against
@@ -46,12 +47,13 @@ const inspectExample = `  # What is in a backup, and which problems does it have
 type inspect struct {
 	*options
 
-	out      output
-	backup   string
-	download live.Download
-	strict   bool
-	against  bool
-	mappings flag.Map
+	out output
+	// backup is the name of the Backup to download, and schedule the one whose newest Backup that is.
+	backup, schedule string
+	download         live.Download
+	strict           bool
+	against          bool
+	mappings         flag.Map
 	// manifest is the file of the Restore.
 	manifest string
 	restore  *velerov1.Restore
@@ -79,6 +81,7 @@ func newInspect(o *options) *cobra.Command {
 	c.Flags().StringVar(&i.backup, "backup", "", "name of the Backup to download from the object store")
 	c.Flags().StringVar(&i.download.CACert, "cacert", "", "file with certificates of the object store; only with --backup")
 	c.Flags().BoolVar(&i.download.Insecure, "insecure-skip-tls-verify", false, "accept any certificate of the object store; only with --backup")
+	c.Flags().StringVar(&i.schedule, "from-schedule", "", "name of the schedule whose newest Completed Backup to download")
 	_ = c.RegisterFlagCompletionFunc("backup", o.completeBackup) // They fail only without the flag.
 	_ = c.MarkFlagFilename("cacert")
 	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
@@ -102,6 +105,11 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	read := i.read
+	if i.schedule != "" {
+		if err := i.findBackup(ctx); err != nil {
+			return err
+		}
+	}
 	if i.backup != "" {
 		file, read = i.backup, i.readFromStore
 	}

@@ -22,8 +22,10 @@ func (i *inspect) oneBackup(_ *cobra.Command, args []string) error {
 		return fmt.Errorf("cannot inspect more than one BACKUP; there are %d arguments: %s", len(args), strings.Join(args, " "))
 	case len(args) == 1 && i.backup != "":
 		return fmt.Errorf("cannot inspect both the file %s and the Backup %s: give one", args[0], i.backup)
-	case i.backup == "" && i.manifest == "" && (i.download.CACert != "" || i.download.Insecure):
-		return errors.New("cannot use --cacert or --insecure-skip-tls-verify without --backup")
+	case i.schedule != "" && (len(args) == 1 || i.backup != ""):
+		return fmt.Errorf("cannot inspect both %s%s and the newest Backup of the schedule %s: give one", strings.Join(args, ""), i.backup, i.schedule)
+	case i.backup == "" && i.schedule == "" && i.manifest == "" && (i.download.CACert != "" || i.download.Insecure):
+		return errors.New("cannot use --cacert or --insecure-skip-tls-verify without --backup or --from-schedule")
 	default:
 		return nil
 	}
@@ -66,6 +68,24 @@ func readArchive(ctx context.Context, from io.Reader, name string) (*archive.Bac
 	}
 
 	return backup, nil
+}
+
+// findBackup finds the newest Backup of the schedule.
+func (i *inspect) findBackup(ctx context.Context) error {
+	cluster, err := i.cluster()
+	if err != nil {
+		return err
+	}
+	newest, err := cluster.NewestBackup(ctx, i.velero, i.schedule)
+	if err != nil {
+		return err // It names the schedule.
+	}
+	if newest == nil {
+		return reason.NotFound.Errorf("there is no Completed Backup of the schedule %s/%s; velero backup get lists them", i.velero, i.schedule)
+	}
+	i.backup = newest.GetName()
+
+	return nil
 }
 
 // readFromStore downloads a Backup and reads it on the way, so it needs no disk.

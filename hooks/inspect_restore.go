@@ -50,14 +50,8 @@ func (i *inspect) prepare(file string) error {
 			return err
 		}
 	}
-	switch named := i.restore.Spec.BackupName; {
-	case named != "" && i.backup != "" && named != i.backup:
-		return usage("cannot inspect the Backup %s: the Restore in %s is of %s", i.backup, i.manifest, named)
-	case file == "" && i.backup == "":
-		i.backup = named
-	}
-	if file == "" && i.backup == "" {
-		return usage("no BACKUP given; give its file, or - for stdin, or the name of a Backup with --backup")
+	if err := i.nameBackup(file); err != nil {
+		return err
 	}
 	if len(i.mappings.Data()) > 0 {
 		i.restore.Spec.NamespaceMapping = maps.Clone(i.restore.Spec.NamespaceMapping)
@@ -65,6 +59,24 @@ func (i *inspect) prepare(file string) error {
 			i.restore.Spec.NamespaceMapping = map[string]string{}
 		}
 		maps.Copy(i.restore.Spec.NamespaceMapping, i.mappings.Data())
+	}
+
+	return nil
+}
+
+// nameBackup sets the Backup or the schedule to those of the Restore, unless the user has named one.
+func (i *inspect) nameBackup(file string) error {
+	spec := i.restore.Spec
+	switch {
+	case i.backup != "" && spec.BackupName != "" && i.backup != spec.BackupName:
+		return usage("cannot inspect the Backup %s: the Restore in %s is of %s", i.backup, i.manifest, spec.BackupName)
+	case file == "" && i.backup == "" && i.schedule == "":
+		if i.backup = spec.BackupName; i.backup == "" {
+			i.schedule = spec.ScheduleName
+		}
+	}
+	if file == "" && i.backup == "" && i.schedule == "" {
+		return usage("no BACKUP given; give its file, or - for stdin, or the name of a Backup with --backup")
 	}
 
 	return nil

@@ -75,7 +75,7 @@ spec:
 		"Kind":  {reason: "Another kind has other fields.", manifest: strings.Replace(manifest, "Restore", "Backup", 1), err: "no Restore", code: ExitFailed},
 		"Nothing": {
 			reason: "Something must be inspected.", err: "no BACKUP", code: ExitUsage,
-			manifest: strings.Replace(manifest, "backupName: nightly", "scheduleName: nightly", 1),
+			manifest: strings.Replace(manifest, "backupName: nightly", "restorePVs: false", 1),
 		},
 		"NoCluster": {
 			reason: "A flag without effect is refused.", manifest: manifest, set: func(i *inspect) { i.against = false }, err: "--against", code: ExitUsage,

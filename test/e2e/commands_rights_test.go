@@ -131,9 +131,9 @@ var drills = map[string]string{ //nolint:gosec // The value of secrets is a verb
 	"events.":                                "velero create",
 }
 
-// downloads are the rights of the role of inspect --backup.
+// downloads are the rights of the role of inspect --backup and --from-schedule.
 var downloads = map[string]string{
-	"backups.velero.io":                "velero get",
+	"backups.velero.io":                "velero get list",
 	"backupstoragelocations.velero.io": "velero get",
 	"downloadrequests.velero.io":       "velero create get",
 }
@@ -232,7 +232,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			reason: "A download needs the Backup, its location and a DownloadRequest.",
 			files:  []string{"rbac/inspect-backup.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect-backup",
 			want: only(downloads),
-			does: map[string]int{"inspect --backup " + h.Namespace: 0}, cannot: map[string]int{"settings": 1},
+			does: map[string]int{"inspect --backup " + h.Namespace: 0, "inspect --from-schedule none": 1}, cannot: map[string]int{"settings": 1},
 		},
 		"Settings": {
 			reason: "The command settings reads the objects that have them, and nothing of Crossplane's.",
