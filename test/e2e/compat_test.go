@@ -3,7 +3,6 @@ package e2e
 import (
 	"testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/compat"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -13,8 +12,6 @@ import (
 const oldestVelero = "velero-v1.16"
 
 func TestCompatibilityV2(t *testing.T) { testCompatibility(t, stack.V20) }
-
-func TestCompatibilityV1(t *testing.T) { testCompatibility(t, stack.V1) }
 
 // testCompatibility loses a cluster and restores it with the oldest Velero and the oldest
 // Crossplane of a major version. Then it uninstalls the plugin, and then runs a Velero that links
@@ -40,18 +37,5 @@ func testCompatibility(t *testing.T, version stack.Version) {
 	t.Run("OwnerRefRelink", func(t *testing.T) { s.testStandDown(t, linked) })
 	if version == stack.V20 {
 		t.Run("HeldInBackup", func(t *testing.T) { s.testHeldInBackup(t, held) })
-	}
-}
-
-// TestUpgradeLost loses a cluster of Crossplane v1 and restores it into one of v2, with trees whose
-// Compositions can't run there.
-func TestUpgradeLost(t *testing.T) {
-	t.Parallel()
-	pairs, err := compat.OnlyPairs([]string{"v1.20-v2.3"})
-	must(t, err)
-	r, err := compat.PlayScenes(t.Context(), pairs[0], t.Output(), "native", "secrets")
-	must(t, err)
-	if !r.Sound() {
-		t.Errorf("%+v", r)
 	}
 }

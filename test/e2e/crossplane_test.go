@@ -11,7 +11,32 @@ import (
 
 func TestCrossplaneV2(t *testing.T) { testCrossplane(t, stack.V2) }
 
-func TestCrossplaneV1(t *testing.T) { testCrossplane(t, stack.V1) }
+// TestCrossplaneV1 is the part of testCrossplane that differs most with claims. TestMatrixCrossplaneV1
+// has all of it.
+func TestCrossplaneV1(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t, stack.V1)
+	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
+	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
+	native := s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
+	changed := s.few(t, s.source, drill.Platform{Namespace: "changed"}, few)
+	own := s.few(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}}, few)
+	s.settings(t, own)
+	s.backUpAlone(t, alone)
+	s.backUpCounted(t, lost)
+	for _, n := range []*tenant{native, changed, own} {
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, alone, lost, native, changed, own)
+
+	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
+	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
+	t.Run("ClusterLostNative", func(t *testing.T) { s.testClusterLost(t, native, "--include-namespaces", native.Namespace) })
+	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
+	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
+	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
+	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
+}
 
 // testCrossplane runs all drills on one version of Crossplane. Only v1 composes without functions.
 // For v1 the matrix tests have the drill with a bad network.

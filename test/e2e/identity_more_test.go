@@ -31,7 +31,7 @@ func rarerScenes() map[string]*shape {
 func (s *identity) restoreRarer(t *testing.T) []string {
 	t.Helper()
 	s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")
-	s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--item-operation-timeout", "30s", "--annotations", observeFirst)
+	s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--annotations", observeFirst)
 	s.startRestore(t, "unruled", "all", "--include-namespaces", "unruled", "--item-operation-timeout", "30s", "--annotations", observeFirst)
 	s.startRestore(t, "trusted", "all", "--include-namespaces", "trusted")
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/compat"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -30,6 +31,19 @@ func TestMatrixUpgradedV20(t *testing.T) { testCrossplaneUpgraded(t, stack.V1, s
 func TestMatrixUpgradedV21(t *testing.T) { testCrossplaneUpgraded(t, stack.V20, stack.V21) }
 
 func TestMatrixUpgradedV22(t *testing.T) { testCrossplaneUpgraded(t, stack.V21, stack.V22) }
+
+// TestMatrixUpgradeLost loses a cluster of Crossplane v1 and restores it into one of v2, with trees whose
+// Compositions can't run there.
+func TestMatrixUpgradeLost(t *testing.T) {
+	t.Parallel()
+	pairs, err := compat.OnlyPairs([]string{"v1.20-v2.3"})
+	must(t, err)
+	r, err := compat.PlayScenes(t.Context(), pairs[0], t.Output(), "native", "secrets")
+	must(t, err)
+	if !r.Sound() {
+		t.Errorf("%+v", r)
+	}
+}
 
 // testCrossplaneUpgraded is the part of testUpgraded that replaces Crossplane itself.
 func testCrossplaneUpgraded(t *testing.T, from, to stack.Version) {

@@ -12,6 +12,10 @@ import (
 // These tests run the tests of "make test" (v2.3, and those of claims on v1.20) on the other
 // versions, with the same expectations unless the case differs.
 
+func TestMatrixCrossplaneV1(t *testing.T) { testCrossplane(t, stack.V1) }
+
+func TestMatrixCompatibilityV1(t *testing.T) { testCompatibility(t, stack.V1) }
+
 func TestMatrixWaysV1(t *testing.T) { testWays(t, stack.V1) }
 
 func TestMatrixTenantsV1(t *testing.T) { testTenants(t, stack.V1) }

@@ -1,3 +1,5 @@
+//go:build matrix
+
 package e2e
 
 import (
@@ -53,8 +55,8 @@ func storeScenes() map[string]*shape {
 	}
 }
 
-// TestSecretStoresV1 covers External Secret Stores, an alpha feature of Crossplane v1.
-func TestSecretStoresV1(t *testing.T) {
+// TestMatrixSecretStoresV1 covers External Secret Stores, an alpha feature of Crossplane v1.
+func TestMatrixSecretStoresV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStage(t, stack.V1)
