@@ -29,7 +29,7 @@ LARGE      ?= 5000
 HELD       ?= 1000
 OBJECTS    ?= 100000
 
-MODULES       = . test test/applier test/cloud test/gate test/restorer test/upjet
+MODULES       = . test test/applier test/cloud test/gate test/monitoring test/restorer test/upjet
 ACTIONLINT    = go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
@@ -77,6 +77,7 @@ unit: ## Run the tests that need no stack, which takes minutes.
 	cd test/applier && go test ./...
 	cd test/cloud && go test ./...
 	cd test/gate && go test ./...
+	cd test/monitoring && go test ./...
 	cd test/upjet && go test ./...
 	cd test/restorer && go test ./forest
 	cd test && go test $$(go list ./... | grep -v '/e2e$$')

@@ -1,0 +1,123 @@
+package monitoring
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/pushgateway/handler"
+	"github.com/prometheus/pushgateway/storage"
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// curl stands in for the program of that name, which not every machine has: it sends the file that
+// follows --upload-file to the URL at the end, as curl does, with PUT.
+const curl = "MONITORING_TEST_CURL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(curl) == "" {
+		os.Exit(m.Run())
+	}
+	if err := upload(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func upload(args []string) error {
+	body, err := os.Open(args[slices.Index(args, "--upload-file")+1])
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	request, err := http.NewRequest(http.MethodPut, args[len(args)-1], body) //nolint:noctx // The program ends with it.
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= http.StatusBadRequest && slices.Contains(args, "--fail") {
+		return fmt.Errorf("the server answered %s", response.Status)
+	}
+
+	return nil
+}
+
+// TestPush runs the scripts of the CronJobs against a Pushgateway, with a program that prints a
+// sample and ends with a code.
+func TestPush(t *testing.T) {
+	const sh = "sh"
+	cases := map[string]struct {
+		sample  string
+		command string
+	}{
+		"validate.yaml": {"validation.txt", "validate -o openmetrics"},
+		"backup.yaml":   {"inspection.txt", "inspect --from-schedule nightly -o openmetrics"},
+		"drills.yaml":   {"drills.txt", "drill status --from-schedule nightly --report-location default --plugin-dir /target -o openmetrics"},
+	}
+	for file, tc := range cases {
+		var job batchv1.CronJob
+		if err := yaml.UnmarshalStrict(read(t, example+file), &job); err != nil {
+			t.Fatal(err)
+		}
+		c := job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+		for _, code := range []int{0, 1, 2, 3} {
+			t.Run(fmt.Sprintf("%s/%d", file, code), func(t *testing.T) {
+				store := storage.NewDiskMetricStore("", time.Minute, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+				t.Cleanup(func() { _ = store.Shutdown() })
+				router := route.New()
+				router.Put("/metrics/job/:job", handler.Push(store, true, true, false, slog.New(slog.DiscardHandler)))
+				server := httptest.NewServer(router)
+				t.Cleanup(server.Close)
+
+				dir := t.TempDir()
+				self, err := os.Executable()
+				if err != nil {
+					t.Fatal(err)
+				}
+				sample, err := filepath.Abs(samples + tc.sample)
+				if err != nil {
+					t.Fatal(err)
+				}
+				program := fmt.Sprintf("#!/bin/sh\necho \"$*\" >%s/args\n[ %d -eq 1 ] || cat %s\nexit %d\n", dir, code, sample, code)
+				for name, script := range map[string]string{
+					"velero-plugin-for-crossplane": program,
+					"curl":                         fmt.Sprintf("#!/bin/sh\n%s=1 exec %s \"$@\"\n", curl, self),
+				} {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { //nolint:gosec // It has to be run.
+						t.Fatal(err)
+					}
+				}
+				if !slices.Equal(c.Command, []string{sh, "-c"}) {
+					t.Fatalf("the container runs %s", c.Command)
+				}
+				script := strings.NewReplacer("/target/velero", dir+"/velero", "/tmp/metrics", dir+"/metrics").Replace(c.Args[0])
+				run := exec.CommandContext(t.Context(), sh, "-c", script) //nolint:gosec // It is the script of the example.
+				run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PUSHGATEWAY="+server.URL)
+				out, err := run.CombinedOutput()
+
+				pushed := len(store.GetMetricFamilies()) > 2
+				if want := code == 0 || code == 3; pushed != want || (err == nil) != want {
+					t.Errorf("with code %d the Job must push and succeed: %v, but pushed: %v, and ended with %v: %s", code, want, pushed, err, out)
+				}
+				if got := strings.TrimSpace(string(read(t, dir+"/args"))); got != tc.command {
+					t.Errorf("it runs %q, want %q", got, tc.command)
+				}
+			})
+		}
+	}
+}
