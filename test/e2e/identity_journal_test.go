@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -106,6 +107,21 @@ func (s *identity) awaitStalled(t *testing.T, scene string) {
 		}
 
 		return nil
+	}))
+}
+
+// awaitStarted waits until the provider has noted that the asynchronous create of a scene has
+// succeeded. Until then, it refuses that MR after a kill, as it does one of the other kind.
+func (s *identity) awaitStarted(t *testing.T, scene string) {
+	t.Helper()
+	must(t, s.source.Wait(t.Context(), patience, "the asynchronous create of "+scene+" to be noted", func(ctx context.Context) error {
+		for _, u := range s.managed(ctx, t, s.source, scene) {
+			if u.GetKind() == s.silent && u.GetAnnotations()[createSucceeded] != "" {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("no %s has the annotation %s", s.silent, createSucceeded)
 	}))
 }
 

@@ -198,6 +198,7 @@ func (s *identity) fill(t *testing.T) {
 	if killed, ok := s.scenes["killed"]; ok {
 		must(t, killed.Make(ctx, s.source))
 		s.awaitStalled(t, "killed")
+		s.awaitStarted(t, "killed")
 		must(t, s.source.Kill(stack.CloudProvider))
 		must(t, s.source.Start(ctx, stack.CloudProvider))
 	}

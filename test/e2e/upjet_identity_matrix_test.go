@@ -152,6 +152,7 @@ func (s *identity) fillUpjets(t *testing.T) {
 	_, err := s.cloud.Create(ctx, api.Bucket, "kept-observed", api.Spec{Region: "here"})
 	must(t, err)
 	s.stall(t, "killed")
+	s.awaitStarted(t, "killed")
 	must(t, s.source.Kill(stack.UpjetProvider))
 	must(t, s.source.Start(ctx, stack.UpjetProvider))
 	late := []string{"killed", "flight", "pending"}
