@@ -21,7 +21,11 @@ ARG COMMIT=unknown
 LABEL org.opencontainers.image.title="velero-plugin-for-crossplane" \
       org.opencontainers.image.description="Makes Velero backup and restore safe for Crossplane" \
       org.opencontainers.image.source="https://github.com/crossplane-contrib/velero-plugin-for-crossplane" \
+      org.opencontainers.image.documentation="https://github.com/crossplane-contrib/velero-plugin-for-crossplane/tree/$VERSION/docs" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      io.artifacthub.package.readme-url="https://raw.githubusercontent.com/crossplane-contrib/velero-plugin-for-crossplane/$VERSION/README.md" \
+      io.artifacthub.package.license="Apache-2.0" \
+      io.artifacthub.package.keywords="crossplane,velero,backup,restore,disaster-recovery" \
       org.opencontainers.image.version=$VERSION \
       org.opencontainers.image.revision=$COMMIT
 COPY LICENSE /licenses/

@@ -40,6 +40,11 @@ func TestImage(t *testing.T) {
 			"org.opencontainers.image.licenses":    "Apache-2.0",
 			"org.opencontainers.image.version":     "v1.2.3",
 			"org.opencontainers.image.revision":    "0123456",
+
+			"org.opencontainers.image.documentation": "https://github.com/crossplane-contrib/velero-plugin-for-crossplane/tree/v1.2.3/docs",
+			"io.artifacthub.package.readme-url":      "https://raw.githubusercontent.com/crossplane-contrib/velero-plugin-for-crossplane/v1.2.3/README.md",
+			"io.artifacthub.package.license":         "Apache-2.0",
+			"io.artifacthub.package.keywords":        "crossplane,velero,backup,restore,disaster-recovery",
 		},
 	}
 	if diff := cmp.Diff(want, config.Config); diff != "" {
@@ -150,6 +155,9 @@ func wantSmall(t *testing.T, outer v1.ImageIndex) {
 	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
+	if diff := cmp.Diff(map[string]string{"version": "v1.2.3", createdAt: created.UTC().Format(time.RFC3339)}, manifest.Annotations); diff != "" {
+		t.Errorf("annotations of the index: -want, +got:\n%s", diff)
+	}
 	var platforms []string
 	for _, m := range manifest.Manifests {
 		platforms = append(platforms, m.Platform.String())

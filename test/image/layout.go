@@ -2,8 +2,10 @@ package image
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -19,16 +21,27 @@ import (
 // annotations).
 const refName = "org.opencontainers.image.ref.name"
 
+// createdAt is the annotation with the time of an image, which Artifact Hub requires on an index.
+const createdAt = "org.opencontainers.image.created"
+
 // WriteLayout writes the images of some platforms as one index, as an OCI layout, over the old
-// contents of a folder. Tools find it by the name.
+// contents of a folder. Tools find it by the name. The index has the labels of the images as
+// annotations, because tools that list images read only the index.
 func WriteLayout(images []v1.Image, dir, name string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	annotations := map[string]string{}
 	for _, image := range images {
 		config, err := image.ConfigFile()
 		if err != nil {
 			return fmt.Errorf("cannot read the image's configuration: %w", err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+		maps.Copy(annotations, config.Config.Labels)
+		annotations[createdAt] = config.Created.UTC().Format(time.RFC3339)
+	}
+	index, ok := mutate.Annotations(index, annotations).(v1.ImageIndex)
+	if !ok {
+		return errors.New("cannot annotate the index of the images")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot remove the older image: %w", err)

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	example = "../../example/monitoring/"
-	samples = "../../internal/metrics/testdata/"
+	example = "../../../example/monitoring/"
+	samples = "../../../internal/metrics/testdata/"
 )
 
 // made is when the samples were made.
