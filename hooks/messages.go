@@ -37,5 +37,5 @@ func rawWriter(w io.Writer) io.Writer {
 
 // newOptions returns options whose output streams are messages.
 func newOptions(s Streams) *options {
-	return &options{Streams: Streams{In: s.In, Out: messages{s.Out}, Err: messages{s.Err}}}
+	return &options{Streams: Streams{In: s.In, Out: messages{s.Out}, Err: messages{s.Err}}, typed: Name}
 }

@@ -134,7 +134,11 @@ func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 // widthOf returns the columns of the terminal that w writes to. ok is false if w is no terminal;
 // width is 0 if it is not known.
 func widthOf(w io.Writer) (width int, ok bool) {
-	f, isFile := rawWriter(w).(*os.File)
+	w = rawWriter(w)
+	if t, ok := w.(*typed); ok {
+		w = t.to
+	}
+	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}

@@ -40,6 +40,8 @@ type options struct {
 
 	dryRunner DryRunner
 	version   string
+	// typed is what the user types to run the program.
+	typed string
 }
 
 // An Option passes in what this package must not import.
@@ -58,7 +60,8 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 		option(o)
 	}
 	root := newRoot(o) //nolint:contextcheck // Cobra passes the context to each command.
-	addCompletion(root)
+	addCompletion(root, o.typed)
+	defer o.sayAsTyped(root)()
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
 	o.printError(err)

@@ -62,8 +62,14 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// addCompletion adds cobra's command completion, which fails on an unknown shell here.
-func addCompletion(root *cobra.Command) {
+// addCompletion adds cobra's command completion, which fails on an unknown shell here. A plugin of
+// kubectl has another one, because a shell completes kubectl.
+func addCompletion(root *cobra.Command, typed string) {
+	if typed != Name {
+		root.AddCommand(newKubectlCompletion(typed))
+
+		return
+	}
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Args, c.RunE = knownCommand, func(c *cobra.Command, _ []string) error { return c.Help() }

@@ -82,6 +82,9 @@ func (r Release) Make(ctx context.Context) error {
 			images = append(images, built)
 		}
 	}
+	if err := r.krew(platforms); err != nil {
+		return err
+	}
 	if err := image.WriteArchive(images, r.file("_oci.tar"), r.Version, r.Time); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func TestMake(t *testing.T) {
 		names = append(names, strings.TrimPrefix(name, Name+"_v1.2.3_"))
 	}
 	want := []string{
-		"darwin_amd64.cdx.json", "darwin_amd64.tar.gz", "darwin_arm64.cdx.json", "darwin_arm64.tar.gz",
+		"darwin_amd64.cdx.json", "darwin_amd64.tar.gz", "darwin_arm64.cdx.json", "darwin_arm64.tar.gz", "krew.yaml",
 		"linux_amd64.cdx.json", "linux_amd64.tar.gz", "linux_arm64.cdx.json", "linux_arm64.tar.gz", "oci.tar",
 		"windows_amd64.cdx.json", "windows_amd64.zip",
 	}
@@ -102,6 +102,7 @@ func TestMake(t *testing.T) {
 	}
 	t.Run("Tar", func(t *testing.T) { wantTar(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_arm64.tar.gz")) })
 	t.Run("Zip", func(t *testing.T) { wantZip(t, filepath.Join(r.Out, Name+"_v1.2.3_windows_amd64.zip")) })
+	t.Run("Krew", func(t *testing.T) { wantKrew(t, r.Out) })
 	t.Run("Bill", func(t *testing.T) { wantBill(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_amd64.cdx.json"), utils) })
 }
 
