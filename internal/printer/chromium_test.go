@@ -22,7 +22,7 @@ const timeout = 2 * time.Minute
 // A browser is a headless Chromium with one page, controlled over a pipe (Chrome DevTools
 // Protocol).
 type browser struct {
-	t       *testing.T
+	t       testing.TB
 	to      *os.File
 	answers chan message
 	last    int
@@ -58,7 +58,7 @@ func (m *message) UnmarshalJSON(b []byte) error {
 }
 
 // newBrowser starts a browser without network or DNS.
-func newBrowser(t *testing.T) *browser {
+func newBrowser(t testing.TB) *browser {
 	t.Helper()
 	program := os.Getenv("CHROMIUM")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -119,7 +119,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

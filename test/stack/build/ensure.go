@@ -22,8 +22,8 @@ type Artifact struct {
 // A Set maps the names of programs to what was built.
 type Set map[string]Artifact
 
-// Ensure returns the named programs and builds those that are not in the cache. Without names it
-// returns all that are not OnDemand. It writes its progress to out. It fails for an unknown name,
+// Ensure returns the named programs and builds those that are neither in the cache nor in a folder of
+// ProgramsEnv. Without names it returns all that are not OnDemand. It writes its progress to out. It fails for an unknown name,
 // or with the end of the go command's output if a program does not build.
 func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	if len(wanted) == 0 {
@@ -39,9 +39,13 @@ func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 		return nil, err
 	}
 	b := &builder{cache: cache, out: out, began: time.Now(), set: Set{}}
-	if len(b.missing(wanted)) > 0 {
+	missing, err := b.find(ctx, b.missing(wanted))
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
 		// A process that needs none of these programs does not wait for this lock.
-		if err := b.withLock("lock", func() error { return b.remote(ctx, b.missing(wanted), len(wanted)) }); err != nil {
+		if err := b.withLock("lock", func() error { return b.remote(ctx, b.missing(namesOf(missing)), len(wanted)) }); err != nil {
 			return nil, err
 		}
 	}
@@ -163,14 +167,21 @@ func (b *builder) tick(step string) func() {
 	}
 }
 
+// programs returns the folder of the programs in the cache.
+func (b *builder) programs() string { return filepath.Join(b.cache, "bin") }
+
 func (b *builder) dir(r Recipe) string {
-	return filepath.Join(b.cache, "bin", r.Name, r.key())
+	return filepath.Join(b.programs(), r.Name, r.key())
 }
 
-func (b *builder) cached(r Recipe) (Artifact, bool) {
-	a := Artifact{Path: filepath.Join(b.dir(r), r.Name)}
+func (b *builder) cached(r Recipe) (Artifact, bool) { return cachedIn(b.programs(), r) }
+
+// cachedIn returns the program of a recipe in the folder of the programs of a cache.
+func cachedIn(programs string, r Recipe) (Artifact, bool) {
+	dir := filepath.Join(programs, r.Name, r.key())
+	a := Artifact{Path: filepath.Join(dir, r.Name)}
 	if r.Assets != "" {
-		a.Assets = filepath.Join(b.dir(r), "assets")
+		a.Assets = filepath.Join(dir, "assets")
 	}
 	_, err := os.Stat(a.Path)
 

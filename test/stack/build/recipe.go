@@ -228,6 +228,16 @@ func names(which func(Recipe) bool) []string {
 	return names
 }
 
+// namesOf returns the names of programs.
+func namesOf(list []Recipe) []string {
+	var names []string
+	for _, r := range list {
+		names = append(names, r.Name)
+	}
+
+	return names
+}
+
 func (r Recipe) target() string {
 	if r.Package == "" {
 		return r.path()
