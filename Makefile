@@ -111,7 +111,7 @@ browser: ## Install Debian's Chromium, which test-browser needs, unless there is
 	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core
 
 .PHONY: test-browser
-test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts keeps what they look like.
+test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts keeps what they look like, ARGS="-bench Browser" measures a large one.
 	CHROMIUM='$(CHROMIUM)' go test -count=1 -tags browser -run '^TestBrowser' -v $(ARGS) ./internal/printer
 
 .PHONY: matrix
