@@ -53,6 +53,10 @@ type How struct {
 	Live bool
 	// Fast lets Velero send FastRate requests a second.
 	Fast bool
+	// Standby keeps all that is restored in quarantine, as docs/standby.md describes it.
+	Standby bool
+	// Again restores over what an earlier restore of the same backup brought.
+	Again bool
 }
 
 // Restore restores a backup of that many trees into a cluster without them.
@@ -86,6 +90,7 @@ func (l *Lab) limit(fast bool) error {
 
 // running is a restore with all items restored.
 type running struct {
+	name     string // The Restore.
 	record   *meter.Record
 	restored time.Time // The time of the answer to the last request about an item.
 	left     time.Time // The time of the next phase.
@@ -103,15 +108,19 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 	if how.Live {
 		with = l.controllers()
 	}
-	if err := l.reset(ctx, how.Plugin, with...); err != nil {
-		return nil, nil, err
+	if !how.Again {
+		if err := l.reset(ctx, how.Plugin, with...); err != nil {
+			return nil, nil, err
+		}
 	}
 	name := l.unique("restore")
 	args := []string{"restore", "create", name, "--from-backup", backup}
 	if how.Status {
 		args = append(args, "--status-include-resources", "*")
 	}
-	if how.Plugin && l.isUpjets() {
+	if how.Standby {
+		args = append(args, "--annotations", "velero.crossplane.io/standby=true", "--existing-resource-policy", "update")
+	} else if how.Plugin && l.isUpjets() {
 		args = append(args, "--annotations", "velero.crossplane.io/observe-first="+l.observe)
 	}
 	if err := l.awaitBackup(ctx, backup); err != nil {
@@ -135,7 +144,13 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 		return nil, nil, err
 	}
 
-	return l.measureRestore(ctx, u, phases, record)
+	r, run, err := l.measureRestore(ctx, u, phases, record)
+	if err != nil {
+		return nil, nil, err
+	}
+	run.name = name
+
+	return r, run, nil
 }
 
 // timeout returns a time that is far longer than a restore of that many trees takes.
