@@ -82,8 +82,14 @@ unit: ## Run the tests that need no stack, which takes minutes.
 	cd test/restorer && go test ./forest
 	cd test && go test $$(go list ./... | grep -v '/e2e$$')
 
+.PHONY: needs
+needs:
+	@echo 'make test needs Go, git, 6 GB of memory and 20 GB of disk. On two cores it takes about an hour,'
+	@echo 'and the first time half an hour more, to build the real stack. It needs no root, and listens on'
+	@echo 'the loopback address only. "make unit" takes minutes, and needs no stack.'
+
 .PHONY: test
-test: unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
+test: needs unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
 	cd test/restorer && go test -count=1 -timeout 10m -v .
 	cd test && go test -count=1 -timeout 60m -parallel 3 -v ./e2e/...
 
