@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -105,13 +106,14 @@ func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 
 // liftAll lifts what can be lifted safely, and the rest with --force.
 func (r *releaseRun) liftAll(ctx context.Context) (plans, error) {
+	var quarantined []*unstructured.Unstructured
 	for _, h := range r.due {
-		if !h.quarantined {
-			continue
+		if h.quarantined {
+			quarantined = append(quarantined, h.object)
 		}
-		if err := r.adopter.Consent(ctx, r.key, h.object); err != nil {
-			return nil, err
-		}
+	}
+	if err := r.adopter.ConsentAll(ctx, r.key, quarantined); err != nil {
+		return nil, err
 	}
 	if err := r.releaseSchedules(ctx); err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 		if err := o.listNeeded(ctx); err != nil {
 			return nil, o, err
 		}
-		p.observed = 0
+		p.listed, p.observed = time.Since(looked), 0
 		if len(o.listings) == listings { // Otherwise the time includes requests.
 			p.observed = time.Since(looked)
 		}
@@ -142,7 +142,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 
 				return p.plans, o, nil
 			}
-			next, changed, err := p.waitForChange(ctx, o, took)
+			next, changed, err := p.waitForChange(ctx, o)
 			if err != nil {
 				return nil, o, err
 			}
@@ -154,7 +154,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 
 // waitForChange waits for a change. It returns the observer to use next and whether there is
 // something new to see. If the watches have failed it lists again.
-func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duration) (*observer, bool, error) {
+func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool, error) {
 	if !p.relists {
 		o.follow(ctx, p.plans)
 	}
@@ -167,7 +167,7 @@ func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duratio
 		return fresh
 	}
 	if p.relists {
-		return restart(), true, sleep(ctx, max(p.pause, took))
+		return restart(), true, sleep(ctx, max(p.pause, p.listed))
 	}
 	// Leave most of the time to other processes.
 	least, most := max(p.pause, idleFactor*(p.observed+p.planned)), min(p.quiet, max(0, p.patience-time.Since(p.moved)))

@@ -34,9 +34,9 @@ type poll struct {
 	began, moved, until time.Time
 	// patience is how long the poll waits after the last change.
 	patience time.Duration
-	// observed is how long the latest observation took without requests, planned how long planning
-	// took.
-	observed, planned time.Duration
+	// listed is how long the latest lists took, observed how long the latest observation took
+	// without requests, and planned how long planning took.
+	listed, observed, planned time.Duration
 	// last summarizes the latest plans, and steps is how many steps the latest pass took.
 	last  string
 	steps int

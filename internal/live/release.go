@@ -1,7 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"context"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +74,21 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 	return objects, nil
 }
 
+// ConsentAll records that a user wants objects adopted that are held until then. It ignores other
+// objects. After an error it asks for no more of them, and returns it.
+func (a *Adopter) ConsentAll(ctx context.Context, key adoption.Key, objects []*unstructured.Unstructured) error {
+	var failed atomic.Bool
+	errs := make([]error, len(objects))
+	a.inParallel(len(objects), func(n int) {
+		if !failed.Load() {
+			errs[n] = a.Consent(ctx, key, objects[n])
+			failed.CompareAndSwap(false, errs[n] != nil)
+		}
+	})
+
+	return cmp.Or(errs...)
+}
+
 // Consent records that a user wants an object adopted that is held until then. It ignores other
 // objects.
 func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
@@ -84,7 +101,7 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 	}
 	if h, err := key.HoldOf(u); err == nil && h != nil {
 		step, _ := h.AwaitsConsent()
-		a.onStep(adoption.Change{Target: u, Step: step})
+		a.noteStep(adoption.Change{Target: u, Step: step})
 	}
 
 	return nil

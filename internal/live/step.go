@@ -35,6 +35,13 @@ func (a *Adopter) inParallel(n int, do func(n int)) {
 	wg.Wait()
 }
 
+// noteStep passes a step that was taken to the function of OnStep.
+func (a *Adopter) noteStep(change adoption.Change) {
+	a.onStepMu.Lock()
+	defer a.onStepMu.Unlock()
+	a.onStep(change)
+}
+
 // step takes a step, and puts the new object into the Snapshot.
 func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	target := xp.String(t.Target)
@@ -59,9 +66,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	t.taken = true
 	log.WithField("step", t.Step).Info("Adoption step taken")
 	a.takenSteps.Store(stepOf(t.Change), true)
-	a.onStepMu.Lock()
-	a.onStep(t.Change)
-	a.onStepMu.Unlock()
+	a.noteStep(t.Change)
 	n, released := releaseNotice(after, "it is released: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
 	switch {
 	case !t.Warning.IsZero():
