@@ -18,12 +18,11 @@ const maxManagers = 2 << 10
 
 // lift plans to lift the hold of u and give the user's own settings back, with managedFields as if
 // u had never been held. The API server makes the writer of a field its only manager. So there are
-// four ways:
+// three ways:
 //
 // A setting that one manager had, with an Update, is written under that manager's name. A setting
 // that has no manager, since it is the API server's default, returns when this plugin no longer
-// applies its own. A lift that sets nothing and only removes can write the managedFields itself.
-// Each takes one request.
+// applies its own. Either takes one request.
 //
 // Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes
 // the mark and writes the managedFields. Both are usually in one poll; after an interruption the
@@ -39,12 +38,6 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
 	case len(all) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
-		return Change{Target: u, Patch: p, Step: step}
-	case len(changed) == 0:
-		if fields, ok, _ := unstructured.NestedFieldNoCopy(freed(u, &Hold{Fields: h.Fields}), "metadata", "managedFields"); ok {
-			set(p, fields, "metadata", "managedFields")
-		}
-
 		return Change{Target: u, Patch: p, Step: step}
 	case len(of) == 1 && !stray && writesAs(u, of[0], changed):
 		manager, _ := of[0]["manager"].(string)
