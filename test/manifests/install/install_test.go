@@ -235,8 +235,8 @@ func TestKustomize(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{
-		"/velero/deployment.json":        base,
-		"/velero/kustomization.yaml":     []byte("resources: [deployment.json]\ncomponents: [../component]\n"),
+		"/velero/deployment.json":       base,
+		"/velero/kustomization.yaml":    []byte("resources: [deployment.json]\ncomponents: [../component]\n"),
 		"/component/kustomization.yaml": component,
 	} {
 		if err := files.WriteFile(name, content); err != nil {
