@@ -86,7 +86,7 @@ func (a *Adopter) ConsentAll(ctx context.Context, key adoption.Key, objects []*u
 		}
 	})
 
-	return cmp.Or(errs...)
+	return cmp.Or(errs...) //nolint:wrapcheck // It is an error of Consent.
 }
 
 // Consent records that a user wants an object adopted that is held until then. It ignores other

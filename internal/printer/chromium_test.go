@@ -58,32 +58,32 @@ func (m *message) UnmarshalJSON(b []byte) error {
 }
 
 // newBrowser starts a browser without network or DNS.
-func newBrowser(t testing.TB) *browser {
-	t.Helper()
+func newBrowser(tb testing.TB) *browser {
+	tb.Helper()
 	program := os.Getenv("CHROMIUM")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		found, _ := exec.LookPath(name)
 		program = cmp.Or(program, found)
 	}
 	if program == "" {
-		t.Fatal(`there is no Chromium: install it (as root "make browser", or your distribution's package), or name its program in CHROMIUM`)
+		tb.Fatal(`there is no Chromium: install it (as root "make browser", or your distribution's package), or name its program in CHROMIUM`)
 	}
 	read, to, err := os.Pipe()
-	must(t, err)
+	must(tb, err)
 	from, write, err := os.Pipe()
-	must(t, err)
+	must(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, program, //nolint:gosec // The user names the browser.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND",
-		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
-	c.Env = append(os.Environ(), "HOME="+t.TempDir())
+		"--user-data-dir="+tb.TempDir(), "--remote-debugging-pipe", "about:blank")
+	c.Env = append(os.Environ(), "HOME="+tb.TempDir())
 	c.ExtraFiles = []*os.File{read, write}
-	must(t, c.Start())
-	must(t, errors.Join(read.Close(), write.Close()))
-	b := &browser{t: t, to: to, answers: make(chan message)}
+	must(tb, c.Start())
+	must(tb, errors.Join(read.Close(), write.Close()))
+	b := &browser{t: tb, to: to, answers: make(chan message)}
 	ended := make(chan struct{})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		_ = b.send("Browser.close", nil, "") // It may have ended.
 		for late, over := time.After(timeout), false; !over; {
 			select {
@@ -119,10 +119,10 @@ func newBrowser(t testing.TB) *browser {
 	return b
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
