@@ -17,7 +17,8 @@ func (r *Results) standby() []Figure {
 		return []Figure{refresh, promotion}
 	}
 	middle := func(value func(s lab.Standby) float64) string { return number(median(each(r.Standbys, value))) }
-	refresh.Detail = fmt.Sprintf("%s s / %s s", middle(func(s lab.Standby) float64 { return s.Refresh.Seconds }), middle(func(s lab.Standby) float64 { return s.First.Seconds }))
+	refresh.Detail = fmt.Sprintf("%s s / %s s",
+		middle(func(s lab.Standby) float64 { return s.Refresh.Seconds }), middle(func(s lab.Standby) float64 { return s.First.Seconds }))
 	promotion.Detail = fmt.Sprintf("%s s / %s s; %s calls of the plugin, %s cloud resources created twice",
 		middle(func(s lab.Standby) float64 { return s.Promotion }), middle(func(s lab.Standby) float64 { return s.Restart }),
 		middle(func(s lab.Standby) float64 { return float64(lab.Calls(s.Plugin)) }), middle(func(s lab.Standby) float64 { return float64(s.Created) }))

@@ -17,14 +17,14 @@ func wantKrew(t *testing.T, dir string) {
 	t.Helper()
 	suffix := "_v1.2.3_" + runtime.GOOS + "_" + runtime.GOARCH + ".tar.gz"
 	root := t.TempDir()
-	c := exec.CommandContext(t.Context(), "go", "run", krew, "install", //nolint:gosec // All of it is the test's own.
+	c := exec.CommandContext(t.Context(), "go", "run", krew, "install",
 		"--manifest", filepath.Join(dir, Name+"_v1.2.3_krew.yaml"), "--archive", filepath.Join(dir, Name+suffix))
 	c.Env = append(os.Environ(), "KREW_ROOT="+root, "KREW_NO_UPGRADE_CHECK=1")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("krew cannot install the plugin: %v\n%s", err, out)
 	}
 	installed := filepath.Join(root, "bin", "kubectl-crossplane_restore")
-	if out, err := exec.CommandContext(t.Context(), installed).CombinedOutput(); err != nil { //nolint:gosec // The same.
+	if out, err := exec.CommandContext(t.Context(), installed).CombinedOutput(); err != nil {
 		t.Fatalf("cannot run what krew has installed: %v\n%s", err, out)
 	}
 	store := filepath.Join(root, "store", KrewName, "v1.2.3")

@@ -114,15 +114,6 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 		}
 	}
 	name := l.unique("restore")
-	args := []string{"restore", "create", name, "--from-backup", backup}
-	if how.Status {
-		args = append(args, "--status-include-resources", "*")
-	}
-	if how.Standby {
-		args = append(args, "--annotations", "velero.crossplane.io/standby=true", "--existing-resource-policy", "update")
-	} else if how.Plugin && l.isUpjets() {
-		args = append(args, "--annotations", "velero.crossplane.io/observe-first="+l.observe)
-	}
 	if err := l.awaitBackup(ctx, backup); err != nil {
 		return nil, nil, err
 	}
@@ -136,7 +127,7 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 			err = errors.Join(err, errors.New(drill.Problems(ctx, l.cluster, name)))
 		}
 	}()
-	if _, err := l.cluster.Velero(ctx, args...); err != nil {
+	if _, err := l.cluster.Velero(ctx, append([]string{"restore", "create", name, "--from-backup", backup}, l.options(how)...)...); err != nil {
 		return nil, nil, err
 	}
 	u, phases, err := record.Until(ctx, l.timeout(trees), func(phase string) bool { return phase == meter.Waiting || meter.Over(phase) })
@@ -193,6 +184,21 @@ func (l *Lab) measureRestore(ctx context.Context, u *unstructured.Unstructured, 
 		r.Items, r.Seconds, r.FirstPoll, Calls(r.Velero), Calls(r.Plugin), r.Peak>>20, r.VeleroPeak>>20)
 
 	return r, &running{record: record, restored: last, left: left}, nil
+}
+
+// options returns the options of a Restore.
+func (l *Lab) options(how How) []string {
+	var args []string
+	if how.Status {
+		args = append(args, "--status-include-resources", "*")
+	}
+	if how.Standby {
+		args = append(args, "--annotations", "velero.crossplane.io/standby=true", "--existing-resource-policy", "update")
+	} else if how.Plugin && l.isUpjets() {
+		args = append(args, "--annotations", "velero.crossplane.io/observe-first="+l.observe)
+	}
+
+	return args
 }
 
 // awaitBackup waits until Velero has found a backup in the bucket.
