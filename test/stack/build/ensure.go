@@ -23,8 +23,9 @@ type Artifact struct {
 type Set map[string]Artifact
 
 // Ensure returns the named programs and builds those that are neither in the cache nor in a folder of
-// ProgramsEnv. Without names it returns all that are not OnDemand. It writes its progress to out. It fails for an unknown name,
-// or with the end of the go command's output if a program does not build.
+// ProgramsEnv. Without names it returns all that are not OnDemand. It writes its progress to out. It
+// fails for an unknown name, for a folder that does not exist, or with the end of the go command's
+// output if a program does not build.
 func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	if len(wanted) == 0 {
 		wanted = names(func(r Recipe) bool { return !r.OnDemand })
