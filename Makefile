@@ -94,12 +94,12 @@ test: needs unit stack-build ## Run all tests: unit, then those on the real stac
 	cd test && go test -count=1 -timeout 60m -parallel 3 -v ./e2e/...
 
 .PHONY: race
-race: stack-build ## Run what needs no stack, and a sample of the rest, with the race detector, which needs a C compiler (RACE='^TestCrossplaneV2$$').
+race: $(if $(RACE),stack-build) ## Run what needs no stack, and a sample of the rest, with the race detector, which needs a C compiler (RACE='^TestCrossplaneV2$$', empty for none; MODULES=.).
 	@for module in $(filter-out test/restorer,$(MODULES)); do \
 		echo "testing $$module with the race detector"; \
 		(cd $$module && go test -race -short $$(go list ./... | grep -v '/e2e$$')) || exit 1; \
 	done
-	cd test && go test -race -count=1 -timeout 60m -run '$(RACE)' -v ./e2e
+	$(if $(RACE),cd test && go test -race -count=1 -timeout 60m -run '$(RACE)' -v ./e2e)
 
 .PHONY: forests
 forests: stack-build ## Judge more random forests, in memory and restored by Velero's own engine (SEED=1000000 FORESTS=100000).
