@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+)
+
+// A role is one of the examples.
+type role struct {
+	reason string
+	// files of the example folder grant the rights to this ServiceAccount.
+	files           []string
+	namespace, name string
+	want            func(r right) bool
+	// does are the commands that the role is for, each with its exit code. cannot are those that
+	// fail because a right is missing.
+	does, cannot map[string]int
+	// without are resources that does may be refused without a difference; "*" means all.
+	without []string
+}
+
+// asAdministrator means the exit code that the command has with all rights.
+const asAdministrator = -1
+
+// elsewhere is a namespace for which no role has rights.
+const elsewhere = "kube-public"
+
+// guards are the rights of the role of guard: by resource a namespace and verbs, on objects of any
+// name. The namespace "*" means all.
+var guards = map[string]string{
+	"validatingadmissionpolicies.admissionregistration.k8s.io":       "* create",
+	"validatingadmissionpolicybindings.admissionregistration.k8s.io": "* create",
+	"mutatingadmissionpolicies.admissionregistration.k8s.io":         "* create",
+	"mutatingadmissionpolicybindings.admissionregistration.k8s.io":   "* create",
+	"compositeresourcedefinitions.apiextensions.crossplane.io":       "* list",
+	"environments.platform.example.org":                              "* list patch",
+	"xenvironments.platform.example.org":                             "* list patch",
+	"deployments.apps":                                               "velero list",
+	"restores.velero.io":                                             "velero list",
+}
+
+// exchanges are the same for the role of exchange.
+var exchanges = map[string]string{
+	"environments.platform.example.org":  "* list patch",
+	"xenvironments.platform.example.org": "* list patch delete",
+	"buckets.cloud.example.org":          "* list patch delete",
+	"databases.cloud.example.org":        "* list patch delete",
+	"networks.cloud.example.org":         "* list patch delete",
+	"buckets.cloud.m.example.org":        "* list patch delete",
+	"databases.cloud.m.example.org":      "* list patch delete",
+	"networks.cloud.m.example.org":       "* list patch delete",
+	"restores.velero.io":                 "velero list",
+}
+
+// handovers are the rights that the role of handovers has besides those of release.
+var handovers = map[string]string{ //nolint:gosec // The value of secrets is a verb.
+	"environments.platform.example.org":      "* delete",
+	"xenvironments.platform.example.org":     "* delete",
+	"buckets.cloud.example.org":              "* delete",
+	"databases.cloud.example.org":            "* delete",
+	"networks.cloud.example.org":             "* delete",
+	"buckets.cloud.m.example.org":            "* delete",
+	"databases.cloud.m.example.org":          "* delete",
+	"networks.cloud.m.example.org":           "* delete",
+	"usages.protection.crossplane.io":        "* patch delete",
+	"clusterusages.protection.crossplane.io": "* patch delete",
+	"usages.apiextensions.crossplane.io":     "* patch delete",
+	"configmaps.":                            "velero create",
+	"secrets.":                               "velero create",
+}
+
+// drills are the rights that the role of drills has besides those of validate.
+var drills = map[string]string{ //nolint:gosec // The value of secrets is a verb.
+	"environments.platform.example.org":      "* patch delete",
+	"xenvironments.platform.example.org":     "* patch delete",
+	"buckets.cloud.example.org":              "* patch delete",
+	"databases.cloud.example.org":            "* patch delete",
+	"networks.cloud.example.org":             "* patch delete",
+	"buckets.cloud.m.example.org":            "* patch delete",
+	"databases.cloud.m.example.org":          "* patch delete",
+	"networks.cloud.m.example.org":           "* patch delete",
+	"usages.protection.crossplane.io":        "* patch delete",
+	"clusterusages.protection.crossplane.io": "* patch delete",
+	"usages.apiextensions.crossplane.io":     "* patch delete",
+	"cronoperations.ops.crossplane.io":       "* list patch delete",
+	"watchoperations.ops.crossplane.io":      "* list patch delete",
+	"restores.velero.io":                     "velero create get patch",
+	"backupstoragelocations.velero.io":       "velero get",
+	"serverstatusrequests.velero.io":         "velero create get",
+	"downloadrequests.velero.io":             "velero create get",
+	"secrets.":                               "velero create",
+	"events.":                                "velero create",
+}
+
+// downloads are the rights of the role of inspect --backup and --from-schedule.
+var downloads = map[string]string{
+	"backups.velero.io":                "velero get list",
+	"backupstoragelocations.velero.io": "velero get",
+	"downloadrequests.velero.io":       "velero create get",
+}
+
+// only returns a function that reports whether a right is one of these.
+func only(rights map[string]string) func(r right) bool {
+	return func(r right) bool {
+		in, verbs, _ := strings.Cut(rights[r.Resource+"."+r.Group], " ")
+
+		return (in == "*" || in == r.Namespace) && slices.Contains(strings.Fields(verbs), r.Verb)
+	}
+}
+
+func rolesOf(h *hooked, backup string) map[string]role {
+	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
+	reads := map[string]bool{
+		"compositeresourcedefinitions.apiextensions.crossplane.io": true, "compositionrevisions.apiextensions.crossplane.io": true,
+		"environmentconfigs.apiextensions.crossplane.io": true, "usages.apiextensions.crossplane.io": true, "usages.protection.crossplane.io": true, "clusterusages.protection.crossplane.io": true,
+		"managedresourcedefinitions.apiextensions.crossplane.io": true,
+		"functions.pkg.crossplane.io":                            true, "functionrevisions.pkg.crossplane.io": true,
+		"providerrevisions.pkg.crossplane.io": true, "deploymentruntimeconfigs.pkg.crossplane.io": true,
+		"clusterrolebindings.rbac.authorization.k8s.io": true, "rolebindings.rbac.authorization.k8s.io": true,
+	}
+	validate := func(r right) bool {
+		resource := r.Resource + "." + r.Group
+
+		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || r.Group == "velero.io" && (r.Resource == "restores" || r.Resource == "backups") && r.Namespace == "velero")
+	}
+	patched := map[string]bool{
+		"cronoperations.ops.crossplane.io": true, "watchoperations.ops.crossplane.io": true,
+		"environments.platform.example.org": true, "xenvironments.platform.example.org": true,
+		"buckets.cloud.example.org": true, "networks.cloud.example.org": true, "databases.cloud.example.org": true,
+		"buckets.cloud.m.example.org": true, "networks.cloud.m.example.org": true, "databases.cloud.m.example.org": true,
+	}
+
+	releases := func(r right) bool {
+		if r.Group == "ops.crossplane.io" && r.Verb == "list" {
+			return patched[r.Resource+"."+r.Group]
+		}
+
+		return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
+	}
+
+	return map[string]role{
+		"Handover": {
+			reason: "A handover deletes what another cluster has, and creates its record and the signing key.",
+			files:  []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-handover",
+			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
+			does:    map[string]int{"hold --dry-run -n " + h.Namespace: 0, "release --handover --dry-run": 0},
+			without: []string{"secrets", "deployments"}, // As for release.
+		},
+		"Drill": {
+			reason: "A drill restores and removes again, and reads no Secret but its key.",
+			files:  []string{"rbac/validate.yaml", "drill/rights.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-drill",
+			want: func(r right) bool { return validate(r) || only(drills)(r) },
+			does: map[string]int{"drill status --from-schedule none": 3, "drill run --from-schedule none": 3}, cannot: map[string]int{"settings": 1},
+			without: []string{"deployments"}, // As for validate.
+		},
+		"Wait": {
+			reason: "A Pod that waits reads its XR or claim, in its own namespace.",
+			files:  []string{"rbac/wait.yaml"}, namespace: h.Namespace, name: h.Name(0),
+			want: func(r right) bool {
+				return r.Verb == "list" && r.Resource == "environments" && r.Group == platform[0] && r.Namespace == h.Namespace
+			},
+			does:    map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
+			cannot:  map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
+			without: []string{"validatingadmissionpolicies", "deployments"}, // A Pod need not see the guard, nor Crossplane's version.
+		},
+		"Validate": {
+			reason: "validate reads everything that may be in a tree, and writes nothing.",
+			files:  []string{"rbac/validate.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-validate", want: validate,
+			does: map[string]int{
+				"validate -o wide": asAdministrator, "validate --strict -n " + h.Namespace: 0, "validate --strict --restore " + h.Namespace: 0,
+				"wait --timeout 0 --restore " + h.Namespace: 0,
+			},
+			without: []string{"deployments"}, // They have Crossplane's version, which is optional in a report.
+		},
+		"Inspect": {
+			reason: "The planning of a restore also reads single objects, and need not read all kinds of a backup.",
+			files:  []string{"rbac/validate.yaml", "rbac/inspect.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect",
+			want: func(r right) bool {
+				switch r.Resource + "." + r.Group {
+				case "compositions.apiextensions.crossplane.io", "compositeresourcedefinitions.apiextensions.crossplane.io":
+					return r.Verb == "get" || r.Verb == "list"
+				case "customresourcedefinitions.apiextensions.k8s.io":
+					return r.Verb == "list"
+				case "configmaps.":
+					return r.Verb == "list" && r.Namespace == "velero"
+				default:
+					return validate(r) || r.Verb == "get" && slices.Contains(platform, r.Group)
+				}
+			},
+			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
+		},
+		"InspectBackup": {
+			reason: "A download needs the Backup, its location and a DownloadRequest.",
+			files:  []string{"rbac/inspect-backup.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect-backup",
+			want: only(downloads),
+			does: map[string]int{"inspect --backup " + h.Namespace: 0, "inspect --from-schedule none": 1}, cannot: map[string]int{"settings": 1},
+		},
+		"Settings": {
+			reason: "The command settings reads the objects that have them, and nothing of Crossplane's.",
+			files:  []string{"rbac/settings.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-settings",
+			want: func(r right) bool {
+				switch r.Resource + "." + r.Group {
+				case "configmaps.":
+					return r.Verb == "list" && r.Namespace == "velero"
+				case "backups.velero.io", "restores.velero.io":
+					return r.Verb == "get" && r.Namespace == "velero"
+				default:
+					return false
+				}
+			},
+			does:   map[string]int{"settings": 0, "settings --restore " + h.Namespace: 0, "settings --backup " + h.Namespace: 0},
+			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
+		},
+		"Guard": {
+			reason: "guard creates policies, and changes and deletes only its own.",
+			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
+			want: only(guards),
+			// They run in this order: the last one removes the guard that the second one creates.
+			does:    map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
+			cannot:  map[string]int{"settings": 1},
+			without: []string{"events"}, // The guard itself refuses this request, which proves that it is in force.
+		},
+		"Exchange": {
+			reason: "exchange deletes what XRs compose, and no XR that an applier creates.",
+			files:  []string{"rbac/exchange.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-exchange",
+			want: only(exchanges),
+			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"settings": 1},
+		},
+		"Release": {
+			reason: "release patches held objects, and neither creates nor deletes any.",
+			files:  []string{"rbac/validate.yaml", "rbac/release.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-release",
+			want:    releases,
+			does:    map[string]int{"release --restore leaked": 0, "validate --restore leaked": 0},
+			without: []string{"secrets", "deployments"}, // It reads them only to explain a slow Crossplane, and to name its version.
+		},
+	}
+}
