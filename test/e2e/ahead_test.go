@@ -23,8 +23,6 @@ var (
 	kindObject     = schema.GroupVersionKind{Group: "kubernetes.crossplane.io", Version: "v1alpha2", Kind: "Object"}
 )
 
-func TestAheadV2(t *testing.T) { testAhead(t, stack.V2, "v2", scenesInDoubt()) }
-
 // testAhead loses a cluster in which provider-kubernetes manages Deployments that are in the backup
 // too and that another writer has scaled. A provider that reconciles its Object before Velero
 // restores the Deployment creates another one. more are scenes of creates in progress.

@@ -11,8 +11,6 @@ import (
 // has every combination.
 const oldestVelero = "velero-v1.16"
 
-func TestCompatibilityV2(t *testing.T) { testCompatibility(t, stack.V20) }
-
 // testCompatibility loses a cluster and restores it with the oldest Velero and the oldest
 // Crossplane of a major version. Then it uninstalls the plugin, and then runs a Velero that links
 // owners without it.

@@ -23,10 +23,12 @@ import (
 )
 
 var (
-	cronJobKind  = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
-	scheduleKind = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Schedule"}
-	backupKind   = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}
-	locationKind = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "BackupStorageLocation"}
+	cronJobKind   = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
+	jobKind       = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	scheduleKind  = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Schedule"}
+	veleroRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
+	backupKind    = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}
+	locationKind  = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "BackupStorageLocation"}
 )
 
 // A drilled tenant is backed up by a Schedule, and restored by drills in the target.

@@ -8,4 +8,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestMatrixHandoverV1(t *testing.T) { testHandover(t, stack.V1) }
+func TestMatrixHandoverV2(t *testing.T) { testHandover(t, stack.V2, true) }
+
+func TestMatrixHandoverV1(t *testing.T) { testHandover(t, stack.V1, true) }

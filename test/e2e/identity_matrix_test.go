@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixIdentityV1 has the scenes that need other asynchronous kinds than TestIdentityV1.
-func TestMatrixIdentityV1(t *testing.T) {
+// TestMatrixIdentityRarerV1 has the scenes that need other asynchronous kinds than TestMatrixIdentityV1.
+func TestMatrixIdentityRarerV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newIdentity(t, &identity{

@@ -28,8 +28,6 @@ const (
 
 func TestIdentityV2(t *testing.T) { testIdentity(t, stack.V2, "v2") }
 
-func TestIdentityV1(t *testing.T) { testIdentity(t, stack.V1, "v1.20") }
-
 // An identity is the clusters of a test of what happens to the identity of MRs and to status. Some
 // kinds of the provider are asynchronous.
 type identity struct {

@@ -8,6 +8,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
+func TestMatrixCompositionChangesV2(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V2)
+}
+
 func TestMatrixCompositionChangesV1(t *testing.T) {
 	t.Parallel()
 	testCompositionChanges(t, stack.V1)

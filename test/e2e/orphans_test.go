@@ -8,11 +8,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestCompositionChangesV2(t *testing.T) {
-	t.Parallel()
-	testCompositionChanges(t, stack.V2)
-}
-
 // testCompositionChanges changes Compositions at each step of a restore in three ways, and without
 // the plugin in each order of events. All tenants are in one pair of clusters, and are restored
 // from one backup at the same time.

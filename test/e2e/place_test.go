@@ -7,8 +7,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestPlaceV2(t *testing.T) { testPlace(t, stack.V2) }
-
 // testPlace restores into the cluster that was backed up, which still has some or all objects.
 func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()

@@ -31,8 +31,6 @@ spec:
     region: eu-central
 `
 
-func TestQuarantineV2(t *testing.T) { testQuarantine(t, stack.V2) }
-
 // testQuarantine restores while the source and its provider run. The first restore has no
 // quarantine and shows that two providers then manage one external resource; the second has one.
 func testQuarantine(t *testing.T, version stack.Version) {

@@ -15,11 +15,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
-
-// TestMatrixRealtimeV2 has the circuit breaker, too.
-func TestRealtimeV2(t *testing.T) { testRealtime(t, stack.V2, build.CrossplaneV2, nil) }
 
 // eventSources returns XRs of thirty resources each.
 func eventSources(count int, release string, opens bool) *eventSource {

@@ -47,8 +47,6 @@ type shape struct {
 	leftovers []*unstructured.Unstructured
 }
 
-func TestShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
-
 // testShapes loses a cluster with every shape of tree, and restores one after the other in a
 // cluster that has only the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {

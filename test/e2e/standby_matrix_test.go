@@ -8,4 +8,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestMatrixStandbyV1(t *testing.T) { testStandby(t, stack.V1) }
+func TestMatrixStandbyV2(t *testing.T) { testStandby(t, stack.V2, true) }
+
+func TestMatrixStandbyV1(t *testing.T) { testStandby(t, stack.V1, true) }

@@ -63,8 +63,6 @@ func usageScenes(s *suite) map[string]*shape {
 	return scenes
 }
 
-func TestUsagesV2(t *testing.T) { testUsages(t, stack.V2, "v2") }
-
 // testUsages restores Usages of all kinds into a cluster that has only the platform.
 func testUsages(t *testing.T, version stack.Version, dir string) {
 	t.Helper()

@@ -12,13 +12,21 @@ import (
 // These tests run the tests of "make test" (v2.3, and those of claims on v1.20) on the other
 // versions, with the same expectations unless the case differs.
 
+func TestMatrixCrossplaneV2(t *testing.T) { testCrossplane(t, stack.V2) }
+
 func TestMatrixCrossplaneV1(t *testing.T) { testCrossplane(t, stack.V1) }
 
 func TestMatrixCompatibilityV1(t *testing.T) { testCompatibility(t, stack.V1) }
 
+func TestMatrixCompatibilityV2(t *testing.T) { testCompatibility(t, stack.V20) }
+
+func TestMatrixWaysV2(t *testing.T) { testWays(t, stack.V2) }
+
 func TestMatrixWaysV1(t *testing.T) { testWays(t, stack.V1) }
 
 func TestMatrixTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
+
+func TestMatrixPlaceV2(t *testing.T) { testPlace(t, stack.V2) }
 
 func TestMatrixPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
 
@@ -65,15 +73,21 @@ func TestMatrixDefinitionsV20(t *testing.T) { testDefinitions(t, stack.V20, "v2"
 
 func TestMatrixDefinitionsV24(t *testing.T) { testDefinitions(t, stack.V24, "v2") }
 
+func TestMatrixIdentityV1(t *testing.T) { testIdentity(t, stack.V1, "v1.20") }
+
 func TestMatrixIdentityV20(t *testing.T) { testIdentity(t, stack.V20, "v2") }
 
 func TestMatrixIdentityV24(t *testing.T) { testIdentity(t, stack.V24, "v2") }
+
+func TestMatrixAheadV2(t *testing.T) { testAhead(t, stack.V2, "v2", scenesInDoubt()) }
 
 func TestMatrixAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", scenesInDoubt()) }
 
 func TestMatrixAheadV20(t *testing.T) { testAhead(t, stack.V20, "v2", scenesInDoubt()) }
 
 func TestMatrixAheadV24(t *testing.T) { testAhead(t, stack.V24, "v2", scenesInDoubt()) }
+
+func TestMatrixUsagesV2(t *testing.T) { testUsages(t, stack.V2, "v2") }
 
 func TestMatrixUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
 
@@ -131,6 +145,8 @@ func testFirst(t *testing.T, version stack.Version) {
 func TestMatrixHelmV20(t *testing.T) { testHelm(t, stack.V20, "v2", "helm.m.crossplane.io") }
 
 func TestMatrixHelmV24(t *testing.T) { testHelm(t, stack.V24, "v2", "helm.m.crossplane.io") }
+
+func TestMatrixShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
 
 func TestMatrixShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
 

@@ -52,8 +52,6 @@ type way struct {
 	tenant *tenant
 }
 
-func TestWaysV2(t *testing.T) { testWays(t, stack.V2) }
-
 // testWays backs up in every way, loses the cluster, and restores all of it in another one. The
 // restores run at the same time.
 func testWays(t *testing.T, version stack.Version) {

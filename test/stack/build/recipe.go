@@ -78,31 +78,30 @@ func recipes() []Recipe {
 			Name: "function-auto-ready", Module: "github.com/crossplane-contrib/function-auto-ready", Version: "v0.6.0",
 			As: "github.com/crossplane/function-auto-ready",
 		},
-		{
-			Name: "provider-nop", Module: "github.com/crossplane-contrib/provider-nop", Version: "v0.5.0", Package: "cmd/provider", Assets: "package/crds",
-			Ldflags: []string{noMetrics},
-		},
-		{
-			// The last version that Go 1.26 builds: v1.4.0 requires Go 1.27.
-			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
-			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
-		},
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
 
 	v17 := velero("velero-v1.17", "v1.17.2", "v0.0.0-20250722052735-3ea24d208777")
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
 	list = append(list,
-		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v16,
-		olderCrossplane("crossplane-v2.0", CrossplaneV20))
+		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"))
 
 	return append(list, onDemand(
-		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
+		v17, v16, olderCrossplane("crossplane-v2.0", CrossplaneV20), olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
 		crossplane("crossplane-v2.4", CrossplaneV24, "v2.4.0", "github.com/crossplane/crossplane-runtime/v2 => github.com/crossplane/crossplane-runtime/v2 v2.4.0"),
 		kubernetes("kubectl", "", Kubernetes),
 		kustomizeController(),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
+		Recipe{
+			Name: "provider-nop", Module: "github.com/crossplane-contrib/provider-nop", Version: "v0.5.0", Package: "cmd/provider", Assets: "package/crds",
+			Ldflags: []string{noMetrics},
+		},
+		Recipe{
+			// The last version that Go 1.26 builds: v1.4.0 requires Go 1.27.
+			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
+			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
+		},
 		Recipe{
 			Name: "provider-helm", Module: "github.com/crossplane-contrib/provider-helm", Version: "v1.0.6", Package: "cmd/provider", Assets: "package/crds",
 			Ldflags: []string{noMetrics},

@@ -1,3 +1,5 @@
+//go:build matrix
+
 package e2e
 
 import (
@@ -31,7 +33,6 @@ import (
 var (
 	kustomizationKind = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 	gitRepositoryKind = schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"}
-	veleroRestore     = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
 )
 
 // A gitRepository serves the files of a repository to a kustomize-controller, in place of Flux's

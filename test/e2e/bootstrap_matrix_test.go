@@ -1,3 +1,5 @@
+//go:build matrix
+
 package e2e
 
 import (
@@ -24,17 +26,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-var jobKind = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
-
 // inGit is the number of instances that Git has. The backup has one more.
 const inGit = 2
 
 // fluxSteps is the file with the Kustomizations of the example.
 const fluxSteps = "example/gitops/flux/steps/steps.yaml"
 
-// TestBootstrapV2 loses a cluster, and brings another one up with Flux's kustomize-controller and
+// TestMatrixBootstrapV2 loses a cluster, and brings another one up with Flux's kustomize-controller and
 // the files of example/gitops.
-func TestBootstrapV2(t *testing.T) {
+func TestMatrixBootstrapV2(t *testing.T) {
 	t.Parallel()
 	s := begin(t, &suite{version: stack.V2, flux: true})
 	set, err := build.Ensure(t.Context(), os.Stderr, "kubectl")
