@@ -122,7 +122,7 @@ test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts
 
 .PHONY: matrix
 matrix: stack-build ## Run the tests that are too long for every change: more versions, every step, a hundred XRs (RUN=TestMatrix).
-	cd test && go test -count=1 -timeout 3h -tags matrix -run '$(RUN)' -v ./e2e/...
+	cd test && go test -count=1 -timeout 5h -tags matrix -run '$(RUN)' -v ./e2e/...
 
 .PHONY: explore
 explore: ## Explore every order of steps of larger worlds, which takes longer than what "make unit" explores.
