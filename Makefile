@@ -14,6 +14,10 @@ override SOURCE_DATE_EPOCH := $(or $(value SOURCE_DATE_EPOCH),$(shell git log -1
 export VERSION COMMIT SOURCE_DATE_EPOCH
 endif
 
+# The stack's programs and releases are built so. With the same flags for tests and linters Go compiles each package once.
+export CGO_ENABLED ?= 0
+export GOFLAGS     ?= -trimpath
+
 CROSSPLANE ?= v2
 FUZZTIME   ?= 10m
 FUZZ       ?= .
@@ -97,9 +101,9 @@ test: needs unit stack-build ## Run all tests: unit, then those on the real stac
 race: $(if $(RACE),stack-build) ## Run what needs no stack, and a sample of the rest, with the race detector, which needs a C compiler (RACE='^TestCrossplaneV2$$', empty for none; MODULES=.).
 	@for module in $(filter-out test/restorer,$(MODULES)); do \
 		echo "testing $$module with the race detector"; \
-		(cd $$module && go test -race -short $$(go list ./... | grep -v '/e2e$$')) || exit 1; \
+		(cd $$module && CGO_ENABLED=1 go test -race -short $$(go list ./... | grep -v '/e2e$$')) || exit 1; \
 	done
-	$(if $(RACE),cd test && go test -race -count=1 -timeout 60m -run '$(RACE)' -v ./e2e)
+	$(if $(RACE),cd test && CGO_ENABLED=1 go test -race -count=1 -timeout 60m -run '$(RACE)' -v ./e2e)
 
 .PHONY: forests
 forests: stack-build ## Judge more random forests, in memory and restored by Velero's own engine (SEED=1000000 FORESTS=100000).
