@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-const trees = 1200
+const trees = 500
 
 // Random trees are restored and adopted with a model of Crossplane that does what matters, and in
 // which all damage shows.
