@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -93,9 +95,9 @@ func (s *Snapshot) planManual(u *unstructured.Unstructured, h *Hold, p Plan) Pla
 
 // Consent returns the patch of the mark which says that a user wants u adopted: it ends a
 // quarantine or the wait for manual release. The hold stays on until then. ok is false if it awaits
-// no consent.
-func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
-	mark, ok := k.consented(u)
+// no consent. now is when the patch is made.
+func (k Key) Consent(u *unstructured.Unstructured, now time.Time) (p map[string]any, ok bool) {
+	mark, ok := k.consented(u, now)
 	if !ok {
 		return nil, false
 	}
@@ -110,7 +112,7 @@ func (s *Snapshot) Consent(r xp.Ref) {
 	if u == nil {
 		return
 	}
-	mark, ok := s.key.consented(u)
+	mark, ok := s.key.consented(u, s.now)
 	if !ok {
 		return
 	}
