@@ -89,8 +89,8 @@ unit: ## Run the tests that need no stack, which takes minutes.
 
 .PHONY: needs
 needs:
-	@echo 'make test needs Go, git, 6 GB of memory and 20 GB of disk. On two cores it takes about an hour,'
-	@echo 'and the first time half an hour more, to build the real stack. It needs no root, and listens on'
+	@echo 'make test needs Go, git, 6 GB of memory and 20 GB of disk. On two cores it takes about half an hour,'
+	@echo 'and the first time up to an hour more, to build the real stack. It needs no root, and listens on'
 	@echo 'the loopback address only. "make unit" takes minutes, and needs no stack.'
 
 .PHONY: test
