@@ -164,7 +164,7 @@ func TestConsentIsPoll(t *testing.T) {
 			if diff := cmp.Diff(tc.want, h.Polled); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if plan := Next(snapshot(ended), xp.RefTo(ended)); tc.want != "" && (plan.Change.Patch != nil || len(plan.Waiting) == 0 || plan.Waiting[0].Code != reason.AwaitingPauseReport) {
+			if plan := Next(snapshot(ended), xp.RefTo(ended)); tc.want != "" && (plan.Patch != nil || len(plan.Waiting) == 0 || plan.Waiting[0].Code != reason.AwaitingPauseReport) {
 				t.Errorf("%s\nthe plan must only wait for the provider's report; got %+v", tc.reason, plan)
 			}
 		})

@@ -87,7 +87,8 @@ func recipes() []Recipe {
 		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"))
 
 	return append(list, onDemand(
-		v17, v16, olderCrossplane("crossplane-v2.0", CrossplaneV20), olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
+		v17, v16, olderCrossplane("crossplane-v2.0", CrossplaneV20),
+		olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
 		crossplane("crossplane-v2.4", CrossplaneV24, "v2.4.0", "github.com/crossplane/crossplane-runtime/v2 => github.com/crossplane/crossplane-runtime/v2 v2.4.0"),
 		kubernetes("kubectl", "", Kubernetes),
 		kustomizeController(),
