@@ -1,8 +1,6 @@
 package adoption
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -95,9 +93,9 @@ func (s *Snapshot) planManual(u *unstructured.Unstructured, h *Hold, p Plan) Pla
 
 // Consent returns the patch of the mark which says that a user wants u adopted: it ends a
 // quarantine or the wait for manual release. The hold stays on until then. ok is false if it awaits
-// no consent. now is when the patch is made.
-func (k Key) Consent(u *unstructured.Unstructured, now time.Time) (p map[string]any, ok bool) {
-	mark, ok := k.consented(u, now)
+// no consent.
+func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
+	mark, ok := k.consented(u)
 	if !ok {
 		return nil, false
 	}
@@ -112,7 +110,7 @@ func (s *Snapshot) Consent(r xp.Ref) {
 	if u == nil {
 		return
 	}
-	mark, ok := s.key.consented(u, s.now)
+	mark, ok := s.key.consented(u)
 	if !ok {
 		return
 	}

@@ -32,7 +32,7 @@ func TestNextOfManualRelease(t *testing.T) {
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	let := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := Unverified.Consent(u, noon)
+		p, _ := Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -143,7 +143,7 @@ func TestPutForManualRelease(t *testing.T) {
 			if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
 				t.Errorf("The next step must be the release command; got %q", next)
 			}
-			p, ok := Unverified.Consent(u, noon)
+			p, ok := Unverified.Consent(u)
 			if !ok {
 				t.Fatal("the hold must wait for the user's consent")
 			}
@@ -158,7 +158,7 @@ func TestPutForManualRelease(t *testing.T) {
 			if h, _ := HoldOf(after); !strings.HasSuffix(h.Reason, "release x [AwaitingAdoption]") {
 				t.Errorf("the reason must have the next step; got %q", h.Reason)
 			}
-			if _, ok := Unverified.Consent(after, noon); ok {
+			if _, ok := Unverified.Consent(after); ok {
 				t.Error("a second consent must change nothing")
 			}
 		})

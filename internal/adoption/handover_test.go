@@ -100,7 +100,7 @@ func signedBy(t *testing.T, u *unstructured.Unstructured, h Hold) *unstructured.
 // aborted returns a held object whose release was interrupted.
 func aborted(t *testing.T, held *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	p, ok := handoverKey.Consent(held, noon)
+	p, ok := handoverKey.Consent(held)
 	if !ok {
 		t.Fatal("the hold awaits no consent")
 	}

@@ -217,7 +217,13 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 		e := managedStep{
 			why: reason.AwaitingPauseReport.Messagef("its provider has not reported yet that it is paused"), moving: true, pending: true,
 		}
-		if after := *h; after.poll(u, s.now) {
+		// The provider may have seen the pause before Velero restored the status. It does not
+		// reconcile because of a change of the status or of a creation annotation
+		// (crossplane-runtime, resource.DesiredStateChanged). That is so for hundreds of some
+		// thousand MRs, so the first poll rewrites each mark once.
+		if len(h.Status) > 0 && h.Polled == "" {
+			after := *h
+			after.Polled = s.now.UTC().Format(time.RFC3339)
 			e.Change = s.rewriteMark(u, &after, stepReportPaused)
 		}
 
@@ -225,20 +231,6 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	}
 
 	return managedStep{}
-}
-
-// poll sets Polled if writing the mark of the MR u makes its provider report what counts: that it
-// is paused. The provider may have seen the pause before Velero restored the status. It does not
-// reconcile because of a change of the status or of a creation annotation (crossplane-runtime,
-// resource.DesiredStateChanged). That is so for hundreds of some thousand MRs, so the first poll, or
-// the end of a quarantine, writes each mark once.
-func (h *Hold) poll(u *unstructured.Unstructured, now time.Time) bool {
-	if len(h.Status) == 0 || h.Polled != "" || len(xp.MissingStatus(u, h.Status)) > 0 {
-		return false
-	}
-	h.Polled = now.UTC().Format(time.RFC3339)
-
-	return true
 }
 
 // isSettled reports whether an MR that is held for its identity can be released without a second

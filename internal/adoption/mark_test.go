@@ -110,7 +110,7 @@ func TestNewKey(t *testing.T) {
 // A mark is signed again only if it was signed: else a forged mark would become genuine.
 func TestForgedMarksAreNotSigned(t *testing.T) {
 	forged := held(xptest.XRV2("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
-	if p, ok := key.Consent(forged, noon); ok {
+	if p, ok := key.Consent(forged); ok {
 		t.Errorf("Consent must not sign a forged mark: %v", p)
 	}
 	if p, err := key.Explain(forged, "why", "told"); err == nil {

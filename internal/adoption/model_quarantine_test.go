@@ -22,7 +22,7 @@ func (m *model) release() {
 	order := append([]xp.ID(nil), m.order...)
 	m.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	for _, id := range order {
-		if p, ok := Unverified.Consent(m.objects[id], noon); ok {
+		if p, ok := Unverified.Consent(m.objects[id]); ok {
 			m.change(xptest.Merge(m.objects[id], p))
 		}
 		if m.chance(3) {

@@ -1,8 +1,6 @@
 package adoption
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -37,9 +35,8 @@ func (t *tree) awaitQuarantineEnd(r xp.Ref, h *Hold) {
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// consented returns the mark of u after a user's consent; ok is false if it awaits none. now is when
-// the mark is written.
-func (k Key) consented(u *unstructured.Unstructured, now time.Time) (mark string, ok bool) {
+// consented returns the mark of u after a user's consent; ok is false if it awaits none.
+func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {
 		return "", false
@@ -53,7 +50,6 @@ func (k Key) consented(u *unstructured.Unstructured, now time.Time) (mark string
 		return "", false
 	}
 	h.Quarantine, h.ByHand = false, false
-	h.poll(u, now)
 	mark, err = k.mark(xp.RefTo(u), h)
 
 	return mark, err == nil

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +34,7 @@ func TestNextInQuarantine(t *testing.T) {
 		return xptest.XR("x", xptest.Refs(u...))
 	}
 	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := Unverified.Consent(u, noon)
+		p, _ := Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -110,7 +109,7 @@ func TestConsent(t *testing.T) {
 		return h
 	}
 	u := quarantinedObject(own)
-	p, ok := Unverified.Consent(u, noon)
+	p, ok := Unverified.Consent(u)
 	if !ok {
 		t.Fatal("the object must be in quarantine")
 	}
@@ -132,42 +131,9 @@ func TestConsent(t *testing.T) {
 	for name, u := range map[string]*unstructured.Unstructured{
 		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 	} {
-		if p, ok := Unverified.Consent(u, noon); ok || p != nil {
+		if p, ok := Unverified.Consent(u); ok || p != nil {
 			t.Errorf("%s: there is no quarantine to end; got %v", name, p)
 		}
-	}
-}
-
-// The write that ends the quarantine of an MR also makes its provider report that it is paused.
-func TestConsentIsPoll(t *testing.T) {
-	counts := Hold{Quarantine: true, Observes: true, Status: []string{"conditions"}}
-	cases := map[string]struct {
-		reason string
-		u      *unstructured.Unstructured
-		want   string
-	}{
-		"StatusBack":    {reason: "The provider's next report is newer than the status of the backup.", u: heldFor(xptest.MR("b"), counts, xptest.Reconciled()), want: noon.Format(time.RFC3339)},
-		"StatusMissing": {reason: "Velero has not restored the status yet, so it can be written over the provider's report.", u: heldFor(xptest.MR("b"), counts)},
-		"NoStatus":      {reason: "The backup has no status.", u: heldFor(xptest.MR("b"), Hold{Quarantine: true, Observes: true}, xptest.Reconciled())},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			p, ok := Unverified.Consent(tc.u, noon)
-			if !ok {
-				t.Fatal("the object must be in quarantine")
-			}
-			ended := xptest.Merge(tc.u, p)
-			h, err := HoldOf(ended)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, h.Polled); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			if plan := Next(snapshot(ended), xp.RefTo(ended)); tc.want != "" && (plan.Patch != nil || len(plan.Waiting) == 0 || plan.Waiting[0].Code != reason.AwaitingPauseReport) {
-				t.Errorf("%s\nthe plan must only wait for the provider's report; got %+v", tc.reason, plan)
-			}
-		})
 	}
 }
 

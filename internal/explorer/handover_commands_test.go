@@ -1,10 +1,6 @@
 package explorer
 
-import (
-	"time"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
-)
+import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 
 type commandKind uint8
 
@@ -201,7 +197,7 @@ func (w *world) abortSteps(s *state, src source, to emitter) {
 			continue
 		}
 		u := w.encode(i, *o)
-		if p, ok := w.key.Consent(u, time.Time{}); ok {
+		if p, ok := w.key.Consent(u); ok {
 			next := src
 			next.objects[i] = w.decode(xptest.Merge(u, p), *o)
 			to(plugin, "release notes the consent to", inSource+i, next, s.cloud, 0)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +92,7 @@ func (a *Adopter) ConsentAll(ctx context.Context, key adoption.Key, objects []*u
 // Consent records that a user wants an object adopted that is held until then. It ignores other
 // objects.
 func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
-	_, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) { return key.Consent(u, time.Now()) })
+	_, err := a.change(ctx, u, key.Consent)
 	if isUnserved(err) {
 		return nil // It is gone; the caller's next request finds that out.
 	}
