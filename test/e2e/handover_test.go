@@ -30,14 +30,18 @@ func testHandover(t *testing.T, version stack.Version, kills bool) {
 	moves := s.few(t, s.source, drill.Platform{Namespace: "moves", Without: []string{"database"}}, 3)
 	late := s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
 	split := s.few(t, s.source, drill.Platform{Namespace: "split", Without: []string{"database"}}, 2)
-	killed := s.few(t, s.source, drill.Platform{Namespace: "killed", Without: []string{"database"}}, 2)
+	tenants := []*tenant{moves, late, split}
+	var killed *tenant
+	if kills {
+		killed = s.few(t, s.source, drill.Platform{Namespace: "killed", Without: []string{"database"}}, 2)
+		tenants = append(tenants, killed)
+	}
 	s.settings(t, moves)
-	s.remember(t, s.source, moves)
-	s.remember(t, s.source, late)
-	s.remember(t, s.source, killed)
+	for _, n := range tenants {
+		s.remember(t, s.source, n)
+	}
 	s.target = s.cluster(t, "target")
-	s.remember(t, s.source, split)
-	for _, n := range []*tenant{moves, late, split, killed} {
+	for _, n := range tenants {
 		must(t, n.Compose(ctx, s.target))
 	}
 

@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// rarerScenes returns the scenes that TestMatrixIdentityV1 leaves to the matrix.
+// rarerScenes returns the scenes that TestMatrixIdentityV1 leaves to TestMatrixIdentityRarerV1.
 func rarerScenes() map[string]*shape {
 	return map[string]*shape{
 		"arn":     {reason: "The ID in the status must not become the external-name of a kind whose external-names differ from it."},
@@ -27,7 +27,7 @@ func rarerScenes() map[string]*shape {
 	}
 }
 
-// restoreRarer restores the scenes that TestMatrixIdentityV1 leaves to the matrix.
+// restoreRarer restores the scenes that TestMatrixIdentityV1 leaves to TestMatrixIdentityRarerV1.
 func (s *identity) restoreRarer(t *testing.T) []string {
 	t.Helper()
 	s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// These tests run the tests of "make test" (v2.3, and those of claims on v1.20) on the other
-// versions, with the same expectations unless the case differs.
+// These tests run the same scenes on each version, with the same expectations unless the case
+// differs. "make test" has some of them (v2.3, and those of claims on v1.20).
 
 func TestMatrixCrossplaneV2(t *testing.T) { testCrossplane(t, stack.V2) }
 
