@@ -18,11 +18,12 @@ const maxManagers = 2 << 10
 
 // lift plans to lift the hold of u and give the user's own settings back, with managedFields as if
 // u had never been held. The API server makes the writer of a field its only manager. So there are
-// three ways:
+// four ways:
 //
 // A setting that one manager had, with an Update, is written under that manager's name. A setting
 // that has no manager, since it is the API server's default, returns when this plugin no longer
-// applies its own. Either takes one request.
+// applies its own. If only annotations are removed, the same patch writes the managedFields. Each
+// takes one request.
 //
 // Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes
 // the mark and writes the managedFields. Both are usually in one poll; after an interruption the
@@ -37,7 +38,13 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	managers := managersBesides(u)
 	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
-	case len(all) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
+	case len(all) == 0: // No managers are known.
+		return Change{Target: u, Patch: p, Step: step}
+	case len(changed) == 0 && len(of) == 0 && len(p) == 1: // A field outside the metadata could get its default, with this plugin as its manager.
+		set(p, managersAfter(u, h), "metadata", "managedFields")
+
+		return Change{Target: u, Patch: p, Step: step}
+	case len(changed) == 0 && !stray:
 		return Change{Target: u, Patch: p, Step: step}
 	case len(of) == 1 && !stray && writesAs(u, of[0], changed):
 		manager, _ := of[0]["manager"].(string)
@@ -200,10 +207,16 @@ func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]s
 // returns the fields to their former managers, unless another writer has changed them since.
 func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	p := patch(u, map[string]any{AnnotationHold: nil})
-	entries := entriesOf(u)
-	if len(entries) == 0 {
-		return p
+	if len(entriesOf(u)) > 0 {
+		set(p, managersAfter(u, h), "metadata", "managedFields")
 	}
+
+	return p
+}
+
+// managersAfter returns the managedFields of u after its hold.
+func managersAfter(u *unstructured.Unstructured, h *Hold) []any {
+	entries := entriesOf(u)
 	ours := ownEntry(entries)
 	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || isStray(u, m) })
 	if IsStray(u) {
@@ -212,9 +225,8 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	for _, manager := range managersIn(h) {
 		entries = returnFields(entries, manager, ours, managedPaths(u))
 	}
-	set(p, withEntries(entries), "metadata", "managedFields")
 
-	return p
+	return withEntries(entries)
 }
 
 // withEntries returns managedFields to write. The API server ignores an empty list, so an empty

@@ -43,7 +43,7 @@ type Adopter struct {
 	writes int
 	// relists is set if each observation lists again instead of watching.
 	relists bool
-	// reportsAll is set if a user waits for all notices.
+	// reportsAll is set if a user waits: for all notices, and for changes of all kinds.
 	reportsAll bool
 	// requestedAt is when a reconcile of an object was last requested, by UID.
 	requestedAt map[types.UID]time.Time
@@ -109,11 +109,12 @@ func (a *Adopter) forget() {
 }
 
 // AdoptOnly takes the next steps for what refs name, for what their XRs compose and for their
-// claims, and for nothing else that the label selector finds. It returns a Plan for each. It needs
-// the right to list and not the right to watch, which fewer users have than Velero.
+// claims, and for nothing else that the label selector finds. It returns a Plan for each. Without
+// the right to watch, which fewer users have than Velero, it lists again instead.
 func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	a.reportsAll, a.relists = true, true
-	plans, _, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.Snapshot) []xp.Ref { return nil })
+	a.reportsAll = true
+	plans, o, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.Snapshot) []xp.Ref { return nil })
+	o.unfollow()
 
 	return plans, err
 }

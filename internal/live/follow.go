@@ -28,9 +28,9 @@ type listing struct {
 
 // follow watches what was listed, from the version of the list on. It watches composed resources
 // only if a Plan depends on them: there are about ten times as many, and a busy API server takes
-// seconds longer to send all events. A kind of composed resources that can't be watched, or no
-// longer, stays as listed until the next poll, since a tenant can name any kind. If the watch of
-// any other kind fails, all is listed again.
+// seconds longer to send all events. In a poll of Velero, a kind of composed resources that can't
+// be watched, or no longer, stays as listed until the next poll, since a tenant can name any kind.
+// If the watch of any other kind fails, or a user waits, all is listed again.
 //
 // A watch costs one request per kind, while listing again transfers everything. Decisions are as
 // safe as with lists: the first state is a consistent list, a long list is as old as a watch when
@@ -88,7 +88,7 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 	}
 	vital := map[*listing]bool{} // The required kinds can change with the next listNeeded.
 	for _, l := range due {
-		l.followed, vital[l] = true, o.vital[l.GroupVersionKind]
+		l.followed, vital[l] = true, o.watchesAll || o.vital[l.GroupVersionKind]
 	}
 	if o.events.cancel == nil {
 		// The watches go on between the operations of a poll.

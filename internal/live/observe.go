@@ -62,8 +62,9 @@ type observer struct {
 	listings []*listing
 	events   *eventQueue
 	watchCtx context.Context //nolint:containedctx // It spans many calls.
-	// watches is set if kinds may be watched.
-	watches bool
+	// watches is set if kinds may be watched. watchesAll is set if everything is to be listed again
+	// when any kind can't be watched, also one of composed resources.
+	watches, watchesAll bool
 	// prefetched are the results of parallel lists. snapshotMu serializes changes of the Snapshot.
 	prefetched map[collection]prefetchResult
 	snapshotMu sync.Mutex

@@ -93,7 +93,7 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 // skipComposed configures an observer. While no Crossplane is installed it skips composed
 // resources, which no XR can use then, unless a user waits for all notices.
 func (p *poll) skipComposed(o *observer) {
-	o.watches = !p.relists
+	o.watches, o.watchesAll = !p.relists, p.reportsAll
 	p.investigate(o)
 	if !p.reportsAll {
 		o.snapshot.SkipComposed(func() bool { return p.installed().IsGone() })

@@ -130,9 +130,13 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"buckets.cloud.m.example.org": true, "networks.cloud.m.example.org": true, "databases.cloud.m.example.org": true,
 	}
 
+	watched := []string{"compositeresourcedefinitions", "compositionrevisions", "functions", "functionrevisions"}
 	releases := func(r right) bool {
-		if r.Group == "ops.crossplane.io" && r.Verb == "list" {
+		switch {
+		case r.Group == "ops.crossplane.io" && r.Verb == "list":
 			return patched[r.Resource+"."+r.Group]
+		case r.Verb == "watch":
+			return r.Group != "ops.crossplane.io" && patched[r.Resource+"."+r.Group] || reads[r.Resource+"."+r.Group] && slices.Contains(watched, r.Resource)
 		}
 
 		return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
