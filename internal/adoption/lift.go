@@ -22,8 +22,8 @@ const maxManagers = 2 << 10
 //
 // A setting that one manager had, with an Update, is written under that manager's name. A setting
 // that has no manager, since it is the API server's default, returns when this plugin no longer
-// applies its own. If only annotations are removed, the same patch writes the managedFields. Each
-// takes one request.
+// applies its own. Annotations that are only removed are removed from all managers with a merge
+// patch, while server-side apply would leave an empty entry of this plugin. Each takes one request.
 //
 // Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes
 // the mark and writes the managedFields. Both are usually in one poll; after an interruption the
@@ -38,13 +38,9 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	managers := managersBesides(u)
 	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
-	case len(all) == 0: // No managers are known.
-		return Change{Target: u, Patch: p, Step: step}
-	case len(changed) == 0 && len(of) == 0 && len(p) == 1: // A field outside the metadata could get its default, with this plugin as its manager.
-		set(p, managersAfter(u, h), "metadata", "managedFields")
-
-		return Change{Target: u, Patch: p, Step: step}
-	case len(changed) == 0 && !stray:
+	case len(changed) == 0 && !stray && len(p) == 1: // A field outside the metadata could get its default, with this plugin as its manager.
+		return Change{Target: u, Patch: p, Step: step, Manager: FieldManager}
+	case len(all) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
 		return Change{Target: u, Patch: p, Step: step}
 	case len(of) == 1 && !stray && writesAs(u, of[0], changed):
 		manager, _ := of[0]["manager"].(string)
@@ -207,16 +203,10 @@ func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]s
 // returns the fields to their former managers, unless another writer has changed them since.
 func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	p := patch(u, map[string]any{AnnotationHold: nil})
-	if len(entriesOf(u)) > 0 {
-		set(p, managersAfter(u, h), "metadata", "managedFields")
-	}
-
-	return p
-}
-
-// managersAfter returns the managedFields of u after its hold.
-func managersAfter(u *unstructured.Unstructured, h *Hold) []any {
 	entries := entriesOf(u)
+	if len(entries) == 0 {
+		return p
+	}
 	ours := ownEntry(entries)
 	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || isStray(u, m) })
 	if IsStray(u) {
@@ -225,8 +215,9 @@ func managersAfter(u *unstructured.Unstructured, h *Hold) []any {
 	for _, manager := range managersIn(h) {
 		entries = returnFields(entries, manager, ours, managedPaths(u))
 	}
+	set(p, withEntries(entries), "metadata", "managedFields")
 
-	return withEntries(entries)
+	return p
 }
 
 // withEntries returns managedFields to write. The API server ignores an empty list, so an empty

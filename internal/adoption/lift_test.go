@@ -154,10 +154,10 @@ func TestLiftLeavesNoManager(t *testing.T) {
 		make   func(s *server)
 		during func(s *server)
 		of     Hold
-		// steps is the number of patches that end the hold. After a kill there are two, unless
-		// oneAfterKill.
-		steps        int
-		oneAfterKill bool
+		// steps is the number of patches that end the hold. If clean, none is needed after them to
+		// take this plugin out of the managers.
+		steps int
+		clean bool
 	}{
 		"ClientSide": {
 			object: xr, reason: "A client-side creator also manages the defaults of the API server.", steps: 1,
@@ -200,7 +200,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			},
 		},
 		"MR": {
-			object: mr, reason: "Only annotations of an MR are removed.", steps: 1, oneAfterKill: true,
+			object: mr, reason: "Only annotations of an MR are removed.", steps: 1, clean: true,
 			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
 		},
 		"Observes": {
@@ -247,7 +247,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				steps := tc.steps
 				if point == "Restored" {
 					s.patch(map[string]any{"metadata": map[string]any{"managedFields": item.Object["metadata"].(map[string]any)["managedFields"]}}, "velero-server") //nolint:forcetypeassert // It is one.
-				} else if !tc.oneAfterKill {
+				} else {
 					steps = 2 // The former managers are written.
 				}
 				if tc.during != nil {
@@ -269,6 +269,9 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				}
 				if diff := cmp.Diff(steps, took); diff != "" {
 					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
+				}
+				if _, left := WithoutOwn(s.live); left && tc.clean {
+					t.Errorf("%s\nit takes another patch to take this plugin out of the managers: %v", tc.reason, s.live.GetManagedFields())
 				}
 				if point == "Killed" && tc.during != nil {
 					return

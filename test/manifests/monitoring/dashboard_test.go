@@ -1,14 +1,16 @@
 package monitoring
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/teststorage"
 )
 
 type dashboard struct {
@@ -28,17 +30,34 @@ type dashboard struct {
 	} `json:"panels"`
 }
 
-// names returns the metrics that there are: those of the commands, and those of kube-state-metrics.
-func names(t *testing.T) map[string]bool {
+// restoring are metrics of kube-state-metrics about a Restore under way.
+const restoring = `
+velero_restore_operations_attempted{exported_namespace="velero",name="new"} 10
+velero_restore_operations_completed{exported_namespace="velero",name="new"} 4
+`
+
+// sampled returns metrics of the commands: a text for each sample.
+func sampled(t *testing.T) [][]byte {
 	t.Helper()
-	found := map[string]bool{}
 	files, err := filepath.Glob(samples + "*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("cannot find samples: %v", err)
 	}
+	var texts [][]byte
 	for _, file := range files {
+		texts = append(texts, read(t, file))
+	}
+
+	return texts
+}
+
+// names returns the metrics that there are: those of the commands, and those of kube-state-metrics.
+func names(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, text := range sampled(t) {
 		p := expfmt.NewTextParser(model.LegacyValidation)
-		families, err := p.TextToMetricFamilies(strings.NewReader(string(read(t, file))))
+		families, err := p.TextToMetricFamilies(bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,6 +102,10 @@ func TestDashboard(t *testing.T) {
 		t.Fatal("the dashboard has no panels")
 	}
 	names := names(t)
+	var stores []*teststorage.TestStorage
+	for _, text := range append(sampled(t), []byte(restoring)) {
+		stores = append(stores, scrape(t, made, text))
+	}
 	taken := map[[2]int]string{}
 	for _, p := range d.Panels {
 		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
@@ -100,6 +123,10 @@ func TestDashboard(t *testing.T) {
 		for _, target := range p.Targets {
 			if missing := unknown(t, target.Expr, names); len(missing) > 0 {
 				t.Errorf("panel %q asks for metrics that nothing makes: %v", p.Title, missing)
+			}
+			shows := func(store *teststorage.TestStorage) bool { return len(query(t, store, target.Expr, made)) > 0 }
+			if !slices.ContainsFunc(stores, shows) {
+				t.Errorf("panel %q shows nothing for %q", p.Title, target.Expr)
 			}
 		}
 	}
