@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,7 +112,7 @@ func (s *server) wrote() []string {
 	for _, a := range s.Actions() {
 		if p, ok := a.(clienttesting.PatchActionImpl); ok {
 			wrote = append(wrote, p.GetResource().Resource+" "+p.GetName())
-		} else if a.GetVerb() != "list" && a.GetVerb() != "get" && a.GetResource().Resource != "events" {
+		} else if !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) && a.GetResource().Resource != "events" {
 			wrote = append(wrote, a.GetVerb()+" "+a.GetResource().Resource)
 		}
 	}

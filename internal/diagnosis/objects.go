@@ -232,6 +232,23 @@ func (o *Objects) Missing() []xp.Ref {
 	return missing
 }
 
+// Named returns a function that reports whether an XR that was added lists or controls an object.
+func (o *Objects) Named() func(u *unstructured.Unstructured) bool {
+	listed := map[xp.ID]bool{}
+	for _, refs := range o.refs {
+		for _, r := range refs {
+			listed[r.ID()] = true
+		}
+	}
+
+	return func(u *unstructured.Unstructured) bool {
+		c, controlled := xp.Controller(u)
+		_, ours := o.refs[c.UID]
+
+		return controlled && ours || listed[xp.RefTo(u).ID()]
+	}
+}
+
 // Controllers returns the kinds of missing controllers of composed resources. A controller is
 // cluster-scoped or in the namespace of the object that it controls.
 func (o *Objects) Controllers() []schema.GroupVersionKind {

@@ -28,12 +28,21 @@ func (o *Objects) Trees() []*report.Node {
 	}
 	// The rest are rings of XRs, each listed by another one.
 	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
-		if !f.placed[u] {
+		if !f.placed[u] && !o.isElsewhere(u) {
 			f.addTree(f.subtree(u))
 		}
 	}
 
 	return f.roots
+}
+
+// isElsewhere reports whether u, which no XR composes, is a cluster-scoped MR that does not belong
+// to the namespace of Limit. An XR can list any MR, so that proves nothing.
+func (o *Objects) isElsewhere(u *object) bool {
+	_, controlled := o.refs[u.controller]
+
+	return o.namespace != "" && u.Namespace == "" && !u.is(isComposite) && !controlled &&
+		xp.Label(u.source.Part(shapeOwner), xp.LabelClaimNamespace) != o.namespace
 }
 
 // parent returns the XR that composes u; nil if there is none.

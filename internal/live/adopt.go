@@ -175,6 +175,9 @@ func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool,
 	if later := p.later(); !later.IsZero() {
 		most = min(p.quiet, max(0, time.Until(later)))
 	}
+	if p.steps > 0 { // What it has written itself changes the next plans, and is no event.
+		most = min(least, most)
+	}
 	if err := o.events.wait(ctx, min(least, most), most); err != nil {
 		return o, false, err
 	}

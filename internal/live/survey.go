@@ -326,11 +326,27 @@ func (s *surveyor) send(ctx context.Context, r request) {
 
 		return
 	}
+	isElsewhere := s.elsewhere(gk)
 	for _, u := range found {
-		s.add(u)
+		if !isElsewhere(u) {
+			s.add(u)
+		}
 	}
 	if s.extents[gk] == whole && r.selector == "" {
 		s.snapshot.AddedAll(gk)
+	}
+}
+
+// elsewhere returns a function that reports whether an object of a kind has nothing to do with the
+// scope's namespace. If one cluster-scoped MR is missing, all of its kind are listed.
+func (s *surveyor) elsewhere(gk schema.GroupKind) func(u *unstructured.Unstructured) bool {
+	if s.scope.Namespace == "" || !s.categories[xp.CategoryManaged][gk] {
+		return func(*unstructured.Unstructured) bool { return false }
+	}
+	isNamed := s.objects.Named()
+
+	return func(u *unstructured.Unstructured) bool {
+		return u.GetNamespace() == "" && xp.Label(u, xp.LabelClaimNamespace) != s.scope.Namespace && !isNamed(u)
 	}
 }
 
@@ -355,7 +371,7 @@ func (s *surveyor) addUndecided() {
 	for id, u := range byID {
 		refs, _ := xp.CompositeFrom(u).ResourceRefs() // An XR whose references can't be read links to no other.
 		for _, r := range refs {
-			if byID[r.ID()] != nil {
+			if to := byID[r.ID()]; to != nil && !isControlledByOther(to, u) {
 				linked[id], linked[r.ID()] = append(linked[id], r.ID()), append(linked[r.ID()], id)
 			}
 		}
@@ -385,6 +401,13 @@ func (s *surveyor) addToSnapshot(u *unstructured.Unstructured) {
 	} else {
 		s.snapshot.Add(u)
 	}
+}
+
+// isControlledByOther reports whether u has a controller that is not the given object.
+func isControlledByOther(u, than *unstructured.Unstructured) bool {
+	c, ok := xp.Controller(u)
+
+	return ok && c.UID != than.GetUID()
 }
 
 // concerns reports whether a cluster-scoped XR itself refers to the namespace.

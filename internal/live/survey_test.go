@@ -166,6 +166,50 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
+// A command with a namespace must not hold, release or delete what belongs to others.
+func TestSurveyOfNamespace(t *testing.T) {
+	alone := xptest.MR("alone", xptest.Reconciled())
+	cases := map[string]struct {
+		reason string
+		// lists are the MRs that the XR of team-a lists besides its own.
+		lists  []*unstructured.Unstructured
+		others []*unstructured.Unstructured
+		want   []string
+	}{
+		"Sound":   {reason: "The tree of team-b is not read.", want: []string{"OrderClaim team-a/a"}},
+		"Missing": {reason: "To find a missing MR all MRs are listed.", lists: []*unstructured.Unstructured{xptest.MR("gone")}, want: []string{"OrderClaim team-a/a"}},
+		"Foreign": {reason: "An XR can list the MR of another XR.", lists: []*unstructured.Unstructured{xptest.MR("bb")}, want: []string{"OrderClaim team-a/a"}},
+		"Alone": {
+			reason: "An MR without an XR belongs to no namespace.", lists: []*unstructured.Unstructured{xptest.MR("gone")},
+			others: []*unstructured.Unstructured{alone}, want: []string{"OrderClaim team-a/a"},
+		},
+		"Unlisted": {
+			reason: "An MR that its XR no longer lists belongs to the XR.", lists: []*unstructured.Unstructured{xptest.MR("gone")},
+			others: []*unstructured.Unstructured{xptest.MR("kept", xptest.ControlledBy(xptest.XR("xa")), xptest.Reconciled())},
+			want:   []string{"OrderClaim team-a/a", "Bucket kept"},
+		},
+		"Labelled": {
+			reason: "The label names the namespace of a lost claim.",
+			others: []*unstructured.Unstructured{xptest.With(alone, xptest.Labelled(xp.LabelClaimNamespace, "team-a"))},
+			want:   []string{"OrderClaim team-a/a", "Bucket alone"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := claimed("team-a", "a")
+			a[1] = xptest.With(a[1], xptest.Refs(append([]*unstructured.Unstructured{a[2]}, tc.lists...)...))
+			got := survey(t, surveyed(slices.Concat(a, claimed("team-b", "b"), tc.others)...), Scope{Namespace: "team-a"})
+			var roots []string
+			for _, n := range got.Trees() {
+				roots = append(roots, n.String())
+			}
+			if diff := cmp.Diff(tc.want, roots); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func sortedRequests(s *server) []string {
 	asked := s.requests("list")
 	slices.Sort(asked)
