@@ -54,6 +54,7 @@ func graph(r *report.Report) string {
 	for _, n := range r.Trees {
 		draw(n, nil, "")
 	}
+	addLegend(g)
 	for _, p := range r.Problems {
 		if wrong[p.Object.ID()] == nil {
 			continue
@@ -65,6 +66,18 @@ func graph(r *report.Report) string {
 	}
 
 	return g.String()
+}
+
+// addLegend adds a box that explains the colours and the lines.
+func addLegend(g *dot.Graph) {
+	box := g.Subgraph("legend", dot.ClusterOption{})
+	box.Attr("label", "legend")
+	box.Attr("fontname", "sans-serif")
+	healthy := box.Node("legend healthy").Label("nothing to report").Attr("fillcolor", fillHealthy)
+	warning := box.Node("legend warning").Label("held, paused or with a warning").Attr("fillcolor", fillWarning)
+	problem := box.Node("legend problem").Label("a problem").Attr("fillcolor", fillProblem)
+	box.Edge(healthy, warning, "composes or binds")
+	box.Edge(warning, problem, "names, but it is missing or not its own").Dashed()
 }
 
 func label(n *report.Node, r *report.Report, names names) string {

@@ -44,7 +44,7 @@ func reportWithText(s string) *report.Report {
 }
 
 // attribute matches a Graphviz line whose attribute values are properly terminated.
-var attribute = regexp.MustCompile(`^\t?(n\d+(->n\d+)?)?\[? ?([a-z]+="([^"\\]|\\["n])*",?)*\]?;?$`)
+var attribute = regexp.MustCompile(`^\t*(n\d+(->n\d+)?)?\[? ?([a-z]+="([^"\\]|\\["n])*",?)*\]?;?$`)
 
 // TestFormatsAreWellFormed checks that hostile texts stay text in formats for programs.
 func TestFormatsAreWellFormed(t *testing.T) {

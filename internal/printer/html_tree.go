@@ -1,8 +1,10 @@
 package printer
 
 import (
+	"regexp"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -105,8 +107,12 @@ func (f *treeList) detail(n *report.Node) string {
 type entry struct {
 	report.Problem
 
-	Level   level
+	Level level
+	// URL explains the code; "" if the code is of a newer version.
+	URL     string
 	Objects []place
+	// Step is the next step before its Command, and Rest after it. Command is "" if there is none.
+	Step, Command, Rest string
 	// More describes the objects that are not shown; "" if all are.
 	More string
 }
@@ -115,10 +121,32 @@ type place struct {
 	Name, Anchor string
 }
 
+// afterCommand matches the beginning of a text behind a command.
+var afterCommand = regexp.MustCompile(` \(|[;,] `)
+
+// splitStep returns a next step before its command, the command, and the text after it. The latter
+// two are "" if there is no command.
+func splitStep(next string) (step, command, rest string) {
+	at := commandAtEnd.FindStringSubmatchIndex(next)
+	if at == nil {
+		return next, "", ""
+	}
+	command = next[at[2]:at[3]]
+	if end := afterCommand.FindStringIndex(command); end != nil {
+		command, rest = command[:end[0]], command[end[0]:]
+	}
+
+	return next[:at[0]+1], command, rest
+}
+
 func (f *treeList) findings(problems []report.Problem) []entry {
 	var all []entry
 	for _, each := range findings(problems) {
 		shown := entry{Problem: each.Problem, Level: levels[each.Severity]}
+		shown.Step, shown.Command, shown.Rest = splitStep(each.Next)
+		if r, _, ok := reason.Find(string(each.Code)); ok {
+			shown.URL = r.URL()
+		}
 		objects, more := f.shown(each)
 		if more > 0 {
 			shown.More = "and " + number(more) + " more"

@@ -21,10 +21,23 @@ func Table(group Group) string {
 		if group == Report {
 			reportedBy = " " + r.ReportedBy + " |"
 		}
-		fmt.Fprintf(&b, "| `%s` |%s %s | %s | %s |\n", r.Code, reportedBy, cell(r.Meaning), cell(r.Cause), cell(r.Cure))
+		fmt.Fprintf(&b, "| <a id=\"%s\"></a>`%s` |%s %s | %s | %s |\n", r.Code, r.Code, reportedBy, cell(r.Meaning), cell(r.Cause), cell(r.Cure))
 	}
 
 	return b.String()
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+// documentation is where users read the documentation.
+const documentation = "https://github.com/crossplane-contrib/velero-plugin-for-crossplane/blob/main/docs/"
+
+// URL returns the address of the reason in the documentation.
+func (r Reason) URL() string {
+	page := "messages.md"
+	if r.Group == Report {
+		page = "problems.md"
+	}
+
+	return documentation + page + "#" + string(r.Code)
+}
