@@ -22,8 +22,8 @@ const maxManagers = 2 << 10
 //
 // A setting that one manager had, with an Update, is written under that manager's name. A setting
 // that has no manager, since it is the API server's default, returns when this plugin no longer
-// applies its own. Annotations that are only removed are removed from all managers with a merge
-// patch, while server-side apply would leave an empty entry of this plugin. Each takes one request.
+// applies its own. If only annotations are removed, and this plugin manages more than the hold, the
+// same patch writes the managedFields. Each takes one request.
 //
 // Otherwise it takes two: one writes the settings, and a mark with their managers; the next removes
 // the mark and writes the managedFields. Both are usually in one poll; after an interruption the
@@ -38,8 +38,10 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	managers := managersBesides(u)
 	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
-	case len(changed) == 0 && !stray && len(p) == 1: // A field outside the metadata could get its default, with this plugin as its manager.
-		return Change{Target: u, Patch: p, Step: step, Manager: FieldManager}
+	case len(changed) == 0 && len(of) == 0 && len(p) == 1 && managesMore(u): // A field outside the metadata could get its default, with this plugin as its manager.
+		set(p, managersAfter(u, h), "metadata", "managedFields")
+
+		return Change{Target: u, Patch: p, Step: step}
 	case len(all) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
 		return Change{Target: u, Patch: p, Step: step}
 	case len(of) == 1 && !stray && writesAs(u, of[0], changed):
@@ -203,10 +205,16 @@ func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]s
 // returns the fields to their former managers, unless another writer has changed them since.
 func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	p := patch(u, map[string]any{AnnotationHold: nil})
-	entries := entriesOf(u)
-	if len(entries) == 0 {
-		return p
+	if len(entriesOf(u)) > 0 {
+		set(p, managersAfter(u, h), "metadata", "managedFields")
 	}
+
+	return p
+}
+
+// managersAfter returns the managedFields of u after its hold.
+func managersAfter(u *unstructured.Unstructured, h *Hold) []any {
+	entries := entriesOf(u)
 	ours := ownEntry(entries)
 	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || isStray(u, m) })
 	if IsStray(u) {
@@ -215,9 +223,8 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	for _, manager := range managersIn(h) {
 		entries = returnFields(entries, manager, ours, managedPaths(u))
 	}
-	set(p, withEntries(entries), "metadata", "managedFields")
 
-	return p
+	return withEntries(entries)
 }
 
 // withEntries returns managedFields to write. The API server ignores an empty list, so an empty
@@ -352,6 +359,25 @@ func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 	}
 
 	return Change{Target: u, Patch: freed(u, h), Step: stepFreed}, true
+}
+
+// WritesManagers reports whether the next change of the held object u can write its managedFields,
+// so that they must be known completely.
+func WritesManagers(u *unstructured.Unstructured) bool { return IsFreed(u) || managesMore(u) }
+
+// managesMore reports whether this plugin manages more of u than a hold changes: the refresh of a
+// standby writes the label of its restore.
+func managesMore(u *unstructured.Unstructured) bool {
+	var held [][]string
+	for _, path := range managedPaths(u) {
+		held = append(held, fieldNames(path))
+	}
+
+	return xp.HasAnnotation(u, AnnotationHold) && slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool {
+		fields, _ := m["fieldsV1"].(map[string]any)
+
+		return isOwn(m) && !isWithin(fields, held)
+	})
 }
 
 // IsFreed reports whether the mark of u says that u has its own settings back. Any user who can

@@ -153,7 +153,9 @@ func TestLiftLeavesNoManager(t *testing.T) {
 		// hold.
 		make   func(s *server)
 		during func(s *server)
-		of     Hold
+		// after is a change by this plugin during the hold.
+		after func(s *server)
+		of    Hold
 		// steps is the number of patches that end the hold. If clean, none is needed after them to
 		// take this plugin out of the managers.
 		steps int
@@ -202,6 +204,13 @@ func TestLiftLeavesNoManager(t *testing.T) {
 		"MR": {
 			object: mr, reason: "Only annotations of an MR are removed.", steps: 1, clean: true,
 			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
+		},
+		"Refreshed": {
+			object: mr, reason: "A refresh of a standby has written the label of its restore.", steps: 1, clean: true,
+			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
+			after: func(s *server) {
+				s.patch(map[string]any{"metadata": map[string]any{"labels": map[string]any{xp.LabelRestore: "tuesday"}}}, FieldManager)
+			},
 		},
 		"Observes": {
 			object: mr, reason: "Crossplane must manage the policies of a Composition again.", steps: 2, of: Hold{Observes: true},
@@ -252,6 +261,10 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				}
 				if tc.during != nil {
 					tc.during(s)
+				}
+				if tc.after != nil {
+					steps = tc.steps
+					tc.after(s)
 				}
 				h, err := HoldOf(s.live)
 				if err != nil {

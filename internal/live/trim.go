@@ -43,7 +43,7 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[string]any {
 	out := maps.Clone(fields)
-	if !adoption.IsFreed(u) { // Otherwise the managedFields are written back.
+	if !adoption.WritesManagers(u) {
 		delete(out, "managedFields")
 		if managers := managers(u); managers != nil {
 			out["managedFields"] = managers

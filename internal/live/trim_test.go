@@ -23,6 +23,8 @@ func TestTrim(t *testing.T) {
 	}
 	some := managedBy(`{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}},"f:spec":{"f:managementPolicies":{}}}`)
 	held := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "{}"), xptest.Field("id", "status", "atProvider", "id"))
+	refreshed := xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":{"f:spec":{"f:parameters":{}}}},
+		{"manager":"` + adoption.FieldManager + `","fieldsV1":{"f:metadata":{"f:labels":{"f:velero.io/restore-name":{}}}}}]}}`)
 	freed := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, `{"freed":true}`))
 	cases := map[string]struct {
 		reason     string
@@ -32,6 +34,9 @@ func TestTrim(t *testing.T) {
 		"Claim":    {reason: "The settings of a claim can be in any field.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
 		"Revision": {reason: "The pipeline of a revision names what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
 		"Held":     {reason: "The hold can restore any field.", slim: held, want: xptest.With(held, some)},
+		"Refreshed": {
+			reason: "The release of a refreshed object writes all managedFields.", slim: xptest.With(held, refreshed), want: xptest.With(held, refreshed),
+		},
 		"Released": {reason: "A release writes all managedFields back.", slim: freed, want: xptest.With(freed, all)},
 		"MR": {
 			reason: "Only the provider needs the settings and state of the external resource.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
