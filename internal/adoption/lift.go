@@ -38,7 +38,8 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	managers := managersBesides(u)
 	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
-	case len(changed) == 0 && len(of) == 0 && len(p) == 1 && managesMore(u): // A field outside the metadata could get its default, with this plugin as its manager.
+	case len(changed) == 0 && len(of) == 0 && len(p) == 1 && managesMore(u):
+		// Outside of the metadata a removed field could get its default, with this plugin as manager.
 		set(p, managersAfter(u, h), "metadata", "managedFields")
 
 		return Change{Target: u, Patch: p, Step: step}
