@@ -34,26 +34,10 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	}
 	p := releasePatch(u, h)
 	changed := changedBy(u, p)
-	all := entriesOf(u)
 	managers := managersBesides(u)
-	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
-	switch {
-	case len(changed) == 0 && len(of) == 0 && len(p) == 1 && managesMore(u):
-		// Outside of the metadata a removed field could get its default, with this plugin as manager.
-		set(p, managersAfter(u, h), "metadata", "managedFields")
-
-		return Change{Target: u, Patch: p, Step: step}
-	case len(all) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
-		return Change{Target: u, Patch: p, Step: step}
-	case len(of) == 1 && !stray && writesAs(u, of[0], changed):
-		manager, _ := of[0]["manager"].(string)
-
-		return Change{Target: u, Patch: p, Step: step, Manager: manager}
-	case len(of) == 0 && !stray && areDefaults(u, p, changed):
-		c := Change{Target: u, Patch: p, Step: step, Defaults: changed}
-		if _, ok := c.Applied(); ok {
-			return c
-		}
+	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(entriesOf(u))
+	if c, ok := liftAtOnce(Change{Target: u, Patch: p, Step: step}, h, changed, of, stray); ok {
+		return c
 	}
 	left := &Hold{
 		Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(),
@@ -70,6 +54,35 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	set(p, mark, "metadata", "annotations", AnnotationHold)
 
 	return Change{Target: u, Patch: p, Step: "give its own settings back before the mark of its hold goes"}
+}
+
+// liftAtOnce returns the change that lifts a hold in one request; ok is false if it takes two. c is
+// the change without its managers, changed are the fields that it sets to other values, and of are
+// their managers before the hold. stray is set if an entry of managedFields isStray.
+func liftAtOnce(c Change, h *Hold, changed [][]string, of []map[string]any, stray bool) (lift Change, ok bool) {
+	u := c.Target
+	switch {
+	case len(changed) == 0 && len(of) == 0 && len(c.Patch) == 1 && managesMore(u):
+		// Outside of the metadata a removed field could get its default, with this plugin as manager.
+		set(c.Patch, managersAfter(u, h), "metadata", "managedFields")
+
+		return c, true
+	case len(entriesOf(u)) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
+		return c, true
+	case stray:
+		return c, false
+	case len(of) == 1 && writesAs(u, of[0], changed):
+		c.Manager, _ = of[0]["manager"].(string)
+
+		return c, true
+	case len(of) == 0 && areDefaults(u, c.Patch, changed):
+		c.Defaults = changed
+		_, ok = c.Applied()
+
+		return c, ok
+	default:
+		return c, false
+	}
 }
 
 // packedManagers returns the managers in the form of Hold.Managers; nil if they are too large.
