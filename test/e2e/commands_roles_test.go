@@ -52,6 +52,22 @@ var exchanges = map[string]string{
 	"restores.velero.io":                 "velero list",
 }
 
+// releaseWatches are the rights of the role of release to watch.
+var releaseWatches = map[string]string{
+	"environments.platform.example.org":                        "* watch",
+	"xenvironments.platform.example.org":                       "* watch",
+	"buckets.cloud.example.org":                                "* watch",
+	"databases.cloud.example.org":                              "* watch",
+	"networks.cloud.example.org":                               "* watch",
+	"buckets.cloud.m.example.org":                              "* watch",
+	"databases.cloud.m.example.org":                            "* watch",
+	"networks.cloud.m.example.org":                             "* watch",
+	"compositeresourcedefinitions.apiextensions.crossplane.io": "* watch",
+	"compositionrevisions.apiextensions.crossplane.io":         "* watch",
+	"functions.pkg.crossplane.io":                              "* watch",
+	"functionrevisions.pkg.crossplane.io":                      "* watch",
+}
+
 // handovers are the rights that the role of handovers has besides those of release.
 var handovers = map[string]string{ //nolint:gosec // The value of secrets is a verb.
 	"environments.platform.example.org":      "* delete",
@@ -130,16 +146,13 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"buckets.cloud.m.example.org": true, "networks.cloud.m.example.org": true, "databases.cloud.m.example.org": true,
 	}
 
-	watched := []string{"compositeresourcedefinitions", "compositionrevisions", "functions", "functionrevisions"}
+	watches := only(releaseWatches)
 	releases := func(r right) bool {
-		switch {
-		case r.Group == "ops.crossplane.io" && r.Verb == "list":
+		if r.Group == "ops.crossplane.io" && r.Verb == "list" {
 			return patched[r.Resource+"."+r.Group]
-		case r.Verb == "watch":
-			return r.Group != "ops.crossplane.io" && patched[r.Resource+"."+r.Group] || reads[r.Resource+"."+r.Group] && slices.Contains(watched, r.Resource)
 		}
 
-		return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
+		return validate(r) || watches(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
 	}
 
 	return map[string]role{
