@@ -52,8 +52,10 @@ var exchanges = map[string]string{
 	"restores.velero.io":                 "velero list",
 }
 
-// releaseWatches are the rights of the role of release to watch.
-var releaseWatches = map[string]string{
+// releaseReads are the rights of the role of release to list and watch, besides those of validate.
+var releaseReads = map[string]string{
+	"cronoperations.ops.crossplane.io":                         "* list",
+	"watchoperations.ops.crossplane.io":                        "* list",
 	"environments.platform.example.org":                        "* watch",
 	"xenvironments.platform.example.org":                       "* watch",
 	"buckets.cloud.example.org":                                "* watch",
@@ -146,13 +148,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"buckets.cloud.m.example.org": true, "networks.cloud.m.example.org": true, "databases.cloud.m.example.org": true,
 	}
 
-	watches := only(releaseWatches)
+	reading := only(releaseReads)
 	releases := func(r right) bool {
-		if r.Group == "ops.crossplane.io" && r.Verb == "list" {
-			return patched[r.Resource+"."+r.Group]
-		}
-
-		return validate(r) || watches(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
+		return validate(r) || reading(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
 	}
 
 	return map[string]role{
