@@ -318,7 +318,7 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 		}
 	}
 	now := make([]*unstructured.Unstructured, len(late))
-	p.inParallel(len(late), func(n int) {
+	p.atOnce(len(late), func(n int) { // Each can take seconds, until a busy API server's cache is fresh.
 		u, err := p.cluster.Now(ctx, xp.RefTo(late[n].Target))
 		if err == nil {
 			now[n] = u // On an error the next observation finds out.

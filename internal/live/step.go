@@ -23,6 +23,11 @@ func (a *Adopter) inParallel(n int, do func(n int)) {
 
 		return
 	}
+	a.atOnce(n, do)
+}
+
+// atOnce is inParallel also for a few calls, which change nothing.
+func (a *Adopter) atOnce(n int, do func(n int)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, a.writes)
 	for i := range n {
