@@ -179,6 +179,11 @@ func TestSurveyOfNamespace(t *testing.T) {
 		"Sound":   {reason: "The tree of team-b is not read.", want: []string{"OrderClaim team-a/a"}},
 		"Missing": {reason: "To find a missing MR all MRs are listed.", lists: []*unstructured.Unstructured{xptest.MR("gone")}, want: []string{"OrderClaim team-a/a"}},
 		"Foreign": {reason: "An XR can list the MR of another XR.", lists: []*unstructured.Unstructured{xptest.MR("bb")}, want: []string{"OrderClaim team-a/a"}},
+		"ForeignXR": {
+			reason: "An XR can list the XR that another one composes.", lists: []*unstructured.Unstructured{xptest.XR("other")},
+			others: []*unstructured.Unstructured{xptest.XR("other", xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled())},
+			want:   []string{"OrderClaim team-a/a"},
+		},
 		"Alone": {
 			reason: "An MR without an XR belongs to no namespace.", lists: []*unstructured.Unstructured{xptest.MR("gone")},
 			others: []*unstructured.Unstructured{alone}, want: []string{"OrderClaim team-a/a"},
