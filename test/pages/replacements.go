@@ -1,0 +1,85 @@
+package pages
+
+// A Replacement is a command that runs in place of a documented one, or none if Run is "".
+type Replacement struct {
+	Reason, Run string
+}
+
+// Replacements returns, by command, what runs in place of the commands that can't run in a test as
+// they are: the part of them that can.
+func Replacements() map[string]Replacement {
+	return map[string]Replacement{
+		"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
+			Reason: "It needs a network; this test is in what it would clone.", Run: "test -e go.mod",
+		},
+		"make demo": {Reason: "It is a test of its own, and takes minutes.", Run: "make -n demo"},
+		"make build": {
+			Reason: "It is built already, and this would write into the repository.", Run: "make -n build",
+		},
+		"kubectl -n velero rollout status deployment/velero --timeout=5m": {
+			Reason: "Velero is a process here; nothing rolls its Deployment out.", Run: "kubectl -n velero get deployment/velero",
+		},
+		"make compat":                             {Reason: "It takes hours.", Run: "make -n compat"},
+		"make compat ONLY=v1.16,v2.0":             {Reason: "It takes hours.", Run: "make -n compat ONLY=v1.16,v2.0"},
+		"make compat MISSING=true":                {Reason: "It takes hours.", Run: "make -n compat MISSING=true"},
+		"make compat ONLY=v2.3-v2.4-alone":        {Reason: "It takes minutes.", Run: "make -n compat ONLY=v2.3-v2.4-alone"},
+		"make compat ONLY=v1.20-v2.3,v1.16-v1.18": {Reason: "It takes minutes.", Run: "make -n compat ONLY=v1.20-v2.3,v1.16-v1.18"},
+		"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=restore,release UPJET=upjet": {
+			Reason: "It takes minutes.", Run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=restore,release UPJET=upjet",
+		},
+		"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false": {
+			Reason: "It takes minutes.", Run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false",
+		},
+		"velero-plugin-for-crossplane guard on --backup team-a.tar.gz": {
+			Reason: "Velero and Crossplane have no ServiceAccounts here.", Run: "velero-plugin-for-crossplane guard on --backup team-a.tar.gz --allow-user stack",
+		},
+		"velero-plugin-for-crossplane guard on --backup nightly.tar.gz": {
+			Reason: "The same.", Run: "velero-plugin-for-crossplane guard on --backup nightly.tar.gz --allow-user stack",
+		},
+		"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
+			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
+		},
+		"velero-plugin-for-crossplane retire -n team-a --report adopted.json": {
+			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane retire -n team-a --report adopted.json --yes",
+		},
+		"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
+			Reason: "It would write into the machine.", Run: "velero-plugin-for-crossplane install --target .",
+		},
+		"go run . inspect example/backup/shop-v2.tar.gz": {
+			Reason: "The same program is built already; it ends with 3, since there are problems.",
+			Run:    "velero-plugin-for-crossplane inspect example/backup/shop-v2.tar.gz; test $? = 3",
+		},
+		"velero-plugin-for-crossplane completion bash > /etc/bash_completion.d/velero-plugin-for-crossplane": {
+			Reason: "It would write into the machine.", Run: "velero-plugin-for-crossplane completion bash > completion.bash",
+		},
+		`velero-plugin-for-crossplane completion zsh > "${fpath[1]}/_velero-plugin-for-crossplane"`: {
+			Reason: "It would write into the machine, and is for another shell.", Run: "velero-plugin-for-crossplane completion zsh > completion.zsh",
+		},
+		"velero-plugin-for-crossplane completion fish > ~/.config/fish/completions/velero-plugin-for-crossplane.fish": {
+			Reason: "It would write into the user's home.", Run: "velero-plugin-for-crossplane completion fish > completion.fish",
+		},
+		"go test -v -run TestExplore ./internal/explorer": {Reason: "It is a test of its own.", Run: "ls internal/explorer/*_test.go"},
+		"make explore": {Reason: "It takes an hour.", Run: "make -n explore"},
+		"cd test/restorer && go test ./forest -run TestForests -forest.seed 681 -forest.count 1": {
+			Reason: "It is a test of its own.", Run: "ls test/restorer/forest/*_test.go",
+		},
+		"cd test/restorer && go test ./forest -forest.seed 1000000 -forest.count 200000": {Reason: "It takes hours.", Run: "ls test/restorer/forest/*_test.go"},
+		"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":              {Reason: "It is a test of its own.", Run: "ls test/restorer/*_test.go"},
+		"make forests SEED=1000000 FORESTS=100000":                                       {Reason: "It takes hours.", Run: "make -n forests"},
+		"make bench": {
+			Reason: "It takes hours.", Run: "make -n bench",
+		},
+		"make bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000": {
+			Reason: "It takes long, and the machine for itself.", Run: "make -n bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000",
+		},
+		"make bench ONLY=restore,release": {
+			Reason: "It takes long, and the machine for itself.", Run: "make -n bench ONLY=restore,release",
+		},
+		"make bench ONLY=standby XRS=100 PAIRS=1": {
+			Reason: "It takes minutes, and the machine for itself.", Run: "make -n bench ONLY=standby XRS=100 PAIRS=1",
+		},
+		"make bench KEEP=1": {
+			Reason: "It would write into the page.", Run: "make -n bench KEEP=1",
+		},
+	}
+}
