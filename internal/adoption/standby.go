@@ -19,7 +19,8 @@ type Standby struct {
 	UID types.UID
 	// Version is its resourceVersion.
 	Version string
-	// Restore, Schedule and Content are those of its hold.
+	// Restore, Schedule and Content are those of its hold. Content is "" if the object lacks a part of
+	// that.
 	Restore, Schedule, Content string
 	// Handover is true if the command hold holds it.
 	Handover bool
@@ -47,8 +48,13 @@ func (k Key) StandbyOf(u *unstructured.Unstructured) (s Standby, ok bool) {
 		return Standby{}, false
 	}
 
+	content := h.Content
+	if len(xp.MissingStatus(u, h.Status)) > 0 {
+		content = "" // Velero was stopped between its creation and the write of its status.
+	}
+
 	return Standby{
-		UID: u.GetUID(), Version: u.GetResourceVersion(), Restore: h.Restore, Schedule: h.Schedule, Content: h.Content, Handover: h.Handover,
+		UID: u.GetUID(), Version: u.GetResourceVersion(), Restore: h.Restore, Schedule: h.Schedule, Content: content, Handover: h.Handover,
 		ChangedBy: h.changedBy(u),
 	}, true
 }

@@ -44,6 +44,8 @@ func TestStandbyOf(t *testing.T) {
 	want := Standby{Restore: "velero/monday", Schedule: "nightly", Content: "0123"}
 	changed := want
 	changed.ChangedBy = "kubectl"
+	whole, stopped := with(func(h *Hold) { h.Status = []string{"address"} }), want
+	stopped.Content = ""
 	handover := want
 	handover.Handover = true
 	cases := map[string]struct {
@@ -57,6 +59,8 @@ func TestStandbyOf(t *testing.T) {
 		"Changed":      {reason: "A user has changed it.", live: inStandby(t, mr, of, by("kubectl", cameAt)), want: changed, ok: true},
 		"OtherClock":   {reason: "An entry that the backup does not have is a change, whatever its time is.", live: inStandby(t, mr, of, by("kubectl", "2001-01-01T00:00:00Z")), want: changed, ok: true},
 		"Velero":       {reason: "Velero has created it.", live: inStandby(t, mr, of, by(managerVelero, cameAt)), want: want, ok: true},
+		"Status":       {reason: "It has the status that it is held for.", live: inStandby(t, mr, whole, xptest.Field("10.0.0.1", "status", "address")), want: want, ok: true},
+		"Stopped":      {reason: "Velero was killed before it wrote the status.", live: inStandby(t, mr, whole), want: stopped, ok: true},
 		"Live":         {reason: "It is reconciled.", live: mr},
 		"Released":     {reason: "A user has ended the quarantine.", live: inStandby(t, mr, with(func(h *Hold) { h.Quarantine = false }))},
 		"Unpaused":     {reason: "Something reconciles it.", live: inStandby(t, mr, of, xptest.Annotated(xp.AnnotationPaused, "false"))},

@@ -174,8 +174,8 @@ func (p Platform) listOwn(ctx context.Context, c *stack.Cluster, gvk schema.Grou
 	}), nil
 }
 
-// Patch carries out a merge patch on an object.
-func Patch(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured, patch map[string]any) error {
+// Patch carries out a merge patch on an object, or on a subresource of it.
+func Patch(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured, patch map[string]any, subresource ...string) error {
 	r, err := c.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func Patch(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured, 
 	if err != nil {
 		return fmt.Errorf("cannot encode the patch of %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
-	if _, err := r.Patch(ctx, u.GetName(), types.MergePatchType, b, metav1.PatchOptions{}); err != nil {
+	if _, err := r.Patch(ctx, u.GetName(), types.MergePatchType, b, metav1.PatchOptions{}, subresource...); err != nil {
 		return fmt.Errorf("cannot patch %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 

@@ -10,25 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
 // keepStatus extends the XRD's schema, so that XRs keep what functions write into their status.
-func (s *suite) keepStatus(t *testing.T) {
+func (s *suite) keepStatus(t *testing.T, c *stack.Cluster) {
 	t.Helper()
 	ctx := t.Context()
 	name, plural := "environments.platform.example.org", "environments"
 	if s.version.IsV1() {
 		name, plural = "x"+name, "x"+plural
 	}
-	xrd, err := get(ctx, s.source, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}, "", name)
+	xrd, err := get(ctx, c, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}, "", name)
 	must(t, err)
 	versions, _, err := unstructured.NestedSlice(xrd.Object, "spec", "versions")
 	must(t, err)
 	status := map[string]any{"type": "object", "properties": map[string]any{"address": map[string]any{"type": "string"}}}
 	must(t, unstructured.SetNestedField(versions[0].(map[string]any), status, "schema", "openAPIV3Schema", "properties", "status")) //nolint:forcetypeassert // It is an object.
-	must(t, drill.Patch(ctx, s.source, xrd, map[string]any{"spec": map[string]any{"versions": versions}}))
-	must(t, s.source.Wait(ctx, patience, "the CRD with the status", func(ctx context.Context) error {
-		crd, err := get(ctx, s.source, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", plural+".platform.example.org")
+	must(t, drill.Patch(ctx, c, xrd, map[string]any{"spec": map[string]any{"versions": versions}}))
+	must(t, c.Wait(ctx, patience, "the CRD with the status", func(ctx context.Context) error {
+		crd, err := get(ctx, c, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", plural+".platform.example.org")
 		if err != nil {
 			return err
 		}

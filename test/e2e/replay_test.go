@@ -88,7 +88,7 @@ func testReplays(t *testing.T, version stack.Version, replays ...counterexample)
 	must(t, err)
 	s.target = s.source
 	must(t, drill.Platform{Crossplane: version}.Install(ctx, s.source))
-	s.keepStatus(t)
+	s.keepStatus(t, s.source)
 	must(t, s.source.RestartVelero(ctx))
 	for n, r := range replays {
 		t.Run(r.Mutation, func(t *testing.T) {

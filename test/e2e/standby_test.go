@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -31,6 +32,7 @@ func testStandby(t *testing.T, version stack.Version, kills bool) {
 	s.schedule(t, s.source, n)
 	s.target = s.cluster(t, "target")
 	must(t, n.Compose(ctx, s.target))
+	s.giveStatus(t, n)
 
 	s.backUpScheduled(t, s.source, n, "warm-1")
 	since := s.last(t)
@@ -138,11 +140,55 @@ func (s *suite) wantHeldBy(t *testing.T, n *tenant, restore string) {
 	}
 }
 
-// testUnchanged restores a backup that brings nothing new.
+// testUnchanged restores a backup that brings nothing new. An XR lacks its status, as if Velero had
+// been killed before it wrote that.
 func (s *suite) testUnchanged(t *testing.T, n *tenant, before map[string]string) {
+	ctx := t.Context()
 	s.backUpScheduled(t, s.source, n, "warm-2")
+	xr, status := s.withStatus(t, n)
+	none := map[string]any{}
+	for name := range status {
+		none[name] = nil
+	}
+	must(t, drill.Patch(ctx, s.target, xr, map[string]any{"status": none}, "status"))
 	s.restoreStandby(t, n, "warm-2")
 	s.wantSame(t, n, before)
+	if diff := cmp.Diff(status, functionStatus(s.all(t, s.target, n)[xr.GetKind()+"/"+xr.GetName()])); diff != "" {
+		t.Errorf("the status of %s, -before, +after:\n%s", xr.GetName(), diff)
+	}
+}
+
+// giveStatus writes a field of the status of an XR in the source, as a function does.
+func (s *suite) giveStatus(t *testing.T, n *tenant) {
+	t.Helper()
+	s.keepStatus(t, s.source)
+	s.keepStatus(t, s.target)
+	xrs, err := n.Composites(t.Context(), s.source)
+	must(t, err)
+	must(t, drill.Patch(t.Context(), s.source, &xrs[0], map[string]any{"status": map[string]any{"address": "10.0.0.1"}}, "status"))
+}
+
+// withStatus returns the XR of the target that has a status of functions.
+func (s *suite) withStatus(t *testing.T, n *tenant) (xr *unstructured.Unstructured, status map[string]any) {
+	t.Helper()
+	xrs, err := n.Composites(t.Context(), s.target)
+	must(t, err)
+	for i := range xrs {
+		if status = functionStatus(&xrs[i]); len(status) > 0 {
+			return &xrs[i], status
+		}
+	}
+	t.Fatal("no XR has a status of functions, so the test proves nothing")
+
+	return nil, nil
+}
+
+// functionStatus returns what functions have written on the status of an XR.
+func functionStatus(u *unstructured.Unstructured) map[string]any {
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	delete(status, "conditions")
+
+	return status
 }
 
 // wantSame checks that no object was replaced.
