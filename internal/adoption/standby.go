@@ -59,6 +59,14 @@ func (k Key) StandbyOf(u *unstructured.Unstructured) (s Standby, ok bool) {
 	}, true
 }
 
+// IsPromoted reports whether a user has ended the quarantine of u, which a restore of the schedule
+// brought, and it is held until it is adopted.
+func (k Key) IsPromoted(u *unstructured.Unstructured, schedule string) bool {
+	h, err := k.HoldOf(u)
+
+	return err == nil && h != nil && !h.Quarantine && h.Schedule != "" && h.Schedule == schedule
+}
+
 // changedBy returns the first writer, besides this plugin and Velero, that has changed u since it
 // was restored, as managedFields name it; "" if there is none. The entries of the backup are known
 // by their times, since the clocks of two clusters differ. The status does not count: the

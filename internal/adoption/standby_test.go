@@ -78,6 +78,9 @@ func TestStandbyOf(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
 				t.Errorf("%s: %t, -want, +got:\n%s", tc.reason, ok, diff)
 			}
+			if got := handoverKey.IsPromoted(tc.live, of.Schedule); got != (name == "Released") {
+				t.Errorf("%s: it is being promoted: %t", tc.reason, got)
+			}
 		})
 	}
 }

@@ -124,6 +124,7 @@ func (w *world) observe(s *state, i instance) {
 // functions returns the desired nodes of the XR, and whether all are Ready.
 func (w *world) functions(s *state, i instance, observed set) (desired set, ready bool) {
 	children, ready := w.children(nodeOf(i)), true
+	children = slices.DeleteFunc(children, s.objects[i].dropped.has)
 	isReady := func(n node) bool {
 		for c := range theClaim {
 			if observed.has(c) && nodeOf(c) == n && s.objects[c].ready {
@@ -217,7 +218,7 @@ func (w *world) collect(s *state, i instance) (harm damage) {
 		if !r.observed.has(c) || r.desired.has(nodeOf(c)) || !child.live || child.deleting || child.controller == 0 && w.rules == after7627 {
 			continue
 		}
-		if w.isHeld(s, i) || child.controller == 0 {
+		if !w.isDropped(s, nodeOf(c)) && (w.isHeld(s, i) || child.controller == 0) {
 			harm = early
 		}
 		deleteObject(child)

@@ -24,7 +24,8 @@ func (w *world) sharedDamage(s *state) (harm damage) {
 		if there && w.sourceWrites(&src, original(n)) {
 			harm |= bothWrite
 		}
-		if s.cloud.has(n) && !has && !src.objects[original(n)].live {
+		isLoss := !w.handover.standby || src.lost && w.hasBackedUp(src.refreshed, n)
+		if isLoss && s.cloud.has(n) && !has && !src.objects[original(n)].live {
 			harm |= lost
 		}
 	}
@@ -36,6 +37,9 @@ func (w *world) sharedDamage(s *state) (harm damage) {
 // name what has a mark.
 func (w *world) judgeHandover(s *state) damage {
 	src := w.sourceOf(s)
+	if src.promoting && !src.begun && !w.isStandbySound(s) {
+		return unsettled // After a restore that was stopped, the next one brings what is missing.
+	}
 	for _, objects := range [][2*maxNodes + 1]object{s.objects, src.objects} {
 		for i, o := range objects {
 			if !o.live || !o.paused {

@@ -36,6 +36,16 @@ const (
 	safeAbove
 	// stale: hold counts a report of an earlier pause.
 	safeStale
+	// loss: an operator promotes the standby while the source lives.
+	safeLoss
+	// status: a refresh with the same content writes only the mark, though the status is missing.
+	safeStatus
+	// backedUp: a restore into a standby removes what the backup has.
+	safeBackedUp
+	// outdated: a refresh writes what has left the quarantine.
+	safeOutdated
+	// job: an operator restores into a standby that is being promoted.
+	safeJob
 )
 
 // A handover is a source cluster that hands its tree over to the one of the world.
@@ -44,6 +54,10 @@ type handover struct {
 	later set
 	// again lets an operator hold the source again after an abort.
 	again bool
+	// standby makes the target a standby cluster of a source that is lost at some time. droppable are
+	// the nodes that a user of the source can take out of the spec of their XR.
+	standby   bool
+	droppable set
 
 	sources   []source
 	sourceIDs map[source]uint32
@@ -70,6 +84,11 @@ type source struct {
 	// is one.
 	adopted  set
 	reported bool
+	// refreshed is the last backup that a standby has all of, and from the one from which its promotion
+	// began; 0 is none. lost is true once the source
+	// of a standby is lost, promoted once the promotion has begun, promoting while release runs.
+	refreshed, from           uint16
+	lost, promoted, promoting bool
 }
 
 // A sourceBackup is a backup of the source.
@@ -85,7 +104,7 @@ type backedUp struct {
 
 func (h *handover) fresh() *handover {
 	return &handover{
-		later: h.later, again: h.again, sources: []source{{}}, sourceIDs: map[source]uint32{}, backups: []sourceBackup{{}}, backupIDs: map[sourceBackup]uint16{},
+		later: h.later, again: h.again, standby: h.standby, droppable: h.droppable, sources: []source{{}}, sourceIDs: map[source]uint32{}, backups: []sourceBackup{{}}, backupIDs: map[sourceBackup]uint16{},
 		items: map[backedUp]*unstructured.Unstructured{},
 	}
 }
@@ -117,7 +136,7 @@ func (w *world) startHandover() state {
 			o.external = uint8(n + 1)
 			s.cloud |= with(n)
 		} else {
-			o.revision = 1
+			o.revision, o.status = 1, w.gates[n] == gatedByStatus
 			o.refs = w.backedUpRefs(original(n))
 			for later := range w.parent {
 				if w.handover.later.has(later) {
@@ -136,7 +155,14 @@ func (w *world) sourceOf(s *state) source { return w.handover.sources[s.source] 
 
 // canRestore reports whether an operator begins a restore: in a handover of a backup of the source
 // that is not aborted.
-func (w *world) canRestore(s *state) bool { return w.handover == nil || w.sourceOf(s).backup != 0 }
+func (w *world) canRestore(s *state) bool {
+	if w.handover == nil {
+		return true
+	}
+	src := w.sourceOf(s)
+
+	return src.backup != 0 && (!src.promoted || w.without&safeJob != 0)
+}
 
 // backupOf returns the number of the backup that is restored.
 func (w *world) backupOf(s *state) uint16 {
@@ -199,7 +225,7 @@ func (w *world) item(backup uint16, i instance) *unstructured.Unstructured {
 // inherit gives a restored object what its item has.
 func (h *handover) inherit(o *object, look actionInput) {
 	was := &h.backups[look.backup].objects[look.item]
-	o.external, o.refs, o.revision = was.external, was.refs, was.revision
+	o.external, o.refs, o.revision, o.dropped = was.external, was.refs, was.revision, was.dropped
 }
 
 // A sourceCheck is what the plugin's restore action sees of the source.
@@ -242,6 +268,12 @@ func (w *world) handoverSteps(s *state, emit func(step)) {
 		t := *s
 		t.cloud, t.source = cloud, w.handover.number(&next)
 		emit(step{label: label{by, verb, int8(i)}, next: t, damage: harm})
+	}
+	if w.handover.standby {
+		w.standbySteps(s, src, to)
+		w.consentSteps(s, src, emit)
+
+		return
 	}
 	for i := range theClaim {
 		o := &src.objects[i]

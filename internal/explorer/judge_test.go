@@ -84,6 +84,9 @@ func (w *world) hasOrphans(s *state) bool {
 // isSound reports whether all is as before the backup, except what a user has removed from a
 // Composition that the XR follows, and what belongs to a tenant who attacks.
 func (w *world) isSound(s *state) bool {
+	if w.isStandbyWorld() {
+		return w.isStandbySound(s)
+	}
 	if w.handover != nil {
 		return w.isHandoverSound(s)
 	}

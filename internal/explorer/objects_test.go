@@ -130,6 +130,9 @@ func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
 		}
 		xptest.Refs(refs...)(u)
 	}
+	if o.dropped != 0 {
+		xptest.Field(int64(o.dropped), "spec", "without")(u)
+	}
 	if i != theClaim && w.parent[nodeOf(i)] >= 0 {
 		xptest.Labelled(xp.LabelComposite, w.nameOf(original(w.root(nodeOf(i)))))(u)
 		xptest.Annotated(xp.AnnotationResourceName, w.nameOf(original(nodeOf(i))))(u)

@@ -48,7 +48,7 @@ func (w *world) providerSteps(s *state, emit func(step)) {
 }
 
 // creation creates the external resource of an MR, and returns whether that is damage. It is none if
-// the source cluster of a handover has not created it.
+// the source cluster of a handover has not created it, or a lost one has since the last backup.
 func (w *world) creation(s *state, i instance) damage {
 	o, harm := &s.objects[i], created
 	switch {
@@ -57,6 +57,9 @@ func (w *world) creation(s *state, i instance) damage {
 		o.external, harm = uint8(nodeOf(i)+1), 0
 	default:
 		o.external = uint8(maxNodes + i + 1)
+	}
+	if w.isExcused(s, nodeOf(i)) {
+		harm = 0
 	}
 	s.cloud |= with(int(o.external) - 1)
 

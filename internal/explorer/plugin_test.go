@@ -50,8 +50,8 @@ func (w *world) pluginSteps(s *state, emit func(step)) {
 
 		return
 	}
-	if !s.velero.polled {
-		return
+	if w.isStandbyWorld() && !w.sourceOf(s).promoting || !w.isStandbyWorld() && !s.velero.polled {
+		return // No process of the plugin looks.
 	}
 	if s.done != 0 {
 		next := *s

@@ -35,6 +35,10 @@ type actionResult struct {
 	asks     bool
 	// receipt is true if the plugin leaves a receipt for the source cluster of a handover.
 	receipt bool
+	// refreshes is true if it refreshes a live object in a standby, same if only the mark is new. started
+	// is the mark of the first write.
+	refreshes, same bool
+	started         uint16
 }
 
 // An actionInput is what the plugin sees when Velero calls it for an item.
@@ -44,6 +48,8 @@ type actionInput struct {
 	refused set
 	// backup is the number of the source's backup in a handover.
 	backup uint16
+	// live is the live object in a standby.
+	live object
 }
 
 // theRestore has created all restored objects. anotherRestore is a later one.
@@ -100,10 +106,13 @@ func (cluster) Settings(context.Context, string) (map[string]string, error) {
 
 // input returns an item as Velero passes it to an action (velero pkg/restore/restore.go,
 // resetMetadataAndStatus).
-func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
+func (w *world) input(original *unstructured.Unstructured, backup uint16) *velerov.RestoreItemActionExecuteInput {
 	in := input(original)
 	if w.applied || w.git {
 		in.Restore = theRestore
+	}
+	if w.isStandbyWorld() {
+		in.Restore = w.restoreOf(backup)
 	}
 
 	return in
@@ -125,6 +134,9 @@ func (w *world) resultOf(s *state, i instance) actionResult {
 	by := w.ownerOf(i)
 	if by >= 0 {
 		look.owner = s.objects[by]
+	}
+	if w.isStandby(s, i) {
+		look.live = s.objects[i]
 	}
 	m, ok := w.seen[look]
 	if !ok {
@@ -149,13 +161,14 @@ func (w *world) ownerOf(i instance) instance {
 
 func (w *world) execute(look actionInput, by instance) actionResult {
 	c := &cluster{key: w.key}
-	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), w.sourceOptions(c)...)
+	standby, more := w.standbyOptions(look)
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), append(w.sourceOptions(c), more...)...)
 	for n := range w.parent {
 		if look.refused.has(n) && w.parent[n] >= 0 && w.item(look.backup, original(n)) != nil {
 			// One process runs a whole restore, and remembers what it has left out: what the
 			// unpaused XR does not list.
 			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
-			_, err := action.Execute(w.input(w.item(look.backup, original(n))))
+			_, err := action.Execute(w.input(w.item(look.backup, original(n)), look.backup))
 			must(w.mayFail(err))
 		}
 	}
@@ -164,10 +177,13 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 		c.owner = w.encode(by, look.owner)
 	}
 	item := w.item(look.backup, look.item)
-	out, err := action.Execute(w.input(item))
+	out, err := action.Execute(w.input(item, look.backup))
 	must(w.mayFail(err))
 	if err != nil {
 		return actionResult{leftOut: true, failed: true, receipt: c.receipt}
+	}
+	if standby.refresh != nil {
+		return w.refreshed(standby, look)
 	}
 	if out.SkipRestore {
 		return actionResult{leftOut: true, receipt: c.receipt, failed: strings.HasPrefix(out.OperationID, "failed: ")}

@@ -76,7 +76,9 @@ type object struct {
 	// one.
 	revision uint8
 	refs     set
-	synced   syncedCondition
+	// dropped are the nodes that a user has taken out of the spec of an XR.
+	dropped set
+	synced  syncedCondition
 	// current is true if synced is about the present generation. ready is the condition Ready.
 	// status is true if it has what functions have written.
 	current, ready, status bool

@@ -30,6 +30,11 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 	next := *s
 	next.velero = restore{polled: v.polled, whole: v.whole}
 	emit(step{label: label{velero, "is killed, and the restore fails", -1}, next: next})
+	if int(v.at) > len(w.order) {
+		w.removalSteps(s, emit)
+
+		return
+	}
 
 	i := w.order[v.at-1]
 	if i < 0 {
@@ -44,6 +49,8 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 		w.create(s, i, emit)
 	case awaitsPause:
 		w.endTakeOver(s, w.ownerOf(i), emit)
+	case refreshes, recordsRefresh:
+		w.refreshSteps(s, i, emit)
 	case writesStatus:
 		next := *s
 		if o := &next.objects[i]; o.live {
@@ -62,9 +69,12 @@ func (w *world) nextItem(s *state) {
 	v := &s.velero
 	v.phase, v.result = considers, 0
 	for v.at++; int(v.at) <= len(w.order); v.at++ {
-		if i := w.order[v.at-1]; w.isBackedUp(s, i) && (w.fine || !w.exists(s, i) || w.lacksStatus(s, i)) {
+		if i := w.order[v.at-1]; w.isBackedUp(s, i) && (w.fine || !w.exists(s, i) || w.lacksStatus(s, i) || w.isStandby(s, i)) {
 			return
 		}
+	}
+	if w.isStandbyWorld() {
+		return // What is left is to remove what the backup does not have.
 	}
 	s.velero = restore{polled: true, whole: v.whole || v.clean}
 }
@@ -95,6 +105,11 @@ func (w *world) restoreRevision(s *state, n node, emit func(step)) {
 }
 
 func (w *world) consider(s *state, i instance, emit func(step)) {
+	if w.isStandby(s, i) {
+		w.considerRefresh(s, i, emit)
+
+		return
+	}
 	next := *s
 	if o := &next.objects[i]; w.lacksStatus(s, i) {
 		o.status = true

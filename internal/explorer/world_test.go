@@ -155,8 +155,11 @@ func (w *world) root(n node) node {
 }
 
 // isRemoved reports whether a user has removed a node, or one above it, from a Composition that its
-// XR follows.
+// XR follows, or in a standby from the spec of its XR.
 func (w *world) isRemoved(s *state, n node) bool {
+	if w.isStandbyWorld() {
+		return w.isDropped(s, n)
+	}
 	if s.revised == 0 {
 		return false
 	}

@@ -21,8 +21,13 @@ var standbyKey = adoption.Key(strings.Repeat("k", adoption.KeySize))
 // standby returns an object as a standby restore leaves it.
 func standby(t *testing.T, u *unstructured.Unstructured, restore, content string) *unstructured.Unstructured {
 	t.Helper()
-	u = xptest.With(u, xptest.Labelled(xp.LabelRestore, strings.TrimPrefix(restore, "velero/")))
-	h := adoption.Hold{Restore: restore, Since: "2026-01-02T03:04:05Z", Quarantine: true, Schedule: "nightly", Content: content}
+	return heldBy(t, u, adoption.Hold{Restore: restore, Since: "2026-01-02T03:04:05Z", Quarantine: true, Schedule: "nightly", Content: content})
+}
+
+// heldBy returns an object that a Restore holds, as it is in the cluster.
+func heldBy(t *testing.T, u *unstructured.Unstructured, h adoption.Hold) *unstructured.Unstructured {
+	t.Helper()
+	u = xptest.With(u, xptest.Labelled(xp.LabelRestore, strings.TrimPrefix(h.Restore, "velero/")))
 	if _, err := adoption.Put(u, h); err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +132,9 @@ func TestRemoveStandbys(t *testing.T) {
 	backup := func(phase, schedule string) *unstructured.Unstructured {
 		return xptest.Object("velero.io/v1", "Backup", "velero", "nightly-2", xptest.Labelled("velero.io/schedule-name", schedule), xptest.Field(phase, "status", "phase"))
 	}
+	consented := func(schedule string) *unstructured.Unstructured {
+		return heldBy(t, xptest.XR("y"), adoption.Hold{Restore: "velero/monday", Schedule: schedule})
+	}
 	list := `{"cloud.example.org/v1beta9/Bucket":["kept"],"v1/Secret":["team-a/s"],"broken":["a"]}`
 	cases := map[string]struct {
 		reason  string
@@ -137,12 +145,22 @@ func TestRemoveStandbys(t *testing.T) {
 		left    []string
 		fails   bool
 		absent  []string
+		// promoted is in the cluster, too.
+		promoted *unstructured.Unstructured
 	}{
 		"Removed": {
 			reason: "The backup has one of them, in another version.", backup: backup("Completed", "nightly"), list: list, removed: []string{"Bucket gone", "XOrder x"},
 			left: []string{"kubectl has changed it since"}, absent: []string{"gone"},
 		},
-		"Partial":   {reason: "The backup can lack what exists.", backup: backup("PartiallyFailed", "nightly"), list: list, left: []string{"nothing is removed"}},
+		"Partial": {reason: "The backup can lack what exists.", backup: backup("PartiallyFailed", "nightly"), list: list, left: []string{"nothing is removed"}},
+		"Promoted": {
+			reason: "A tree that is being promoted can need what an older backup has.", backup: backup("Completed", "nightly"), list: list,
+			promoted: consented("nightly"), left: []string{"XOrder y"},
+		},
+		"OtherPromotion": {
+			reason: "What is promoted is of another schedule.", backup: backup("Completed", "nightly"), list: list, promoted: consented("weekly"),
+			removed: []string{"Bucket gone", "XOrder x"}, left: []string{"kubectl has changed it since"}, absent: []string{"gone"},
+		},
 		"Another":   {reason: "Another schedule brought them.", backup: backup("Completed", "weekly"), list: list},
 		"Manual":    {reason: "Nothing shows that two manual backups are of the same objects.", backup: backup("Completed", ""), list: list},
 		"Unread":    {reason: "Without the list nothing proves that it is gone.", backup: backup("Completed", "nightly"), err: errors.New("boom"), fails: true},
@@ -150,7 +168,11 @@ func TestRemoveStandbys(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := handoverServer(kept, gone, root, refreshed, changed, tc.backup, restore)
+			objects := []*unstructured.Unstructured{kept, gone, root, refreshed, changed, tc.backup, restore}
+			if tc.promoted != nil {
+				objects = append(objects, tc.promoted)
+			}
+			s := handoverServer(objects...)
 			s.kinds["velero.io/v1"] = append(s.kinds["velero.io/v1"], metav1.APIResource{Name: "restores", Kind: "Restore", Namespaced: true})
 			for gv, category := range map[string]string{xptest.ManagedVersion: xp.CategoryManaged, xptest.LegacyVersion: xp.CategoryComposite} {
 				for n := range s.kinds[gv] {

@@ -38,19 +38,23 @@ func (c *Cluster) restoreAndBackup(ctx context.Context, velero, restore string) 
 
 // RemoveStandbys removes what earlier restores brought into quarantine from the schedule of a
 // Restore, and its backup does not have: composed resources first, without finalizers, so their
-// external resources stay. It leaves, with the reason, what another writer has changed. Marks count
-// if the key signed them.
+// external resources stay. It leaves, with the reason, what another writer has changed, and
+// everything while the standby is being promoted. Marks count if the key signed them.
 func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, restore string) (removed []xp.Ref, left []reason.Message, err error) {
 	r, backup, err := c.restoreAndBackup(ctx, velero, restore)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot find out what the backup does not have: %w", err)
 	}
-	old, unread, err := c.oldStandbys(ctx, key, adoption.ScheduleOf(backup), velero+"/"+restore)
+	old, promoted, unread, err := c.oldStandbys(ctx, key, adoption.ScheduleOf(backup), velero+"/"+restore)
 	for _, gv := range slices.Sorted(maps.Keys(unread)) {
 		left = append(left, reason.StandbyNotRemoved.Messagef("nothing of %s is removed, since it can't be read: %s", gv, unread[gv]))
 	}
 	if err != nil || len(old) == 0 {
 		return nil, left, err
+	}
+	if len(promoted) > 0 {
+		return nil, append(left, reason.StandbyNotRemoved.Messagef("nothing is removed: the standby is being promoted, and %s can need what an older backup brought",
+			xp.String(promoted[0]))), nil
 	}
 	if phase, _, _ := unstructured.NestedString(backup.Object, "status", "phase"); phase != "Completed" {
 		why := reason.StandbyNotRemoved.Messagef("nothing is removed: the Backup %s is %s, so it can lack objects that exist", backup.GetName(), phase)
@@ -92,19 +96,20 @@ func (c *Cluster) RemoveStandbys(ctx context.Context, key adoption.Key, velero, 
 	return removed, left, nil
 }
 
-// oldStandbys returns what restores of the schedule brought into quarantine before a Restore:
-// MRs, XRs, claims. unread are the groups that could not be read, with the reason.
+// oldStandbys returns what restores of the schedule brought into quarantine before a Restore: MRs,
+// XRs, claims. promoted are those of the schedule whose quarantine a user has ended. unread are the
+// groups that could not be read, with the reason.
 func (c *Cluster) oldStandbys(
 	ctx context.Context, key adoption.Key, schedule, restore string,
-) (old []*unstructured.Unstructured, unread map[string]string, err error) {
+) (old, promoted []*unstructured.Unstructured, unread map[string]string, err error) {
 	if schedule == "" {
-		return nil, nil, nil // Nothing shows that two backups are of the same objects.
+		return nil, nil, nil, nil // Nothing shows that two backups are of the same objects.
 	}
 	unread = map[string]string{}
 	for _, category := range []string{xp.CategoryManaged, xp.CategoryComposite, xp.CategoryClaim} {
 		kinds, broken, err := c.Kinds(ctx, category)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		for gv, why := range broken {
 			// Only extension API servers have these groups (kubernetes api-approved).
@@ -116,15 +121,17 @@ func (c *Cluster) oldStandbys(
 			err := c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: xp.LabelRestore}, func(u *unstructured.Unstructured) {
 				if s, ok := key.StandbyOf(u); ok && s.Schedule == schedule && s.Restore != restore {
 					old = append(old, u)
+				} else if key.IsPromoted(u, schedule) {
+					promoted = append(promoted, u)
 				}
 			})
 			if err != nil && !isUnserved(err) {
-				return nil, nil, fmt.Errorf("cannot find out what the backup does not have: %w", err)
+				return nil, nil, nil, fmt.Errorf("cannot find out what the backup does not have: %w", err)
 			}
 		}
 	}
 
-	return old, unread, nil
+	return old, promoted, unread, nil
 }
 
 // removeStandby removes an object, or returns why it stays.
