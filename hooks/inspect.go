@@ -137,7 +137,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if len(trees) == 0 {
 		problems = append(problems, emptyProblems(backup, file, i.namespace, all)...)
 	}
-	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn()), i.defectsAgainst(ctx)))
+	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn()), i.platformAgainst(ctx)))
 	if err := i.print(r, i.out); err != nil {
 		return err
 	}
@@ -145,9 +145,9 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	return exitFor(r.Failing(i.strict))
 }
 
-// defectsAgainst returns the known defects of the Crossplane version in the target cluster; none if
-// the version is not known.
-func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
+// platformAgainst returns the known defects of the Crossplane version in the target cluster, and a
+// warning if its Velero does not run this plugin; none of what can't be read.
+func (i *inspect) platformAgainst(ctx context.Context) []report.Problem {
 	if !i.against {
 		return nil
 	}
@@ -155,10 +155,11 @@ func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
 	if err != nil {
 		return nil
 	}
+	problems := i.pluginMissing(ctx, cluster)
 	found, err := cluster.Installation(ctx)
 	if err != nil {
-		return nil
+		return problems
 	}
 
-	return diagnosis.Defects(diagnosis.Cluster, found)
+	return append(problems, diagnosis.Defects(diagnosis.Cluster, found)...)
 }

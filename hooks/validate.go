@@ -245,8 +245,8 @@ func (v *validation) adoptedElsewhere(ctx context.Context, uid string, trees []*
 }
 
 // platform returns the problems of Crossplane and its packages, which belong to no tree. It skips
-// checks that need rights the user lacks: versions need Deployments, rights need bindings and
-// packages.
+// checks that need rights the user lacks: versions and the plugin need Deployments, rights need
+// bindings and packages.
 func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Problem {
 	var problems []report.Problem
 	i, err := v.cluster.Installation(ctx)
@@ -258,7 +258,18 @@ func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Prob
 		problems = append(problems, rights.Misplaced(diagnosis.Cluster)...)
 	}
 
-	return problems
+	return append(problems, v.pluginMissing(ctx, v.cluster)...)
+}
+
+// pluginMissing returns a warning if Velero's server does not run this plugin. It returns none if
+// Velero's Deployment can't be read.
+func (o *options) pluginMissing(ctx context.Context, cluster *live.Cluster) []report.Problem {
+	server, ok, err := cluster.WithoutPlugin(ctx, o.velero)
+	if err != nil || !ok {
+		return nil
+	}
+
+	return []report.Problem{diagnosis.PluginMissing(server)}
 }
 
 // guard returns a problem if the guard is up. It returns none if the guard cannot be read.

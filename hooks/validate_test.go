@@ -142,6 +142,47 @@ func TestValidateOfVersions(t *testing.T) {
 	}
 }
 
+// Velero without this plugin is a problem of no tree, and each selection has it. It is the Velero of
+// the flag --velero-namespace.
+func TestValidateOfPlugin(t *testing.T) {
+	velero := func(namespace string, initContainers ...any) *unstructured.Unstructured {
+		return xptest.Object("apps/v1", "Deployment", namespace, "velero", xptest.Field([]any{map[string]any{"name": "velero"}}, "spec", "template", "spec", "containers"),
+			xptest.Field(initContainers, "spec", "template", "spec", "initContainers"))
+	}
+	plugin := map[string]any{"name": "crossplane-contrib-velero-plugin-for-crossplane"}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		refused bool
+		want    []string
+	}{
+		"Missing":   {reason: "A restore without the plugin does the damage.", objects: []*unstructured.Unstructured{velero("velero")}, want: []string{"PluginMissing Deployment velero/velero"}},
+		"There":     {reason: "Velero runs the plugin.", objects: []*unstructured.Unstructured{velero("velero", plugin)}},
+		"Elsewhere": {reason: "Another Velero does not count.", objects: []*unstructured.Unstructured{velero("velero"), velero("other", plugin)}, want: []string{"PluginMissing Deployment velero/velero"}},
+		"NoVelero":  {reason: "validate works without Velero."},
+		"Refused":   {reason: "The right is optional.", objects: []*unstructured.Unstructured{velero("velero")}, refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(append(tc.objects, xptest.XR("x", xptest.Reconciled()))...)
+			if tc.refused {
+				s.PrependReactor("list", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "", nil)
+				})
+			}
+			v := s.validation()
+			v.names = []string{"x"}
+			r, err := v.validate(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" || r.Failing(false) > 0 || (r.Failing(true) > 0) != (tc.want != nil) {
+				t.Errorf("%s\n%d problems; -want, +got:\n%s", tc.reason, r.Failing(true), diff)
+			}
+		})
+	}
+}
+
 // A user without all rights that the check needs gets no result about a package's rights.
 func TestValidateOfRights(t *testing.T) {
 	binding := xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "helm", xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"edit"},`+

@@ -4,6 +4,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // Defects returns a warning for each known defect of the Crossplane version in a cluster, or of the
@@ -27,4 +28,14 @@ func Defects(of Subject, i adoption.Installation) []report.Problem {
 // none.
 func (o *Objects) RanOn() adoption.Installation {
 	return adoption.FindInstallation(fullObjects(sorted(o.deployments)))
+}
+
+// PluginMissing returns the warning about the Deployment of a Velero server that does not bring this
+// plugin.
+func PluginMissing(server xp.Ref) report.Problem {
+	return report.Problem{
+		Code: reason.PluginMissing, Severity: report.Warning, Object: server,
+		Reason: "no init container of Velero's server brings this plugin, so Velero restores without holds, and external resources can be created twice or deleted",
+		Next:   "add it before the next backup or restore, as docs/install.md shows: velero plugin add",
+	}
 }

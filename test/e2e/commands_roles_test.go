@@ -139,7 +139,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group
 
-		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || r.Group == "velero.io" && (r.Resource == "restores" || r.Resource == "backups") && r.Namespace == "velero")
+		inVelero := r.Namespace == "velero" && slices.Contains([]string{"restores.velero.io", "backups.velero.io", "deployments.apps"}, resource)
+
+		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || inVelero)
 	}
 	patched := map[string]bool{
 		"cronoperations.ops.crossplane.io": true, "watchoperations.ops.crossplane.io": true,
@@ -185,7 +187,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 				"validate -o wide": asAdministrator, "validate --strict -n " + h.Namespace: 0, "validate --strict --restore " + h.Namespace: 0,
 				"wait --timeout 0 --restore " + h.Namespace: 0,
 			},
-			without: []string{"deployments"}, // They have Crossplane's version, which is optional in a report.
+			without: []string{"deployments"}, // Crossplane's has its version, which is optional in a report.
 		},
 		"Inspect": {
 			reason: "The planning of a restore also reads single objects, and need not read all kinds of a backup.",

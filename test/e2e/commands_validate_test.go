@@ -30,17 +30,19 @@ type validation struct {
 		Composed int `json:"composed"`
 		Adopted  int `json:"adopted"`
 	} `json:"summary"`
-	Problems []struct {
-		Code     string `json:"code"`
-		Severity string `json:"severity"`
-		Reason   string `json:"reason"`
-		Next     string `json:"next"`
-		Object   struct {
-			Kind      string `json:"kind"`
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-		} `json:"object"`
-	} `json:"problems"`
+	Problems []problem `json:"problems"`
+}
+
+type problem struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	Reason   string `json:"reason"`
+	Next     string `json:"next"`
+	Object   struct {
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"object"`
 }
 
 // validate runs validate on the target and checks its exit code.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,9 @@ const ours = "velero.crossplane.io"
 // testUninstalled removes the plugin: a user's changes take effect, and Velero alone works.
 func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	ctx := t.Context()
+	s.wantPluginMissing(t, n, false)
 	must(t, s.target.UsePlugin(ctx, false))
+	s.wantPluginMissing(t, n, true)
 	s.wantNothingOfOurs(t, n)
 
 	n.Without, n.Twice = []string{"database"}, []string{"bucket"}
@@ -53,6 +56,18 @@ func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	s.awaitCompleted(t, "uninstalled")
 	s.awaitSeen(t, n)
 	s.wantNothingOfOurs(t, n)
+}
+
+// wantPluginMissing expects validate to warn if Velero runs without the plugin, and only then.
+func (s *suite) wantPluginMissing(t *testing.T, n *tenant, want bool) {
+	t.Helper()
+	v, r := s.judge(t, "-n", n.Namespace)
+	got := slices.ContainsFunc(v.Problems, func(p problem) bool {
+		return p.Code == "PluginMissing" && p.Severity == "warning" && p.Object.Kind == "Deployment" && p.Object.Name == "velero"
+	})
+	if got != want {
+		t.Errorf("validate warns that Velero lacks the plugin: %t, want %t: %s\n%s", got, want, r.stderr, r.stdout)
+	}
 }
 
 // testHeldInBackup backs held objects up with Velero alone, and restores them into another cluster.

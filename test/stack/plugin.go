@@ -18,6 +18,9 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	if err := c.LinkPlugin(use); err != nil {
 		return err
 	}
+	if err := c.applyVeleroDeployment(ctx); err != nil {
+		return err
+	}
 
 	return c.RestartVelero(ctx)
 }
@@ -25,6 +28,9 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 // UsePluginFile gives Velero another build of the plugin, and restarts Velero.
 func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
 	if err := c.LinkPluginFile(path); err != nil {
+		return err
+	}
+	if err := c.applyVeleroDeployment(ctx); err != nil {
 		return err
 	}
 

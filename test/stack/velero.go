@@ -19,7 +19,7 @@ import (
 
 const veleroNamespace = "velero"
 
-// Without the Deployment every restore is PartiallyFailed. The location's phase is Available from
+// The location's phase is Available from
 // the start: otherwise the server skips the synchronisation of backups at its start, and the next
 // one is a minute later. The period is only the shortest time between two synchronisations.
 const veleroObjects = `
@@ -28,6 +28,28 @@ kind: Namespace
 metadata:
   name: velero
 ---
+apiVersion: velero.io/v1
+kind: BackupStorageLocation
+metadata:
+  name: default
+  namespace: velero
+spec:
+  default: true
+  provider: aws
+  backupSyncPeriod: 1s
+  objectStorage:
+    bucket: %s
+  config:
+    region: local
+    s3ForcePathStyle: "true"
+    s3Url: %s
+    checksumAlgorithm: ""
+status:
+  phase: Available
+`
+
+// veleroDeployment is the Deployment without which every restore is PartiallyFailed.
+const veleroDeployment = `
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -48,25 +70,18 @@ spec:
       containers:
       - name: velero
         image: registry.invalid/velero
----
-apiVersion: velero.io/v1
-kind: BackupStorageLocation
-metadata:
-  name: default
-  namespace: velero
-spec:
-  default: true
-  provider: aws
-  backupSyncPeriod: 1s
-  objectStorage:
-    bucket: %s
-  config:
-    region: local
-    s3ForcePathStyle: "true"
-    s3Url: %s
-    checksumAlgorithm: ""
-status:
-  phase: Available
+`
+
+// pluginContainer is what "velero plugin add" adds to Velero's Deployment.
+const pluginContainer = `      initContainers:
+      - name: crossplane-contrib-velero-plugin-for-crossplane
+        image: registry.invalid/crossplane-contrib/velero-plugin-for-crossplane
+        volumeMounts:
+        - name: plugins
+          mountPath: /target
+      volumes:
+      - name: plugins
+        emptyDir: {}
 `
 
 const veleroCredentials = "[default]\naws_access_key_id = stack\naws_secret_access_key = stack\n" //nolint:gosec // The S3 server takes any.
@@ -102,6 +117,9 @@ func (c *Cluster) startVelero(ctx context.Context) error {
 	if err := c.Apply(ctx, fmt.Appendf(nil, veleroObjects, bucket, c.host.s3URL)); err != nil {
 		return err
 	}
+	if err := c.applyVeleroDeployment(ctx); err != nil {
+		return err
+	}
 
 	return c.run(ctx, &component{
 		name: Velero, path: path, ready: c.veleroReady,
@@ -111,6 +129,17 @@ func (c *Cluster) startVelero(ctx context.Context) error {
 		}, c.options.VeleroArgs...),
 		env: []string{"VELERO_NAMESPACE=" + veleroNamespace, "AWS_SHARED_CREDENTIALS_FILE=" + credentials},
 	})
+}
+
+// applyVeleroDeployment applies Velero's Deployment, with the init container of the plugin if Velero
+// has that.
+func (c *Cluster) applyVeleroDeployment(ctx context.Context) error {
+	manifest := veleroDeployment
+	if c.options.Plugin {
+		manifest += pluginContainer
+	}
+
+	return c.Apply(ctx, []byte(manifest))
 }
 
 // linkPlugins makes the directory of plugins. Velero runs every executable in it.

@@ -1,0 +1,54 @@
+package adoption
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// containerVelero is the name of the server's container, whatever installs Velero: "velero install",
+// Velero's Helm chart and OADP.
+const containerVelero = "velero"
+
+// WithoutPlugin returns the Deployment of Velero's server if none of the given ones has an init
+// container that brings this plugin. ok is false if one has, or if there is no server among them.
+// An init container counts if its name or image names Crossplane: a mirror can rename the image.
+func WithoutPlugin(deployments []*unstructured.Unstructured) (server xp.Ref, ok bool) {
+	for _, u := range deployments {
+		isServer := func(c map[string]any) bool { return c["name"] == containerVelero }
+		if !slices.ContainsFunc(containersOf(u, "containers"), isServer) {
+			continue
+		}
+		if slices.ContainsFunc(containersOf(u, "initContainers"), namesCrossplane) {
+			return xp.Ref{}, false
+		}
+		server, ok = xp.RefTo(u), true
+	}
+
+	return server, ok
+}
+
+func namesCrossplane(container map[string]any) bool {
+	name, _ := container["name"].(string)
+	image, _ := container["image"].(string)
+
+	return strings.Contains(name+" "+image, "crossplane")
+}
+
+// containersOf returns the containers of a Deployment's Pods, or their initContainers. It leaves out
+// what is no object.
+func containersOf(u *unstructured.Unstructured, field string) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec", field)
+	all, _ := list.([]any)
+	containers := make([]map[string]any, 0, len(all))
+	for _, c := range all {
+		if container, ok := c.(map[string]any); ok {
+			containers = append(containers, container)
+		}
+	}
+
+	return containers
+}
