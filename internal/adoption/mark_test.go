@@ -98,6 +98,19 @@ func withKey(objects ...*unstructured.Unstructured) *Snapshot {
 	return withRestored(w, objects...)
 }
 
+// The health script of example/gitops/argocd searches a mark for these.
+func TestMarkHasWhatArgoCDReads(t *testing.T) {
+	mark, err := handoverKey.mark(xp.RefTo(xptest.XR("x")), &Hold{Reason: "why", Freed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"reason":"why"`, `"freed":true`} {
+		if !strings.Contains(mark, want) {
+			t.Errorf("the mark must have %s: %s", want, mark)
+		}
+	}
+}
+
 func TestNewKey(t *testing.T) {
 	if _, err := NewKey(make([]byte, KeySize-1)); err == nil {
 		t.Error("a short key must be refused")

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,21 +48,28 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 	return managersPatch(u, withSince(entries, managersBesides(u))), true
 }
 
-// withSince returns managedFields with the entries written since. A newer entry of a manager
-// replaces its older one, which it includes; this plugin's entries are united.
+// withSince returns managedFields with the entries written since. A newer entry of an applier
+// replaces its older one, since it has all that the applier wants. Other entries of a manager are
+// united: the newer one has only what that manager has changed since Velero created the object.
 func withSince(entries, since []map[string]any) []map[string]any {
 	for _, m := range since {
 		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) || isOwn(e) && isOwn(m) })
-		switch {
-		case n < 0:
+		if n < 0 {
 			entries = append(entries, m)
-		case isOwn(m):
-			fields, _ := m["fieldsV1"].(map[string]any)
-			before, _ := entries[n]["fieldsV1"].(map[string]any)
-			entries[n]["fieldsV1"] = union(before, fields)
-		default:
-			entries[n] = m
+
+			continue
 		}
+		base := m
+		if isOwn(m) {
+			base = entries[n] // It is the applied entry, which Applied continues.
+		}
+		all := maps.Clone(base)
+		if isOwn(m) || m["operation"] != operationApply {
+			before, _ := entries[n]["fieldsV1"].(map[string]any)
+			fields, _ := m["fieldsV1"].(map[string]any)
+			all["fieldsV1"] = union(before, fields)
+		}
+		entries[n] = all
 	}
 
 	return entries

@@ -38,6 +38,11 @@ func TestReturnManagers(t *testing.T) {
 	}{
 		"AsRestored": {reason: "The result must equal that of a restore without a stop.", during: func(*server) {}},
 		"Applied":    {reason: "Fields that another manager applied since belong to that manager.", during: func(s *server) { s.apply(argo, "argocd-controller") }},
+		"Updated": {
+			reason: "A manager of the backup that changes another field keeps those that it had.", during: func(s *server) {
+				s.write(xptest.With(s.live, xptest.Field("eu", "spec", "region")), "kubectl-create")
+			},
+		},
 		"LetGoOn": {
 			reason: "A removed pause has no manager.", during: func(s *server) {
 				h, err := HoldOf(s.live)
