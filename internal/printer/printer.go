@@ -27,6 +27,8 @@ const (
 	DOT   Format = "dot"
 	JUnit Format = "junit"
 	HTML  Format = "html"
+	// Markdown is for a comment on a pull request, or the summary of a job.
+	Markdown Format = "markdown"
 	// OpenMetrics is for Prometheus.
 	OpenMetrics Format = "openmetrics"
 	// Name prints the names of objects, as kubectl takes them.
@@ -38,7 +40,7 @@ const (
 // Formats returns the names of all formats but JSONPath, which needs a template.
 func Formats() []string {
 	return []string{
-		string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML), string(OpenMetrics), string(Name),
+		string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML), string(Markdown), string(OpenMetrics), string(Name),
 	}
 }
 
@@ -80,6 +82,8 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return suites(c)
 	case HTML:
 		return html(c)
+	case Markdown:
+		return markdown(c), nil
 	case OpenMetrics:
 		return metrics.Report(c)
 	case Name:

@@ -23,19 +23,25 @@ func (s *textReport) summary() string {
 	if len(s.report.Trees) > 0 {
 		lines = append(lines, s.wrapped(counts(s.report), ""))
 	}
-	what, next := verdict(s.report)
-	switch s.report.Kind {
-	case report.KindRelease:
-		what, next = releaseVerdict(s.report)
-	case report.KindHold, report.KindRetirement:
-		what, next = handoverVerdict(s.report)
-	}
+	what, next := conclusion(s.report)
 	lines = append(lines, s.paint(s.wrapped(what, ""), levelOfReport(s.report).colour(), text.Bold))
 	if next != "" {
 		lines = append(lines, s.wrapped("Next: "+next, ""))
 	}
 
 	return strings.Join(lines, "\n")
+}
+
+// conclusion returns the verdict of a report of any kind, and what to do.
+func conclusion(r *report.Report) (what, next string) {
+	switch r.Kind {
+	case report.KindRelease:
+		return releaseVerdict(r)
+	case report.KindHold, report.KindRetirement:
+		return handoverVerdict(r)
+	default:
+		return verdict(r)
+	}
 }
 
 func restoreLine(r report.Restore) string {
