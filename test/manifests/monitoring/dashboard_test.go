@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/teststorage"
+	"github.com/vmware-tanzu/velero/pkg/metrics"
 )
 
 type dashboard struct {
@@ -51,7 +55,17 @@ func sampled(t *testing.T) [][]byte {
 	return texts
 }
 
-// names returns the metrics that there are: those of the commands, and those of kube-state-metrics.
+// veleros are the metrics of Velero's server, which it registers once in a process.
+var veleros = sync.OnceValues(func() ([]*dto.MetricFamily, error) {
+	m := metrics.NewServerMetrics()
+	m.RegisterAllMetrics()
+	m.InitSchedule("nightly")
+
+	return prometheus.DefaultGatherer.Gather()
+})
+
+// names returns the metrics that there are: those of the commands, of Velero and of
+// kube-state-metrics.
 func names(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -64,6 +78,13 @@ func names(t *testing.T) map[string]bool {
 		for name := range families {
 			found[name] = true
 		}
+	}
+	server, err := veleros()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range server {
+		found[family.GetName()] = true
 	}
 	for _, r := range stateMetrics(t) {
 		for _, m := range r.Metrics {

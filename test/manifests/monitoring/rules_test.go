@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -61,12 +62,20 @@ func read(t *testing.T, file string) []byte {
 // scrape stores metrics as Prometheus has them after a scrape at the time.
 func scrape(t *testing.T, at time.Time, text []byte) *teststorage.TestStorage {
 	t.Helper()
+	store := teststorage.New(t)
+	scrapeInto(t, store, at, text)
+
+	return store
+}
+
+// scrapeInto adds the metrics of a scrape.
+func scrapeInto(t *testing.T, store *teststorage.TestStorage, at time.Time, text []byte) {
+	t.Helper()
 	p := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := p.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := teststorage.New(t)
 	appender := store.Appender(t.Context())
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
@@ -90,8 +99,6 @@ func scrape(t *testing.T, at time.Time, text []byte) *teststorage.TestStorage {
 	if err := appender.Commit(); err != nil {
 		t.Fatal(err)
 	}
-
-	return store
 }
 
 // query returns the result of an expression.
@@ -122,6 +129,8 @@ crossplane_restore_held_objects{command="validate",kind="Order.example.org",reas
 crossplane_restore_oldest_hold_timestamp_seconds{command="validate",kind="Order.example.org",reason="Held"} 1773480000
 crossplane_restore_drill_overdue{schedule="nightly"} 0
 crossplane_restore_drill_last_passed{schedule="nightly"} 1
+velero_restore_partial_failure_total{schedule=""} 0
+velero_restore_failed_total{schedule=""} 0
 velero_restore_started_timestamp_seconds{exported_namespace="velero",name="old"} 1770000000
 velero_restore_phase{exported_namespace="velero",name="old",phase="InProgress"} 0
 velero_restore_phase{exported_namespace="velero",name="old",phase="Completed"} 1
@@ -183,6 +192,16 @@ func TestRules(t *testing.T) {
 			alert:  "CrossplaneRestoreMetricsStale", text: "up 1\n",
 			want: []map[string]string{{"command": "validate"}},
 		},
+		"RestorePartiallyFailed": {
+			reason: "The counter of a schedule appears with its first Restore.",
+			alert:  "VeleroRestoreIncomplete", text: healthy + "velero_restore_partial_failure_total{schedule=\"nightly\"} 1\n",
+			want: []map[string]string{{"schedule": "nightly"}},
+		},
+		"RestoreFailed": {
+			reason: "A Restore that failed counts, too.",
+			alert:  "VeleroRestoreIncomplete", text: healthy + "velero_restore_failed_total{schedule=\"nightly\"} 1\n",
+			want: []map[string]string{{"schedule": "nightly"}},
+		},
 		"RestoreWaits": {
 			reason: "Only the Restore that has not ended is of interest.",
 			alert:  "VeleroRestoreWaitsForLong", text: healthy, after: 2 * time.Hour,
@@ -216,6 +235,24 @@ func TestRules(t *testing.T) {
 		}
 		if got := query(t, scrape(t, made, []byte(healthy)), alerts[name].Expr, made); len(got) > 0 {
 			t.Errorf("%s fires although nothing is wrong: %s", name, got)
+		}
+	}
+}
+
+// Velero's counters grow. A failure of long ago is no alert any more.
+func TestRulesForCounters(t *testing.T) {
+	store := teststorage.New(t)
+	for after := time.Duration(0); after <= 4*time.Hour; after += 5 * time.Minute {
+		n := 1
+		if after >= 2*time.Hour {
+			n = 2
+		}
+		scrapeInto(t, store, made.Add(after), fmt.Appendf(nil, "velero_restore_partial_failure_total{schedule=\"nightly\"} %d\n", n))
+	}
+	alert := rules(t)["VeleroRestoreIncomplete"].Expr
+	for after, want := range map[time.Duration]int{0: 1, 115 * time.Minute: 0, 2 * time.Hour: 1, 4 * time.Hour: 0} {
+		if got := query(t, store, alert, made.Add(after)); len(got) != want {
+			t.Errorf("after %s it fires %d times, not %d: %s", after, len(got), want, got)
 		}
 	}
 }
