@@ -19,9 +19,7 @@ const ours = "velero.crossplane.io"
 // testUninstalled removes the plugin: a user's changes take effect, and Velero alone works.
 func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	ctx := t.Context()
-	s.wantPluginMissing(t, n, false)
 	must(t, s.target.UsePlugin(ctx, false))
-	s.wantPluginMissing(t, n, true)
 	s.wantNothingOfOurs(t, n)
 
 	n.Without, n.Twice = []string{"database"}, []string{"bucket"}

@@ -28,7 +28,9 @@ func (s *suite) testVeleroAlone(t *testing.T, n *tenant) {
 	if got.Creates == 0 || got.Duplicates == 0 || got.Orphans == 0 || got.Adopted == got.Total {
 		t.Errorf("Velero alone did no damage, so the other tests prove nothing: %+v", got)
 	}
+	s.wantPluginMissing(t, n, true)
 	must(t, s.target.UsePlugin(t.Context(), true))
+	s.wantPluginMissing(t, n, false)
 }
 
 // testClusterLost restores into a cluster that has only the platform, with more velero arguments.

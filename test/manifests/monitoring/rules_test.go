@@ -167,6 +167,12 @@ func TestRules(t *testing.T) {
 			text:   "crossplane_restore_problems{command=\"validate\",code=\"DeadController\",severity=\"problem\"} 3\n" + healthy,
 			want:   []map[string]string{{"code": "DeadController"}},
 		},
+		"PluginMissing": {
+			reason: "Velero was installed again without the plugin.",
+			alert:  "CrossplanePluginMissing",
+			text:   "crossplane_restore_problems{command=\"validate\",code=\"PluginMissing\",severity=\"warning\"} 1\n" + healthy,
+			want:   []map[string]string{{"code": "PluginMissing"}},
+		},
 		"Unsafe": {
 			reason: "The newest backup has MRs whose external resource is not certain.",
 			alert:  "CrossplaneBackupUnsafe", text: string(read(t, samples+"inspection.txt")),
