@@ -100,7 +100,12 @@ func Managers(u *unstructured.Unstructured) []any {
 
 // entriesOf returns the managedFields of u that are maps.
 func entriesOf(u *unstructured.Unstructured) []map[string]any {
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	return mapsAt(u, "metadata", "managedFields")
+}
+
+// mapsAt returns the elements of a list in u that are maps.
+func mapsAt(u *unstructured.Unstructured, path ...string) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	all, _ := list.([]any)
 	entries := make([]map[string]any, 0, len(all))
 	for _, e := range all {

@@ -19,10 +19,10 @@ const containerVelero = "velero"
 func WithoutPlugin(deployments []*unstructured.Unstructured) (server xp.Ref, ok bool) {
 	for _, u := range deployments {
 		isServer := func(c map[string]any) bool { return c["name"] == containerVelero }
-		if !slices.ContainsFunc(containersOf(u, "containers"), isServer) {
+		if !slices.ContainsFunc(mapsAt(u, "spec", "template", "spec", "containers"), isServer) {
 			continue
 		}
-		if slices.ContainsFunc(containersOf(u, "initContainers"), namesCrossplane) {
+		if slices.ContainsFunc(mapsAt(u, "spec", "template", "spec", "initContainers"), namesCrossplane) {
 			return xp.Ref{}, false
 		}
 		server, ok = xp.RefTo(u), true
@@ -36,19 +36,4 @@ func namesCrossplane(container map[string]any) bool {
 	image, _ := container["image"].(string)
 
 	return strings.Contains(name+" "+image, "crossplane")
-}
-
-// containersOf returns the containers of a Deployment's Pods, or their initContainers. It leaves out
-// what is no object.
-func containersOf(u *unstructured.Unstructured, field string) []map[string]any {
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "spec", field)
-	all, _ := list.([]any)
-	containers := make([]map[string]any, 0, len(all))
-	for _, c := range all {
-		if container, ok := c.(map[string]any); ok {
-			containers = append(containers, container)
-		}
-	}
-
-	return containers
 }

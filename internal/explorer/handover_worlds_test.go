@@ -15,29 +15,14 @@ var (
 
 func TestExploreHandovers(t *testing.T) {
 	t.Parallel()
-	for _, w := range []*world{handed(v23).vary(), handed(v23).vary(composing), handed(v120).vary(composing), handed(v23).vary(andAgain)} {
-		t.Run(w.String(), func(t *testing.T) {
-			t.Parallel()
-			x, err := explore(w, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(x)
-			for d, at := range x.found {
-				t.Errorf("%s:\n%s", damages[d], x.format(at))
-			}
-			if at, ok := x.deadEnd(); ok {
-				t.Errorf("no path from this state leads to a sound end:\n%s", x.format(at))
-			}
-		})
-	}
+	exploreAll(t, []*world{handed(v23).vary(), handed(v23).vary(composing), handed(v120).vary(composing), handed(v23).vary(andAgain)})
 }
 
 // TestExplorerFindsTwoWriters removes a safeguard of a handover, or a rule that its operator
 // follows, and expects the explorer to find the damage.
 func TestExplorerFindsTwoWriters(t *testing.T) {
 	t.Parallel()
-	for _, b := range []mutationCase{
+	findAll(t, []mutationCase{
 		{mutation{name: "without the hold", without: safeHold}, "A source that is not held goes on.", handed(v23).vary(), bothWrite},
 		{mutation{name: "what is not quiet comes back", without: safeQuiet}, "A provider can still write to it.", handed(v23).vary(), bothWrite},
 		{mutation{name: "aborted after adoption", without: safeReceipt}, "Only the receipt shows the source that it is adopted.", handed(v23).vary(), bothWrite},
@@ -49,20 +34,5 @@ func TestExplorerFindsTwoWriters(t *testing.T) {
 			"A reconcile goes on that began before the new pause.",
 			handed(v23).vary(andAgain), bothWrite,
 		},
-	} {
-		w := b.mutated()
-		t.Run(w.String()+" "+b.name, func(t *testing.T) {
-			t.Parallel()
-			x, err := explore(w, b.want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(x)
-			for d := range damages {
-				if _, ok := x.found[d]; b.want&d != 0 && !ok {
-					t.Errorf("%s\nThe explorer did not find that %s.", b.reason, damages[d])
-				}
-			}
-		})
-	}
+	})
 }

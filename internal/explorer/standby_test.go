@@ -144,18 +144,8 @@ func (w *world) considerRefresh(s *state, i instance, emit func(step)) {
 
 		return
 	}
-	id, ok := w.resultIDs[m]
-	if !ok {
-		id = uint16(len(w.results))
-		w.results, w.resultIDs[m] = append(w.results, m), id
-	}
-	next.velero.phase, next.velero.result = refreshes, id
-	var harm damage
-	if c := m.object.controller; c != 0 {
-		if o := &s.objects[c.instance()]; !o.live || o.life != c.life() {
-			harm = stale
-		}
-	}
+	next.velero.phase, next.velero.result = refreshes, w.numberResult(m)
+	harm := staleOwner(s, m.object.controller)
 	emit(step{label: label{plugin, "finds in quarantine", int8(i)}, next: next, damage: harm})
 }
 

@@ -26,22 +26,7 @@ func TestExploreStandbys(t *testing.T) {
 		worlds = append(worlds, standby(v23).vary(changing), standby(v120).vary(changing), standby(after7627).vary(changing), standby(v23).vary(growing, statusFirst),
 			standby(v23).vary(growing, byAJob))
 	}
-	for _, w := range worlds {
-		t.Run(w.String(), func(t *testing.T) {
-			t.Parallel()
-			x, err := explore(w, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(x)
-			for d, at := range x.found {
-				t.Errorf("%s:\n%s", damages[d], x.format(at))
-			}
-			if at, ok := x.deadEnd(); ok {
-				t.Errorf("no path from this state leads to a sound end:\n%s", x.format(at))
-			}
-		})
-	}
+	exploreAll(t, worlds)
 }
 
 // TestExplorerFindsStandbyDamage removes a safeguard of a standby, or a rule that its operator
@@ -64,20 +49,5 @@ func TestExplorerFindsStandbyDamage(t *testing.T) {
 			standby(v23).vary(growing), unproven,
 		})
 	}
-	for _, b := range cases {
-		w := b.mutated()
-		t.Run(w.String()+" "+b.name, func(t *testing.T) {
-			t.Parallel()
-			x, err := explore(w, b.want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(x)
-			for d := range damages {
-				if _, ok := x.found[d]; b.want&d != 0 && !ok {
-					t.Errorf("%s\nThe explorer did not find that %s.", b.reason, damages[d])
-				}
-			}
-		})
-	}
+	findAll(t, cases)
 }

@@ -147,18 +147,8 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 
 		return
 	}
-	id, ok := w.resultIDs[m]
-	if !ok {
-		id = uint16(len(w.results))
-		w.results, w.resultIDs[m] = append(w.results, m), id
-	}
-	next.velero.phase, next.velero.result = creates, id
-	var harm damage
-	if c := m.object.controller; c != 0 {
-		if o := &s.objects[c.instance()]; !o.live || o.life != c.life() {
-			harm = stale
-		}
-	}
+	next.velero.phase, next.velero.result = creates, w.numberResult(m)
+	harm := staleOwner(s, m.object.controller)
 	if w.fine {
 		emit(step{label: label{velero, "asks the plugin about", int8(i)}, next: next, damage: harm})
 
@@ -168,6 +158,29 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		t.damage |= harm
 		emit(t)
 	})
+}
+
+// numberResult returns the number of a result.
+func (w *world) numberResult(m actionResult) uint16 {
+	id, ok := w.resultIDs[m]
+	if !ok {
+		id = uint16(len(w.results))
+		w.results, w.resultIDs[m] = append(w.results, m), id
+	}
+
+	return id
+}
+
+// staleOwner returns the damage of an owner reference.
+func staleOwner(s *state, c owner) damage {
+	if c == 0 {
+		return 0
+	}
+	if o := &s.objects[c.instance()]; !o.live || o.life != c.life() {
+		return stale
+	}
+
+	return 0
 }
 
 // isVanishing reports whether Velero comes to an item while Crossplane deletes it, after a user has
