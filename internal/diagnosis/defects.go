@@ -36,6 +36,6 @@ func PluginMissing(server xp.Ref) report.Problem {
 	return report.Problem{
 		Code: reason.PluginMissing, Severity: report.Warning, Object: server,
 		Reason: "no init container of Velero's server brings this plugin, so Velero restores without holds, and external resources can be created twice or deleted",
-		Next:   "add it before the next backup or restore, as docs/install.md shows: velero plugin add",
+		Next:   "add it before the next backup or restore, as docs/install.md shows",
 	}
 }
