@@ -14,8 +14,10 @@ import (
 func TestMatrixIdentityRarerV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
+	made := ownMaker(stack.V1)
+	made.announced = "Network"
 	s := newIdentity(t, &identity{
-		suite: &suite{version: stack.V1}, maker: ownMaker(stack.V1), dir: filepath.Join("testdata", "v1.20", "identity-rarer"), scenes: rarerScenes(),
+		suite: &suite{version: stack.V1}, maker: made, dir: filepath.Join("testdata", "v1.20", "identity-rarer"), scenes: rarerScenes(),
 		others:   true,
 		provider: []string{"--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org"},
 	})
