@@ -1,54 +1,124 @@
 package hooks
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// abortTimeout is for what has to be done after an interruption.
+const abortTimeout = 10 * time.Second
+
 // checkHandover refuses to abort a handover that another cluster has begun to adopt, unless with
-// --force. Before anything is released, it ends the record of the handover: a backup of what goes
-// on here is a plain backup.
+// --force. Before anything is released, it ends the record of the handover and records the abort: a
+// backup of what goes on here is a plain backup, and no cluster adopts an older one any more.
 func (r *release) checkHandover(ctx context.Context) error {
 	aborted := slices.DeleteFunc(r.holds.due(), func(h *held) bool { return !h.handover })
 	if len(aborted) == 0 && !r.handover {
 		return nil
 	}
-	if len(aborted) > 0 && !r.force {
+	if !r.force {
 		if err := r.refuseAdopted(ctx, aborted); err != nil {
 			return err
 		}
 	}
-	if isRefused := slices.ContainsFunc(aborted, func(h *held) bool { return h.excluded }); isRefused || r.dryRun || len(r.names) > 0 || !r.handover {
+	if r.dryRun || isAnyExcluded(aborted) {
 		return nil
 	}
 
-	return rightError(r.forgetHandover(ctx))
+	return rightError(r.abort(ctx, aborted))
 }
 
-// forgetHandover removes the record of the handover of the namespace, or of all.
-func (r *release) forgetHandover(ctx context.Context) error {
-	all, err := r.cluster.Handovers(ctx, r.velero)
-	if err != nil {
-		return err
-	}
-	for namespace := range all {
-		if r.namespace != "" && r.namespace != namespace {
-			continue
-		}
-		if err := r.cluster.RecordHandover(ctx, r.velero, namespace, nil); err != nil {
+// abort looks again for receipts after it has recorded the abort. Either it sees the receipt of
+// another cluster then, or that cluster sees the record. If it refuses, it puts the record of the
+// handover back.
+func (r *release) abort(ctx context.Context, aborted []*held) error {
+	var ended adoption.Handovers
+	if len(r.names) == 0 && r.handover {
+		var err error
+		if ended, err = r.endHandovers(ctx); err != nil {
 			return err
 		}
 	}
+	if len(aborted) == 0 {
+		return nil
+	}
+	err := r.recordAbort(ctx, aborted)
+	if err == nil && !r.force {
+		err = r.refuseAdopted(ctx, aborted)
+	}
+	if err == nil && !isAnyExcluded(aborted) {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	for namespace, h := range ended {
+		err = errors.Join(err, r.cluster.RecordHandover(limited, r.velero, namespace, &h))
+	}
 
-	return nil
+	return err
+}
+
+// recordAbort records the abort where a backup of the handover is. Unless with --force, it waits
+// until the receipts are here of all clusters that can't see the record.
+func (r *release) recordAbort(ctx context.Context, aborted []*held) error {
+	since := time.Now()
+	namespaces := map[string]bool{}
+	for _, h := range aborted {
+		namespaces[adoption.ScopeOf(h.object)] = true
+		if h.Since != nil && h.Since.Before(since) {
+			since = *h.Since
+		}
+	}
+	records, err := r.cluster.RecordAbort(ctx, r.velero, since, slices.Sorted(maps.Keys(namespaces)))
+	if err == nil && len(records) > 0 && !r.force {
+		r.logf("there is a backup of the handover: waiting for up to two minutes until Velero has synchronized the bucket, to see whether another cluster adopts it")
+		err = r.cluster.AwaitSync(ctx, r.velero, records)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return reason.Interrupted.Errorf("cannot continue: %w; everything stays held", ctx.Err())
+	case r.force:
+		r.logf("warning: a cluster that restores an older backup of the handover would adopt it, since this can't be recorded: %s", err)
+
+		return nil
+	default:
+		return fmt.Errorf("cannot make sure that no other cluster adopts a backup of the handover, so everything stays held; if none does, add --force: %w", err)
+	}
+}
+
+func isAnyExcluded(all []*held) bool {
+	return slices.ContainsFunc(all, func(h *held) bool { return h.excluded })
+}
+
+// endHandovers removes the record of the handover of the namespace, or of all, and returns what it
+// has removed.
+func (r *release) endHandovers(ctx context.Context) (adoption.Handovers, error) {
+	ended, err := r.cluster.Handovers(ctx, r.velero)
+	if err != nil {
+		return nil, err
+	}
+	for namespace := range ended {
+		if r.namespace != "" && r.namespace != namespace {
+			delete(ended, namespace)
+
+			continue
+		}
+		if err := r.cluster.RecordHandover(ctx, r.velero, namespace, nil); err != nil {
+			return ended, err
+		}
+	}
+
+	return ended, nil
 }
 
 // refuseAdopted excludes the objects that a backup has which another cluster has begun to adopt.
@@ -63,7 +133,7 @@ func (r *release) refuseAdopted(ctx context.Context, aborted []*held) error {
 	}
 	for _, h := range aborted {
 		for _, receipt := range receipts {
-			if h.Since != nil && receipt.Started.Before(*h.Since) || !covers(receipt, h.object) {
+			if h.Since != nil && receipt.Started.Before(*h.Since) || !receipt.CoversObject(h.object) {
 				continue
 			}
 			h.excluded, h.Result, h.Next = true, report.StillHeld, "retire it here; or, if nothing is adopted there any more, run: "+Name+" release --handover --force"
@@ -73,12 +143,4 @@ func (r *release) refuseAdopted(ctx context.Context, aborted []*held) error {
 	}
 
 	return nil
-}
-
-// covers reports whether a receipt can be about an object. A cluster-scoped object belongs to the
-// namespace of its claim, and without a claim can be in any backup.
-func covers(r adoption.Receipt, u *unstructured.Unstructured) bool {
-	namespace := cmp.Or(u.GetNamespace(), xp.Label(u, xp.LabelClaimNamespace))
-
-	return namespace == "" || r.Covers(namespace, u.GetCreationTimestamp().Time)
 }

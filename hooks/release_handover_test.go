@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -182,28 +181,5 @@ func TestReleaseHandoverForbidden(t *testing.T) {
 		if got.Code != ExitFailed || !strings.Contains(got.err, "example/rbac/handover.yaml") || !xp.IsPaused(s.get(t, xorders, "", "x1")) {
 			t.Errorf("without the right to %s %s: exit %d: %s", verb, resource, got.Code, got.err)
 		}
-	}
-}
-
-// A receipt for another namespace does not concern an object.
-func TestReceiptCovers(t *testing.T) {
-	r := adoption.Receipt{Started: heldAt, Namespaces: []string{"team-a"}}
-	claimed := xptest.Labelled(xp.LabelClaimNamespace, "team-b")
-	cases := map[string]struct {
-		reason string
-		object *unstructured.Unstructured
-		want   bool
-	}{
-		"Restored":  {reason: "The Restore is of its namespace.", object: xptest.Claim("o"), want: true},
-		"Other":     {reason: "The Restore is of another namespace.", object: xptest.Claim("o", xptest.In("team-b"))},
-		"Claimed":   {reason: "A cluster-scoped object belongs to its claim.", object: xptest.XR("x", claimed)},
-		"Unclaimed": {reason: "A cluster-scoped object can be in any backup.", object: xptest.XR("x"), want: true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := covers(r, tc.object); got != tc.want {
-				t.Errorf("%s: got %t", tc.reason, got)
-			}
-		})
 	}
 }

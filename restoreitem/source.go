@@ -3,9 +3,11 @@ package restoreitem
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -18,8 +20,12 @@ type SourceCluster interface {
 	// Restore returns a Restore with all its fields.
 	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 	// LeaveReceipt tells the cluster with the UID source, by the bucket, that this cluster adopts
-	// its backup. It returns false if the bucket is read-only here.
-	LeaveReceipt(ctx context.Context, velero, source string, handover bool, restore *unstructured.Unstructured) (bool, error)
+	// its backup. If awaited is true, it returns when Aborts returns each abort of the source that is
+	// older than the receipt. It returns false if the bucket is read-only here.
+	LeaveReceipt(ctx context.Context, velero, source string, awaited bool, restore *unstructured.Unstructured) (bool, error)
+	// Aborts returns the records that the cluster with the UID source has aborted a handover since it
+	// began the backup of a Restore.
+	Aborts(ctx context.Context, velero, source string, restore *unstructured.Unstructured) ([]adoption.Receipt, error)
 	// Collisions returns the signs that another cluster manages what a Restore brings back.
 	Collisions(ctx context.Context, velero, restore string) ([]reason.Message, error)
 }
@@ -33,6 +39,9 @@ type sourceCheck struct {
 	// own is the UID of this cluster, and receipt is true once a receipt was left.
 	own     string
 	receipt bool
+	// restore is the Restore with all its fields, and aborts are those of its handover.
+	restore *unstructured.Unstructured
+	aborts  []adoption.Receipt
 	// collisions are those that were found, and looked is true then.
 	collisions []reason.Message
 	looked     bool
@@ -72,36 +81,89 @@ func (a *Adopt) checkSource(i *item) error {
 	if i.isQuarantined() {
 		return nil // Nothing is adopted.
 	}
+	if handover && !i.settings.SourceIsGone {
+		return a.source.takeOver(ctx, i, from.Cluster)
+	}
 
-	return a.source.leaveReceipt(ctx, i, from.Cluster, handover)
+	a.source.leaveReceipt(ctx, i, from.Cluster)
+
+	return nil
 }
 
-// leaveReceipt leaves a receipt once. Only a handover needs one.
-func (s *sourceCheck) leaveReceipt(ctx context.Context, i *item, source string, handover bool) error {
-	if s.receipt || source == "" || s.own == "" {
+// takeOver leaves a receipt for the source of a handover, and refuses an item if the source has
+// aborted the handover. It looks before it leaves the receipt, since most aborts are older, and after
+// it: one of two clusters that write and then read sees what the other has written.
+func (s *sourceCheck) takeOver(ctx context.Context, i *item, source string) error {
+	if source == "" {
 		return nil
 	}
-	restore, err := s.cluster.Restore(ctx, i.restore.Namespace, i.restore.Name)
-	if err != nil && handover {
-		return apiErrorf("cannot restore %s: %w", xp.String(i.original), err)
+	if s.restore == nil {
+		if err := s.readAborts(ctx, i, source); err != nil {
+			return err
+		}
+	}
+	if err := s.refuseAborted(i); err != nil || s.receipt {
+		return err
+	}
+	left, err := s.cluster.LeaveReceipt(ctx, i.restore.Namespace, source, true, s.restore)
+	if !left {
+		i.warn(reason.ReceiptMissing.Messagef("The source cluster of the handover may not see that this cluster adopts its backup, so \"release --handover\" may not "+
+			"be refused there: %s", whyNoReceipt(err)))
+	}
+	if err := s.readAborts(ctx, i, source); err != nil {
+		return err
 	}
 	s.receipt = true
-	left := false
+
+	return s.refuseAborted(i)
+}
+
+func (s *sourceCheck) readAborts(ctx context.Context, i *item, source string) error {
+	restore, err := s.cluster.Restore(ctx, i.restore.Namespace, i.restore.Name)
 	if err == nil {
-		left, err = s.cluster.LeaveReceipt(ctx, i.restore.Namespace, source, handover, restore)
+		s.aborts, err = s.cluster.Aborts(ctx, i.restore.Namespace, source, restore)
 	}
-	why := "the BackupStorageLocation is read-only here"
 	if err != nil {
-		why = err.Error()
+		return apiErrorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
-	switch {
-	case left:
-	case handover:
-		i.warn(reason.ReceiptMissing.Messagef("The source cluster of the handover can't see that this cluster adopts its backup, so \"release --handover\" is not "+
-			"refused there: %s", why))
-	default:
-		i.log.WithField("cause", why).Info("The cluster of the backup can't see that this cluster adopts it")
+	s.restore = restore
+
+	return nil
+}
+
+func (s *sourceCheck) refuseAborted(i *item) error {
+	for _, r := range s.aborts {
+		if r.CoversObject(i.original) {
+			return reason.HandoverAborted.Errorf("cannot restore %s: its source cluster has aborted the handover at %s, after the backup, and manages its external "+
+				"resource. Run hold there until it succeeds, back up again, and restore that; or, if that cluster is gone, restore with the setting "+
+				`%s: "true"`, xp.String(i.original), r.Started.UTC().Format(time.RFC3339), setting.NameSource)
+		}
 	}
 
 	return nil
+}
+
+// leaveReceipt leaves a receipt once. A restore does not depend on it if the source is lost, or
+// unknown.
+func (s *sourceCheck) leaveReceipt(ctx context.Context, i *item, source string) {
+	if s.receipt || source == "" || s.own == "" {
+		return
+	}
+	s.receipt = true
+	left := false
+	restore, err := s.cluster.Restore(ctx, i.restore.Namespace, i.restore.Name)
+	if err == nil {
+		left, err = s.cluster.LeaveReceipt(ctx, i.restore.Namespace, source, false, restore)
+	}
+	if !left {
+		i.log.WithField("cause", whyNoReceipt(err)).Info("The cluster of the backup can't see that this cluster adopts it")
+	}
+}
+
+func whyNoReceipt(err error) string {
+	if err == nil {
+		return "the BackupStorageLocation is read-only here"
+	}
+
+	return err.Error()
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -19,6 +21,10 @@ import (
 type sourceCluster struct {
 	readOnly                       bool
 	uidErr, restoreErr, receiptErr error
+	abortErr                       error
+	// aborts are those of the source, and meanwhile those that it records before the receipt is there.
+	aborts, meanwhile []adoption.Receipt
+	reads             int
 	// receipts are the sources and the Restores of the receipts that it was to leave.
 	receipts []string
 	uidReads int
@@ -34,8 +40,18 @@ func (c *sourceCluster) Restore(_ context.Context, namespace, name string) (*uns
 	return xptest.Object("velero.io/v1", "Restore", namespace, name), c.restoreErr
 }
 
-func (c *sourceCluster) LeaveReceipt(_ context.Context, velero, source string, _ bool, restore *unstructured.Unstructured) (bool, error) {
+func (c *sourceCluster) Aborts(context.Context, string, string, *unstructured.Unstructured) ([]adoption.Receipt, error) {
+	c.reads++
+
+	return c.aborts, c.abortErr
+}
+
+func (c *sourceCluster) LeaveReceipt(_ context.Context, velero, source string, awaited bool, restore *unstructured.Unstructured) (bool, error) {
+	if awaited {
+		source += " (awaited)"
+	}
 	c.receipts = append(c.receipts, source+" "+velero+"/"+restore.GetName())
+	c.aborts = append(c.aborts, c.meanwhile...)
 
 	return !c.readOnly && c.receiptErr == nil, c.receiptErr
 }
@@ -58,7 +74,9 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		return from(mr, xp.Source{Cluster: "there", Handover: handover, Busy: busy})
 	}
 	gone := map[string]string{setting.NameSource: "true"}
-	left := []string{"there velero/monday"}
+	left, awaited := []string{"there velero/monday"}, []string{"there (awaited) velero/monday"}
+	aborted := []adoption.Receipt{{Source: "there", Cluster: "there", Aborted: true, Started: time.Now(), Namespaces: []string{xptest.Namespace}}}
+	elsewhere := []adoption.Receipt{{Source: "there", Cluster: "there", Aborted: true, Started: time.Now(), Namespaces: []string{"another"}}}
 	cases := map[string]struct {
 		reason   string
 		item     *unstructured.Unstructured
@@ -68,7 +86,20 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		// err is the code or a part of the error, and noted a part of the warning.
 		err, noted string
 	}{
-		"Quiet":     {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: left},
+		"Quiet":     {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: awaited},
+		"Aborted": {
+			reason: "The source goes on with what this backup has.", item: there("monday", ""), cluster: sourceCluster{aborts: aborted}, err: string(reason.HandoverAborted),
+		},
+		"AbortCureNamed": {
+			reason: "The error must name both ways to go on.", item: there("monday", ""), cluster: sourceCluster{aborts: aborted}, err: setting.NameSource + `: "true"`,
+		},
+		"AbortedMeanwhile": {
+			reason: "The source has not seen the receipt, so this cluster must see the abort.", item: there("monday", ""), cluster: sourceCluster{meanwhile: aborted},
+			receipts: awaited, err: string(reason.HandoverAborted),
+		},
+		"AbortedElsewhere": {reason: "The handover of another namespace was aborted.", item: there("monday", ""), cluster: sourceCluster{aborts: elsewhere}, receipts: awaited},
+		"AbortedAndGone":   {reason: "A lost cluster writes nothing.", item: there("monday", ""), settings: gone, cluster: sourceCluster{aborts: aborted}, receipts: left},
+		"AbortUnknown":     {reason: "An abort must not be missed.", item: there("monday", ""), cluster: sourceCluster{abortErr: errAPI}, err: errAPI.Error()},
 		"NotQuiet":  {reason: "Two clusters could write to its external resource.", item: there("monday", "NotHandedOver"), err: string(reason.SourceNotQuiet)},
 		"CureNamed": {reason: "The error must name both ways to go on.", item: there("monday", "NotHandedOver"), err: setting.NameSource + `: "true"`},
 		"Gone":      {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
@@ -83,11 +114,11 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		"SameCluster":       {reason: "The handover was aborted, and this cluster is the source.", item: from(mr, xp.Source{Cluster: "here", Handover: "monday", Busy: "NotHandedOver"})},
 		"NoCluster":         {reason: "Without the UID of the source nobody can tell for whom a receipt is.", item: from(mr, xp.Source{Handover: "monday"})},
 		"ReadOnly": {
-			reason: "A user must learn that the source will not refuse an abort.", item: there("monday", ""), cluster: sourceCluster{readOnly: true}, receipts: left,
+			reason: "A user must learn that the source will not refuse an abort.", item: there("monday", ""), cluster: sourceCluster{readOnly: true}, receipts: awaited,
 			noted: "the BackupStorageLocation is read-only here [ReceiptMissing]",
 		},
 		"NoReceipt": {
-			reason: "A receipt that fails must not stop a restore.", item: there("monday", ""), cluster: sourceCluster{receiptErr: errAPI}, receipts: left,
+			reason: "A receipt that fails must not stop a restore.", item: there("monday", ""), cluster: sourceCluster{receiptErr: errAPI}, receipts: awaited,
 			noted: errAPI.Error() + " [ReceiptMissing]",
 		},
 		"NoUID":     {reason: "The item may be of another cluster.", item: there("monday", ""), cluster: sourceCluster{uidErr: errAPI}, err: errAPI.Error()},
@@ -137,9 +168,24 @@ func TestAdoptLeavesOneReceipt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(c.receipts) != 1 || c.uidReads != 1 {
-			t.Errorf("%s: %d receipts after %d reads of the UID", name, len(c.receipts), c.uidReads)
+		if len(c.receipts) != 1 || c.uidReads != 1 || c.reads != 2 {
+			t.Errorf("%s: %d receipts after %d reads of the UID, %d of the aborts", name, len(c.receipts), c.uidReads, c.reads)
 		}
+	}
+}
+
+// A restore that refuses thousands of items looks for aborts once.
+func TestAdoptReadsAbortsOnce(t *testing.T) {
+	c := &sourceCluster{aborts: []adoption.Receipt{{Source: "there", Cluster: "there", Aborted: true, Started: time.Now()}}}
+	log, _ := logtest.NewNullLogger()
+	a := NewAdopt(Crossplane(), live(), nil, log, WithSource(c))
+	for range 3 {
+		if _, err := a.Execute(inputFor(from(xptest.NamespacedMR("b"), xp.Source{Cluster: "there", Handover: "monday"}), restoreOf(nil))); err == nil {
+			t.Fatal("it is restored")
+		}
+	}
+	if c.reads != 1 || len(c.receipts) > 0 {
+		t.Errorf("%d reads, receipts %v", c.reads, c.receipts)
 	}
 }
 

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -25,24 +26,28 @@ const (
 	labelSchedule = "velero.io/schedule-name"
 )
 
-// A Receipt says that a cluster has begun to adopt what is in a backup of another one.
+// A Receipt says that a cluster has begun to adopt what is in a backup of another one; or that a
+// cluster has aborted its handovers.
 type Receipt struct {
 	// Name is the name of the Backup that is the receipt.
 	Name string `json:"-"`
 	// Source and Cluster are the UIDs of kube-system in the cluster of the backup, and in the one
-	// that restores it.
+	// that restores it. If Aborted is true, they are equal.
 	Source  string `json:"source"`
 	Cluster string `json:"cluster"`
 	// Backup and Restore are their names, and Schedule is that of the backup; "" for none.
 	Backup   string `json:"backup"`
 	Restore  string `json:"restore"`
 	Schedule string `json:"schedule,omitempty"`
-	// Started is when the backup began.
+	// Started is when the backup began. If Aborted is true, it is when that was recorded, by the clock
+	// that also times backups.
 	Started time.Time `json:"started"`
 	// Namespaces are the backed-up ones; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Handover is true if the source was held for a handover.
 	Handover bool `json:"handover,omitempty"`
+	// Aborted is true if the source goes on with what earlier backups of a handover have.
+	Aborted bool `json:"aborted,omitempty"`
 }
 
 // ScheduleOf returns the schedule of a Backup; "" for none.
@@ -81,14 +86,37 @@ func ReceiptIn(backup *unstructured.Unstructured) (r Receipt, ok bool) {
 
 	ok = json.Unmarshal([]byte(xp.Annotation(backup, AnnotationReceipt)), &r) == nil && r.Cluster != ""
 	r.Name = backup.GetName()
+	if r.Aborted {
+		r.Started = startOf(backup)
+	}
 
 	return r, ok
+}
+
+// IsAbortOf reports whether the cluster with the UID source has aborted a handover since it began a
+// Backup.
+func (r Receipt) IsAbortOf(source string, backup *unstructured.Unstructured) bool {
+	return r.Aborted && r.Source == source && !r.Started.Before(startOf(backup))
 }
 
 // Covers reports whether the receipt is about objects in a namespace that existed at a time. The
 // namespace "" stands for cluster-scoped objects.
 func (r Receipt) Covers(namespace string, created time.Time) bool {
 	return !created.After(r.Started) && (len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace))
+}
+
+// CoversObject reports whether the receipt can be about an object. A cluster-scoped object without a
+// claim can be in any backup.
+func (r Receipt) CoversObject(u *unstructured.Unstructured) bool {
+	namespace := ScopeOf(u)
+
+	return namespace == "" || r.Covers(namespace, u.GetCreationTimestamp().Time)
+}
+
+// ScopeOf returns the namespace of an object, or of its claim if it is cluster-scoped; "" if it has
+// none.
+func ScopeOf(u *unstructured.Unstructured) string {
+	return cmp.Or(u.GetNamespace(), xp.Label(u, xp.LabelClaimNamespace))
 }
 
 // namespacesOf returns the included namespaces of a Backup or Restore; nil for all.
@@ -119,12 +147,17 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 	}
 	of, began := backups[n], startOf(restore)
 	var receipts, newer []reason.Message
-	handover := false
+	var aborts []Receipt
+	handover, source := false, ""
 	for _, b := range inLocation(backups, location(of)) {
 		r, isReceipt := ReceiptIn(b)
 		switch at := startOf(b); {
+		case isReceipt && r.Aborted:
+			aborts = append(aborts, r)
 		case isReceipt && r.Cluster == own:
-			handover = handover || r.Handover && r.Backup == name
+			if r.Handover && r.Backup == name {
+				handover, source = true, r.Source
+			}
 		case isReceipt && r.isOf(of):
 			receipts = append(receipts, reason.AdoptedElsewhere.Messagef("the cluster %s has begun to adopt the backup %s too, with its Restore %s",
 				r.Cluster, r.Backup, r.Restore))
@@ -135,6 +168,13 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 		}
 	}
 	if handover {
+		for _, r := range aborts {
+			if r.IsAbortOf(source, of) {
+				receipts = append(receipts, reason.HandoverAborted.Messagef("the source cluster has aborted the handover at %s, and manages the same external resources",
+					r.Started.UTC().Format(time.RFC3339)))
+			}
+		}
+
 		return receipts
 	}
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // storedBackup returns a Backup that began in an hour, and that a sync brought if it is foreign.
@@ -78,6 +80,20 @@ func TestCollisions(t *testing.T) {
 			reason: "The source is held and can go on with its backups.", of: byHand,
 			backups: []*unstructured.Unstructured{receiptBackup(t, Receipt{Backup: "by-hand", Cluster: own, Handover: true}), storedBackup("nightly-2", "nightly", 12, true)},
 		},
+		"Aborted": {
+			reason: "The source goes on with what this cluster adopts.", of: byHand, want: []reason.Code{reason.HandoverAborted},
+			backups: []*unstructured.Unstructured{
+				receiptBackup(t, Receipt{Backup: "by-hand", Source: "source", Cluster: own, Handover: true}),
+				receiptBackup(t, Receipt{Source: "source", Cluster: "source", Aborted: true}),
+			},
+		},
+		"AbortedByAnother": {
+			reason: "Many clusters share the bucket.", of: byHand,
+			backups: []*unstructured.Unstructured{
+				receiptBackup(t, Receipt{Backup: "by-hand", Source: "source", Cluster: own, Handover: true}),
+				receiptBackup(t, Receipt{Source: "third", Cluster: "third", Aborted: true}),
+			},
+		},
 		"Unreadable": {reason: "A receipt that can't be read is none.", of: byHand, backups: func() []*unstructured.Unstructured {
 			u := receiptBackup(t, Receipt{})
 			u.SetAnnotations(map[string]string{AnnotationReceipt: "{"})
@@ -128,6 +144,60 @@ func TestReceiptCovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.receipt.Covers(tc.namespace, tc.created); got != tc.want {
 				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestReceiptCoversObject(t *testing.T) {
+	r := Receipt{Started: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Namespaces: []string{"team-a"}}
+	claimed := xptest.Labelled(xp.LabelClaimNamespace, "team-b")
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"Restored":  {reason: "The Restore is of its namespace.", object: xptest.Claim("o"), want: true},
+		"Other":     {reason: "The Restore is of another namespace.", object: xptest.Claim("o", xptest.In("team-b"))},
+		"Claimed":   {reason: "A cluster-scoped object belongs to its claim.", object: xptest.XR("x", claimed)},
+		"Unclaimed": {reason: "A cluster-scoped object can be in any backup.", object: xptest.XR("x"), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := r.CoversObject(tc.object); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestReceiptIsAbortOf(t *testing.T) {
+	backup := storedBackup("move", "", 9, true)
+	abort := func(hour int, change func(*Receipt)) *unstructured.Unstructured {
+		r := Receipt{Source: "source", Cluster: "source", Aborted: true}
+		change(&r)
+		u := receiptBackup(t, r)
+		u.Object["status"] = storedBackup("", "", hour, true).Object["status"]
+
+		return u
+	}
+	same := func(*Receipt) {}
+	cases := map[string]struct {
+		reason string
+		record *unstructured.Unstructured
+		want   bool
+	}{
+		"Later":   {reason: "What the backup has is managed there again.", record: abort(10, same), want: true},
+		"Same":    {reason: "Times have seconds, so it is the safe answer.", record: abort(9, same), want: true},
+		"Earlier": {reason: "The source was held again, and backed up.", record: abort(8, same)},
+		"Another": {reason: "Many clusters share the bucket.", record: abort(10, func(r *Receipt) { r.Source = "third" })},
+		"Receipt": {reason: "A receipt is none.", record: abort(10, func(r *Receipt) { r.Aborted = false })},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, ok := ReceiptIn(tc.record)
+			if got := r.IsAbortOf("source", backup); !ok || got != tc.want {
+				t.Errorf("%s: got %t, %t", tc.reason, got, ok)
 			}
 		})
 	}

@@ -19,10 +19,12 @@ type command struct {
 	seen           set
 	// settled are what the last look has seen, if it was all quiet.
 	settled set
+	// looked is true once the current abort has found no receipt.
+	looked bool
 }
 
 // commandSteps are the steps of the operator and of the commands hold, release --handover and
-// retire (package hooks). An operator aborts before a restore begins, or when the receipt is here.
+// retire (package hooks).
 func (w *world) commandSteps(s *state, src source, to emitter) {
 	run := func(verb string, change func(next *source)) {
 		next := src
@@ -33,7 +35,7 @@ func (w *world) commandSteps(s *state, src source, to emitter) {
 		run("kills the command", func(next *source) { next.command = command{} })
 	}
 	if (src.recorded || w.without&safeHold != 0) && s.velero.at == 0 && src.command.kind != aborts {
-		run("backs up", func(next *source) { next.backup = w.backUpSource(&src) })
+		run("backs up", func(next *source) { next.backup, next.withdrawn = w.backUpSource(&src), false })
 	}
 	switch src.command.kind {
 	case holds:
@@ -49,14 +51,17 @@ func (w *world) commandSteps(s *state, src source, to emitter) {
 
 // beginSteps are the commands that the operator can run.
 func (w *world) beginSteps(s *state, src source, run func(verb string, change func(next *source))) {
-	if w.handover.again || !src.aborted {
+	if w.handover.again || !src.aborted || src.receipt && w.isHeldInSource(&src) {
 		run("runs hold", func(next *source) {
 			next.command.kind, next.recorded, next.reported, next.adopted = holds, true, false, 0
 		})
 	}
-	if w.canAbort(&src) {
+	if src.recorded || w.isHeldInSource(&src) {
 		run("runs release --handover", func(next *source) {
-			next.command.kind, next.recorded, next.aborted, next.backup = aborts, false, true, 0
+			next.command.kind, next.recorded = aborts, false
+			if w.without&safeOrder == 0 {
+				next.withdrawn = w.recordsAbort(&src)
+			}
 		})
 	}
 	if src.recorded && src.begun && s.velero.polled && s.velero.at == 0 {
@@ -69,13 +74,9 @@ func (w *world) beginSteps(s *state, src source, run func(verb string, change fu
 	}
 }
 
-// canAbort reports whether there is something to abort, and neither the command refuses that nor
-// the operator knows better.
-func (w *world) canAbort(src *source) bool {
-	isRefused := src.synced && w.without&safeReceipt == 0
-	isUnsafe := src.begun && !src.synced && w.without&safePatience == 0
-
-	return (src.recorded || src.aborted && w.isHeldInSource(src)) && !isRefused && !isUnsafe
+// recordsAbort reports whether a backup is there whose abort is recorded.
+func (w *world) recordsAbort(src *source) bool {
+	return src.withdrawn || src.backup != 0 && w.without&safeRecord == 0
 }
 
 func (w *world) backUpSource(src *source) uint16 {
@@ -188,9 +189,28 @@ func (w *world) handOver(o *object, i instance) (object, bool) {
 	return after, after != *o
 }
 
-// abortSteps are the steps of the command release --handover: it notes the consent of the user in
-// each mark, and releases as any release does.
+// abortSteps are the steps of the command release --handover (hooks/release_handover.go): it leaves a
+// record of the abort, looks for receipts, notes the consent of the user in each mark, and releases
+// as any release does. If there is a receipt, it ends, and the handover goes on.
 func (w *world) abortSteps(s *state, src source, to emitter) {
+	c, next := src.command, src
+	switch {
+	case !c.looked && src.receipt && w.without&safeReceipt == 0:
+		next.command, next.recorded = command{}, true
+		to(plugin, "release finds a receipt", ofSource, next, s.cloud, 0)
+
+		return
+	case !c.looked:
+		next.command.looked, next.aborted = true, true
+		to(plugin, "release finds no receipt", ofSource, next, s.cloud, 0)
+
+		return
+	case w.without&safeOrder != 0 && w.recordsAbort(&src) != src.withdrawn:
+		next.withdrawn = true
+		to(plugin, "release records the abort", ofSource, next, s.cloud, 0)
+
+		return
+	}
 	for i := range theClaim {
 		o := &src.objects[i]
 		if !o.live || o.mark == 0 {
@@ -210,7 +230,6 @@ func (w *world) abortSteps(s *state, src source, to emitter) {
 		to(plugin, "release changes", inSource+change.instance, next, s.cloud, 0)
 	}
 	if !w.isHeldInSource(&src) {
-		next := src
 		next.command = command{}
 		to(plugin, "release ends", ofSource, next, s.cloud, 0)
 	}

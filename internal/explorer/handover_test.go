@@ -28,8 +28,12 @@ const (
 	safeQuiet
 	// receipt: an abort is not refused.
 	safeReceipt
-	// patience: an operator aborts while a restore begins.
-	safePatience
+	// record: an abort leaves no record.
+	safeRecord
+	// order: an abort looks for receipts before it leaves its record.
+	safeOrder
+	// look: a restore does not look for an abort after it has left its receipt.
+	safeLook
 	// report: retire deletes what is not adopted.
 	safeReport
 	// above: retire deletes what an XR at work composes.
@@ -78,8 +82,9 @@ type source struct {
 	// true once a restore has begun.
 	backup uint16
 	begun  bool
-	// receipt is true once the target has left a receipt, and synced once it is here.
-	receipt, synced bool
+	// receipt is true once the target has left a receipt. withdrawn is true once an abort is recorded
+	// that is later than the backup.
+	receipt, withdrawn bool
 	// adopted are the nodes that the report of the target has as adopted. reported is true if there
 	// is one.
 	adopted  set
@@ -153,8 +158,7 @@ func (w *world) startHandover() state {
 
 func (w *world) sourceOf(s *state) source { return w.handover.sources[s.source] }
 
-// canRestore reports whether an operator begins a restore: in a handover of a backup of the source
-// that is not aborted.
+// canRestore reports whether an operator begins a restore: in a handover of a backup of the source.
 func (w *world) canRestore(s *state) bool {
 	if w.handover == nil {
 		return true
@@ -239,6 +243,19 @@ func (c sourceCheck) LeaveReceipt(context.Context, string, string, bool, *unstru
 	return true, nil
 }
 
+// Aborts returns what the restore has found.
+func (c sourceCheck) Aborts(context.Context, string, string, *unstructured.Unstructured) ([]adoption.Receipt, error) {
+	if !c.withdrawn {
+		return nil, nil
+	}
+
+	return []adoption.Receipt{{Source: "source", Cluster: "source", Started: noon, Aborted: true}}, nil
+}
+
+func (sourceCheck) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
+	return &unstructured.Unstructured{}, nil
+}
+
 func (sourceCheck) Collisions(context.Context, string, string) ([]reason.Message, error) {
 	return nil, nil
 }
@@ -251,10 +268,25 @@ func (w *world) sourceOptions(c *cluster) []restoreitem.Option {
 	return []restoreitem.Option{restoreitem.WithSource(sourceCheck{c})}
 }
 
-func (w *world) leaveReceipt(s *state) {
-	src := w.sourceOf(s)
-	src.receipt = true
-	s.source = w.handover.number(&src)
+// How far a restore has come with its receipt.
+const (
+	hasLooked = iota + 1
+	hasLeftReceipt
+	hasLookedAgain
+)
+
+// receiptSteps are the steps of a restore that leaves a receipt for the source: it looks for an
+// abort, leaves the receipt, and looks again when Velero has synchronized the bucket.
+func (w *world) receiptSteps(s *state, i instance, emit func(step)) {
+	src, next, verb := w.sourceOf(s), *s, "looks for an abort, before it restores"
+	v := &next.velero
+	if v.notice++; v.notice == hasLeftReceipt {
+		verb, src.receipt = "leaves a receipt, before it restores", true
+		next.source = w.handover.number(&src)
+	} else if v.notice == hasLooked || w.without&safeLook == 0 {
+		v.withdrawn = src.withdrawn
+	}
+	emit(step{label: label{plugin, verb, int8(i)}, next: next})
 }
 
 // handoverSteps are the steps in the source cluster: those of its controllers, and of the commands
@@ -289,11 +321,6 @@ func (w *world) handoverSteps(s *state, emit func(step)) {
 			deleteObject(&next.objects[i])
 			to(kubernetes, "garbage-collects", inSource+i, next, s.cloud, 0)
 		}
-	}
-	if src.receipt && !src.synced {
-		next := src
-		next.synced = true
-		to(operator, "gets the receipt", ofSource, next, s.cloud, 0)
 	}
 	w.commandSteps(s, src, to)
 	w.forceSteps(s, emit)

@@ -48,6 +48,8 @@ type actionInput struct {
 	refused set
 	// backup is the number of the source's backup in a handover.
 	backup uint16
+	// withdrawn is true if the restore has found an abort.
+	withdrawn bool
 	// live is the live object in a standby.
 	live object
 }
@@ -69,8 +71,8 @@ func discardLog() *logrus.Logger {
 type cluster struct {
 	owner *unstructured.Unstructured
 	key   adoption.Key
-	// receipt is true once the plugin has left a receipt.
-	receipt bool
+	// receipt is true once the plugin has left a receipt. withdrawn is true if the source has aborted.
+	receipt, withdrawn bool
 }
 
 func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (*unstructured.Unstructured, error) {
@@ -130,7 +132,7 @@ func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecut
 
 // resultOf runs the plugin's action on an item.
 func (w *world) resultOf(s *state, i instance) actionResult {
-	look := actionInput{item: i, refused: s.velero.refused, backup: s.velero.backup}
+	look := actionInput{item: i, refused: s.velero.refused, backup: s.velero.backup, withdrawn: s.velero.withdrawn}
 	by := w.ownerOf(i)
 	if by >= 0 {
 		look.owner = s.objects[by]
@@ -160,7 +162,7 @@ func (w *world) ownerOf(i instance) instance {
 }
 
 func (w *world) execute(look actionInput, by instance) actionResult {
-	c := &cluster{key: w.key}
+	c := &cluster{key: w.key, withdrawn: look.withdrawn}
 	standby, more := w.standbyOptions(look)
 	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), append(w.sourceOptions(c), more...)...)
 	for n := range w.parent {

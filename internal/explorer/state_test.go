@@ -105,6 +105,10 @@ type restore struct {
 	result    uint16
 	// backup is the number of the source's backup in a handover.
 	backup uint16
+	// notice is how far this restore has come with its receipt for the source of a handover.
+	// withdrawn is true if it has found that the source has aborted.
+	notice    uint8
+	withdrawn bool
 	// refused are the nodes that the plugin has left out.
 	refused set
 	// clean is true if it was not killed and the API server refused nothing. polled is true if

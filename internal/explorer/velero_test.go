@@ -134,8 +134,10 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		return
 	}
 	m := w.resultOf(s, i)
-	if m.receipt {
-		w.leaveReceipt(&next)
+	if m.receipt && s.velero.notice < hasLookedAgain {
+		w.receiptSteps(s, i, emit)
+
+		return
 	}
 	if m.leftOut {
 		next.velero.refused |= with(nodeOf(i))

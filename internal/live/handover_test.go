@@ -292,7 +292,7 @@ func TestLeaveReceipt(t *testing.T) {
 	}{
 		"Left": {
 			reason: "The source cluster finds it with its next synchronization.", objects: []*unstructured.Unstructured{backup, location, kubeSystem("there")}, want: true,
-			receipts: []adoption.Receipt{{Name: "receipt-r1", Source: "here", Cluster: "there", Backup: "move", Restore: "moved", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Handover: true}},
+			receipts: []adoption.Receipt{{Name: "receipt-r1", Source: "here", Cluster: "there", Backup: "move", Restore: "moved", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
 		},
 		"ReadOnly": {
 			reason:  "Velero refuses a Backup in a read-only location.",
@@ -312,7 +312,7 @@ func TestLeaveReceipt(t *testing.T) {
 			if tc.failure != nil {
 				s.failOn("create", "backups", 1, tc.failure)
 			}
-			got, err := s.cluster().LeaveReceipt(t.Context(), "velero", "here", true, restore)
+			got, err := s.cluster().LeaveReceipt(t.Context(), "velero", "here", false, restore)
 			if got != tc.want || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%s\nleft: %t, error %v", tc.reason, got, err)
 			}
@@ -323,7 +323,7 @@ func TestLeaveReceipt(t *testing.T) {
 			if len(receipts) == 0 {
 				return
 			}
-			if again, err := s.cluster().LeaveReceipt(t.Context(), "velero", "here", true, restore); !again || err != nil {
+			if again, err := s.cluster().LeaveReceipt(t.Context(), "velero", "here", false, restore); !again || err != nil {
 				t.Errorf("A restore that goes on after a crash finds its receipt: left %t, error %v", again, err)
 			}
 			u := s.get(t, backups, "velero", "receipt-r1")

@@ -116,6 +116,7 @@ const (
 	StandbyNotRemoved          Code = "StandbyNotRemoved"
 	StandbyRemoved             Code = "StandbyRemoved"
 	SourceNotQuiet             Code = "SourceNotQuiet"
+	HandoverAborted            Code = "HandoverAborted"
 	ReceiptMissing             Code = "ReceiptMissing"
 	BackupTampered             Code = "BackupTampered"
 	BackupVersionNotServed     Code = "BackupVersionNotServed"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,10 +32,11 @@ func testHandover(t *testing.T, version stack.Version, kills bool) {
 	late := s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
 	split := s.few(t, s.source, drill.Platform{Namespace: "split", Without: []string{"database"}}, 2)
 	tenants := []*tenant{moves, late, split}
-	var killed *tenant
+	var killed, race *tenant
 	if kills {
 		killed = s.few(t, s.source, drill.Platform{Namespace: "killed", Without: []string{"database"}}, 2)
-		tenants = append(tenants, killed)
+		race = s.few(t, s.source, drill.Platform{Namespace: "race", Without: []string{"database"}}, 2)
+		tenants = append(tenants, killed, race)
 	}
 	s.settings(t, moves)
 	for _, n := range tenants {
@@ -50,6 +52,7 @@ func testHandover(t *testing.T, version stack.Version, kills bool) {
 	t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
 	t.Run("SplitBrain", func(t *testing.T) { s.testRunningSource(t, split) })
 	if kills {
+		t.Run("AbortedMeanwhile", func(t *testing.T) { s.testAbortRace(t, race) })
 		t.Run("Killed", func(t *testing.T) { s.testHandoverKilled(t, killed) })
 	}
 	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there") })
@@ -88,7 +91,8 @@ func (s *suite) wantNoWrites(t *testing.T, n *tenant, since int64, clusters ...*
 	}
 }
 
-// testHandoverAborted holds a namespace, changes it, and goes on in the same cluster.
+// testHandoverAborted holds a namespace, changes it, backs it up, and goes on in the same cluster. The
+// target refuses that backup.
 func (s *suite) testHandoverAborted(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	before := s.held(t, s.source, n)
@@ -105,12 +109,36 @@ func (s *suite) testHandoverAborted(t *testing.T, n *tenant) {
 	if left := command(t, s.source, "release", "-n", n.Namespace); left.code != 0 || s.held(t, s.source, n) == 0 {
 		t.Errorf("a plain release must leave a handover alone: exit %d, %d held: %s", left.code, s.held(t, s.source, n), left.stdout)
 	}
-	if got := command(t, s.source, "release", "--handover", "-n", n.Namespace); got.code != 0 || s.held(t, s.source, n) != 0 {
+	must(t, n.Backup(ctx, s.source, "aborted"))
+	mover := s.mover(t, n)
+	if got := commandAs(t, s.source, mover.kubeconfig, "release", "--handover", "-n", n.Namespace); got.code != 0 || s.held(t, s.source, n) != 0 {
 		t.Fatalf("release --handover exits with %d, and %d are held: %s\n%s", got.code, s.held(t, s.source, n), got.stderr, got.stdout)
 	}
 	s.awaitCall(t, s.source, n, since, api.Update)
 	must(t, n.AwaitReady(ctx, s.source, n.size))
 	s.remember(t, s.source, n)
+
+	s.awaitRecord(t, s.target, "aborted-")
+	since = s.last(t)
+	must(t, n.StartRestore(ctx, s.target, "aborted", "aborted"))
+	must(t, drill.AwaitItems(ctx, s.target, "aborted"))
+	if all := s.all(t, s.target, n); len(all) > 0 {
+		t.Errorf("the source manages what the target has restored: %v", slices.Sorted(maps.Keys(all)))
+	}
+	if problems := drill.Problems(ctx, s.target, "aborted"); !strings.Contains(problems, "HandoverAborted") {
+		t.Errorf("the restore does not name the reason: %s", problems)
+	}
+	s.wantNoWrites(t, n, since, s.target)
+}
+
+// mover returns the account of a user who moves clusters in the source.
+func (s *suite) mover(t *testing.T, n *tenant) *account {
+	t.Helper()
+	for _, file := range []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"} {
+		must(t, s.source.ApplyObjects(t.Context(), n.example(t, file)...))
+	}
+
+	return accountIn(t, s.source, "velero", "velero-plugin-for-crossplane-handover")
 }
 
 // held counts the objects with a mark in a namespace.
@@ -171,27 +199,30 @@ func (s *suite) testNotQuiet(t *testing.T, n *tenant) {
 // testAbortRefused tries to go on in the source after the target has begun to adopt.
 func (s *suite) testAbortRefused(t *testing.T, n *tenant) {
 	t.Helper()
-	must(t, s.source.Wait(t.Context(), patience, "the receipt of the target", func(context.Context) error {
-		out, err := s.source.Velero(t.Context(), "backup", "get", "-l", "velero.crossplane.x-k8s.io/receipt")
-		if err == nil && !strings.Contains(out, "receipt-") {
-			err = errors.New("there is none")
-		}
-
-		return err
-	}))
+	s.awaitRecord(t, s.source, "receipt-")
 	got := command(t, s.source, "release", "--handover", "-n", n.Namespace)
 	if got.code != 3 || !strings.Contains(got.stdout, "AdoptedElsewhere") || s.held(t, s.source, n) == 0 {
 		t.Errorf("the abort is not refused: exit %d, %d held: %s\n%s", got.code, s.held(t, s.source, n), got.stdout, got.stderr)
 	}
 }
 
+// awaitRecord waits until Velero has brought the record of another cluster, whose name begins so.
+func (s *suite) awaitRecord(t *testing.T, c *stack.Cluster, prefix string) {
+	t.Helper()
+	must(t, c.Wait(t.Context(), patience, "a record "+prefix, func(context.Context) error {
+		out, err := c.Velero(t.Context(), "backup", "get", "-l", "velero.crossplane.x-k8s.io/receipt")
+		if err == nil && !strings.Contains(out, prefix) {
+			err = errors.New("there is none")
+		}
+
+		return err
+	}))
+}
+
 // testMoved moves a namespace from the source to the target, and checks both and the cloud.
 func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 	ctx := t.Context()
-	for _, file := range []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"} {
-		must(t, s.source.ApplyObjects(ctx, n.example(t, file)...))
-	}
-	mover := accountIn(t, s.source, "velero", "velero-plugin-for-crossplane-handover")
+	mover := s.mover(t, n)
 	held := commandAs(t, s.source, mover.kubeconfig, "hold", "-n", n.Namespace, "--timeout", "2m")
 	if held.code != 0 {
 		t.Fatalf("hold exits with %d: %s\n%s", held.code, held.stderr, held.stdout)
