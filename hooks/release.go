@@ -40,7 +40,7 @@ It leaves alone, and lists, what a running Restore holds, objects in quarantine,
 CronOperation or WatchOperation. Copies stay held.
 
 --handover ends a handover that the command hold began: everything goes on here as it was. It is refused, unless with --force, if another cluster has begun to
-adopt the objects.
+adopt the objects. If they are backed up, it waits for up to two minutes to find that out, and no cluster restores that backup any more.
 
 A mark counts only if the plugin of this cluster has signed it. With --trust-marks the marks of the named objects count too: for objects that Velero alone
 restored from a backup in which they were held, and for objects that were held when the key was lost. Check these marks first: users who can write an object

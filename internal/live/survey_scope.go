@@ -33,7 +33,7 @@ func (s *surveyor) addUndecided() {
 	for id, u := range byID {
 		refs, _ := xp.CompositeFrom(u).ResourceRefs() // An XR whose references can't be read links to no other.
 		for _, r := range refs {
-			if to := byID[r.ID()]; to != nil && !isControlledByOther(to, u) {
+			if to := byID[r.ID()]; to != nil && composes(u, to) {
 				linked[id], linked[r.ID()] = append(linked[id], r.ID()), append(linked[r.ID()], id)
 			}
 		}
@@ -57,11 +57,17 @@ func (s *surveyor) addUndecided() {
 	s.undecided = nil
 }
 
-// isControlledByOther reports whether u has a controller that is not the given object.
-func isControlledByOther(u, than *unstructured.Unstructured) bool {
-	c, ok := xp.Controller(u)
+// composes reports whether an XR composes another one that it lists. An XR with a claim is composed
+// by none. Without a controller, which Velero alone does not restore, the label with the root of the
+// tree has to be the same: an XR can list any other.
+func composes(xr, listed *unstructured.Unstructured) bool {
+	if c, ok := xp.Controller(listed); ok {
+		return c.UID == xr.GetUID()
+	}
+	_, isClaimed := xp.CompositeFrom(listed).ClaimRef()
+	root := xp.Label(listed, xp.LabelComposite)
 
-	return ok && c.UID != than.GetUID()
+	return !isClaimed && root != "" && (root == xr.GetName() || root == xp.Label(xr, xp.LabelComposite))
 }
 
 // concerns reports whether a cluster-scoped XR itself refers to the namespace.

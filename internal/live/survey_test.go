@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -175,6 +176,8 @@ func TestSurveyOfNamespace(t *testing.T) {
 		lists  []*unstructured.Unstructured
 		others []*unstructured.Unstructured
 		want   []string
+		// nested is true if the XR inner has to be in the tree.
+		nested bool
 	}{
 		"Sound":   {reason: "The tree of team-b is not read.", want: []string{"OrderClaim team-a/a"}},
 		"Missing": {reason: "To find a missing MR all MRs are listed.", lists: []*unstructured.Unstructured{xptest.MR("gone")}, want: []string{"OrderClaim team-a/a"}},
@@ -183,6 +186,18 @@ func TestSurveyOfNamespace(t *testing.T) {
 			reason: "An XR can list the XR that another one composes.", lists: []*unstructured.Unstructured{xptest.XR("other")},
 			others: []*unstructured.Unstructured{xptest.XR("other", xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled())},
 			want:   []string{"OrderClaim team-a/a"},
+		},
+		"ClaimedXR":   {reason: "An XR can list that of another claim.", lists: []*unstructured.Unstructured{xptest.XR("xb")}, want: []string{"OrderClaim team-a/a"}},
+		"UnrelatedXR": {
+			reason: "An XR can list one without a claim.", lists: []*unstructured.Unstructured{xptest.XR("other")},
+			others: []*unstructured.Unstructured{xptest.XR("other", xptest.Reconciled())}, want: []string{"OrderClaim team-a/a"},
+		},
+		"NestedXR": {
+			reason: "Velero alone restores what an XR composes without its controller.", lists: []*unstructured.Unstructured{xptest.XR("inner")},
+			others: []*unstructured.Unstructured{
+				xptest.XR("inner", xptest.Labelled(xp.LabelComposite, "xa"), xptest.Refs(alone), xptest.Reconciled()), alone,
+			},
+			want: []string{"OrderClaim team-a/a"}, nested: true,
 		},
 		"Alone": {
 			reason: "An MR without an XR belongs to no namespace.", lists: []*unstructured.Unstructured{xptest.MR("gone")},
@@ -210,6 +225,13 @@ func TestSurveyOfNamespace(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, roots); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			nested := false
+			for n := range report.All(got.Trees()...) {
+				nested = nested || n.Name == "inner" && len(n.Children) > 0
+			}
+			if nested != tc.nested {
+				t.Errorf("%s\nthe nested XR is in the tree: %t", tc.reason, nested)
 			}
 		})
 	}
