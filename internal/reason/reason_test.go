@@ -39,7 +39,7 @@ func TestPages(t *testing.T) {
 			if !ok || !found {
 				t.Fatalf("%s has no place for the group %s", page, g)
 			}
-			want = before + begin + "\n" + Table(g) + "\n" + end + after
+			want = before + begin + "\n" + table(g) + "\n" + end + after
 		}
 		compare(t, page, want)
 	}
@@ -179,3 +179,27 @@ func TestErrorf(t *testing.T) {
 		t.Error("an error with a code must wrap what its format wraps")
 	}
 }
+
+// table returns the reasons of a group as a table in Markdown, which is in the documentation.
+func table(group Group) string {
+	var b strings.Builder
+	if group == Report {
+		b.WriteString("| code | reported by | meaning | why it happens | what to do |\n|---|---|---|---|---|\n")
+	} else {
+		b.WriteString("| code | meaning | why it happens | what to do |\n|---|---|---|---|\n")
+	}
+	for _, r := range All() {
+		if r.Group != group {
+			continue
+		}
+		reportedBy := ""
+		if group == Report {
+			reportedBy = " " + r.ReportedBy + " |"
+		}
+		fmt.Fprintf(&b, "| <a id=\"%s\"></a>`%s` |%s %s | %s | %s |\n", r.Code, r.Code, reportedBy, cell(r.Meaning), cell(r.Cause), cell(r.Cure))
+	}
+
+	return b.String()
+}
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -23,11 +23,6 @@ var (
 // of its MRDs is active (Crossplane v2.4 and later).
 const ReasonAwaitingActivation = "AwaitingActivation"
 
-// IsManagedDefinition reports whether u is an MRD.
-func IsManagedDefinition(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind().GroupKind() == KindManagedDefinition.GroupKind()
-}
-
 // IsActivationPolicy reports whether u is a ManagedResourceActivationPolicy.
 func IsActivationPolicy(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindActivationPolicy.GroupKind()
