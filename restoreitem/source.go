@@ -49,7 +49,8 @@ type sourceCheck struct {
 
 // checkSource refuses an item of a handover's backup if something in its source cluster could still
 // write to its external resource. It refuses no item of another backup: after a disaster nobody can
-// ask the source. Before the first item that is not in quarantine it leaves a receipt.
+// ask the source. Before the first item of a handover, or that is not in quarantine, it leaves a
+// receipt.
 func (a *Adopt) checkSource(i *item) error {
 	from := xp.SourceOf(i.original)
 	handover := from.Handover != ""
@@ -78,14 +79,12 @@ func (a *Adopt) checkSource(i *item) error {
 			"it was backed up (%.40q). Run hold there until it succeeds, back up again, and restore that; or, if that cluster is gone, restore with the setting "+
 			`%s: "true"`, xp.String(i.original), from.Busy, setting.NameSource)
 	}
-	if i.isQuarantined() {
-		return nil // Nothing is adopted.
-	}
 	if handover && !i.settings.SourceIsGone {
-		return a.source.takeOver(ctx, i, from.Cluster)
+		return a.source.takeOver(ctx, i, from.Cluster) // Also in quarantine: a user can release it at any time.
 	}
-
-	a.source.leaveReceipt(ctx, i, from.Cluster)
+	if !i.isQuarantined() {
+		a.source.leaveReceipt(ctx, i, from.Cluster)
+	}
 
 	return nil
 }

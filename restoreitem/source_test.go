@@ -105,6 +105,13 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		"Gone":      {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
 		"Disaster":  {reason: "The source may be alive, and then it reports the receipt.", item: there("", ""), receipts: left},
 		"Drill":     {reason: "A quarantine adopts nothing.", item: there("", ""), settings: map[string]string{setting.NameHold: "all"}},
+		"HeldHandover": {
+			reason: "A user can release it at any time, so the source must not go on.", item: there("monday", ""), settings: map[string]string{setting.NameHold: "all"}, receipts: awaited,
+		},
+		"HeldAborted": {
+			reason: "A release would make two clusters manage it.", item: there("monday", ""), settings: map[string]string{setting.NameHold: "all"},
+			cluster: sourceCluster{aborts: aborted}, err: string(reason.HandoverAborted),
+		},
 		"DisasterReadOnly": {
 			reason: "After a disaster nobody needs the receipt.", item: there("", ""), cluster: sourceCluster{readOnly: true}, receipts: left,
 		},
