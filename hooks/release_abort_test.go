@@ -45,7 +45,8 @@ func (s *server) synchronize(brought *unstructured.Unstructured) {
 	})
 	looks := 0
 	s.PrependReactor("get", "backupstoragelocations", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if looks++; looks == 3 && brought != nil {
+		looks++
+		if looks == 3 && brought != nil {
 			if err := s.Tracker().Create(backups, brought, "velero"); err != nil {
 				return true, nil, err
 			}

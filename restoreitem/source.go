@@ -106,8 +106,8 @@ func (s *sourceCheck) takeOver(ctx context.Context, i *item, source string) erro
 	}
 	left, err := s.cluster.LeaveReceipt(ctx, i.restore.Namespace, source, true, s.restore)
 	if !left {
-		i.warn(reason.ReceiptMissing.Messagef("The source cluster of the handover may not see that this cluster adopts its backup, so \"release --handover\" may not "+
-			"be refused there: %s", whyNoReceipt(err)))
+		i.warn(reason.ReceiptMissing.Messagef("The source cluster of the handover may not see that this cluster adopts its backup, so \"release --handover\" may "+
+			"not be refused there: %s", whyNoReceipt(err)))
 	}
 	if err := s.readAborts(ctx, i, source); err != nil {
 		return err

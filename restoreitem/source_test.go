@@ -86,7 +86,7 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		// err is the code or a part of the error, and noted a part of the warning.
 		err, noted string
 	}{
-		"Quiet":     {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: awaited},
+		"Quiet": {reason: "Nothing in the source can write any more.", item: there("monday", ""), receipts: awaited},
 		"Aborted": {
 			reason: "The source goes on with what this backup has.", item: there("monday", ""), cluster: sourceCluster{aborts: aborted}, err: string(reason.HandoverAborted),
 		},
@@ -100,11 +100,11 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		"AbortedElsewhere": {reason: "The handover of another namespace was aborted.", item: there("monday", ""), cluster: sourceCluster{aborts: elsewhere}, receipts: awaited},
 		"AbortedAndGone":   {reason: "A lost cluster writes nothing.", item: there("monday", ""), settings: gone, cluster: sourceCluster{aborts: aborted}, receipts: left},
 		"AbortUnknown":     {reason: "An abort must not be missed.", item: there("monday", ""), cluster: sourceCluster{abortErr: errAPI}, err: errAPI.Error()},
-		"NotQuiet":  {reason: "Two clusters could write to its external resource.", item: there("monday", "NotHandedOver"), err: string(reason.SourceNotQuiet)},
-		"CureNamed": {reason: "The error must name both ways to go on.", item: there("monday", "NotHandedOver"), err: setting.NameSource + `: "true"`},
-		"Gone":      {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
-		"Disaster":  {reason: "The source may be alive, and then it reports the receipt.", item: there("", ""), receipts: left},
-		"Drill":     {reason: "A quarantine adopts nothing.", item: there("", ""), settings: map[string]string{setting.NameHold: "all"}},
+		"NotQuiet":         {reason: "Two clusters could write to its external resource.", item: there("monday", "NotHandedOver"), err: string(reason.SourceNotQuiet)},
+		"CureNamed":        {reason: "The error must name both ways to go on.", item: there("monday", "NotHandedOver"), err: setting.NameSource + `: "true"`},
+		"Gone":             {reason: "A lost cluster writes nothing.", item: there("monday", "NotHandedOver"), settings: gone, receipts: left},
+		"Disaster":         {reason: "The source may be alive, and then it reports the receipt.", item: there("", ""), receipts: left},
+		"Drill":            {reason: "A quarantine adopts nothing.", item: there("", ""), settings: map[string]string{setting.NameHold: "all"}},
 		"HeldHandover": {
 			reason: "A user can release it at any time, so the source must not go on.", item: there("monday", ""), settings: map[string]string{setting.NameHold: "all"}, receipts: awaited,
 		},

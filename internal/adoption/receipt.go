@@ -147,13 +147,11 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 	}
 	of, began := backups[n], startOf(restore)
 	var receipts, newer []reason.Message
-	var aborts []Receipt
 	handover, source := false, ""
-	for _, b := range inLocation(backups, location(of)) {
+	backups = inLocation(backups, location(of))
+	for _, b := range backups {
 		r, isReceipt := ReceiptIn(b)
 		switch at := startOf(b); {
-		case isReceipt && r.Aborted:
-			aborts = append(aborts, r)
 		case isReceipt && r.Cluster == own:
 			if r.Handover && r.Backup == name {
 				handover, source = true, r.Source
@@ -168,17 +166,23 @@ func Collisions(own string, restore *unstructured.Unstructured, backups []*unstr
 		}
 	}
 	if handover {
-		for _, r := range aborts {
-			if r.IsAbortOf(source, of) {
-				receipts = append(receipts, reason.HandoverAborted.Messagef("the source cluster has aborted the handover at %s, and manages the same external resources",
-					r.Started.UTC().Format(time.RFC3339)))
-			}
-		}
-
-		return receipts
+		return append(receipts, abortsOf(source, of, backups)...)
 	}
 
 	return append(receipts, newer...)
+}
+
+// abortsOf returns a message for each abort of the source of a Backup since it began that.
+func abortsOf(source string, of *unstructured.Unstructured, backups []*unstructured.Unstructured) []reason.Message {
+	var all []reason.Message
+	for _, b := range backups {
+		if r, ok := ReceiptIn(b); ok && r.IsAbortOf(source, of) && haveCommon(r.Namespaces, namespacesOf(of)) {
+			all = append(all, reason.HandoverAborted.Messagef("the source cluster has aborted the handover at %s, and manages the same external resources",
+				r.Started.UTC().Format(time.RFC3339)))
+		}
+	}
+
+	return all
 }
 
 func inLocation(backups []*unstructured.Unstructured, name string) []*unstructured.Unstructured {
@@ -203,9 +207,13 @@ func isOfSameSource(a, b *unstructured.Unstructured) bool {
 	if one, other := ScheduleOf(a), ScheduleOf(b); one != "" && other != "" {
 		return one == other
 	}
-	one, other := namespacesOf(a), namespacesOf(b)
 
-	return len(one) == 0 || len(other) == 0 || slices.ContainsFunc(one, func(name string) bool { return slices.Contains(other, name) })
+	return haveCommon(namespacesOf(a), namespacesOf(b))
+}
+
+// haveCommon reports whether two lists of namespaces, in which none means all, have one in common.
+func haveCommon(a, b []string) bool {
+	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }
 
 func location(backup *unstructured.Unstructured) string {

@@ -87,6 +87,13 @@ func TestCollisions(t *testing.T) {
 				receiptBackup(t, Receipt{Source: "source", Cluster: "source", Aborted: true}),
 			},
 		},
+		"AbortedElsewhere": {
+			reason: "The handover of another namespace was aborted.", of: byHand,
+			backups: []*unstructured.Unstructured{
+				receiptBackup(t, Receipt{Backup: "by-hand", Source: "source", Cluster: own, Handover: true}),
+				receiptBackup(t, Receipt{Source: "source", Cluster: "source", Namespaces: []string{"", "team-b"}, Aborted: true}),
+			},
+		},
 		"AbortedByAnother": {
 			reason: "Many clusters share the bucket.", of: byHand,
 			backups: []*unstructured.Unstructured{

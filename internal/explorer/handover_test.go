@@ -280,7 +280,8 @@ const (
 func (w *world) receiptSteps(s *state, i instance, emit func(step)) {
 	src, next, verb := w.sourceOf(s), *s, "looks for an abort, before it restores"
 	v := &next.velero
-	if v.notice++; v.notice == hasLeftReceipt {
+	v.notice++
+	if v.notice == hasLeftReceipt {
 		verb, src.receipt = "leaves a receipt, before it restores", true
 		next.source = w.handover.number(&src)
 	} else if v.notice == hasLooked || w.without&safeLook == 0 {

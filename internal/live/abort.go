@@ -21,6 +21,8 @@ const (
 	// syncTimeout is how long to wait for Velero to synchronize the bucket. It does so once a minute,
 	// unless a BackupStorageLocation sets a longer period.
 	syncTimeout = 5 * time.Minute
+	// periods is how many of these to wait at least.
+	periods = 3
 	// syncInterval is how often to look.
 	syncInterval = time.Second
 	// nameLength is that of the random part of a name.
@@ -45,10 +47,7 @@ func (c *Cluster) RecordAbort(ctx context.Context, velero string, since time.Tim
 			records[location] = "aborted-" + rand.String(nameLength)
 		}
 	})
-	if isUnserved(err) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !isUnserved(err) {
 		return nil, fmt.Errorf("cannot record the abort: %w", err)
 	}
 	record := adoption.Receipt{Source: uid, Cluster: uid, Namespaces: namespaces, Aborted: true}
@@ -95,7 +94,7 @@ func (c *Cluster) awaitSync(ctx context.Context, velero, location, backup string
 			}
 			period, _, _ := unstructured.NestedString(bsl.Object, "spec", "backupSyncPeriod")
 			if d, err := time.ParseDuration(period); err == nil {
-				timeout = max(timeout, 3*d)
+				timeout = max(timeout, periods*d)
 			}
 		}
 		if ends < 2 && time.Since(began) > timeout {

@@ -187,7 +187,7 @@ func TestSurveyOfNamespace(t *testing.T) {
 			others: []*unstructured.Unstructured{xptest.XR("other", xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled())},
 			want:   []string{"OrderClaim team-a/a"},
 		},
-		"ClaimedXR":   {reason: "An XR can list that of another claim.", lists: []*unstructured.Unstructured{xptest.XR("xb")}, want: []string{"OrderClaim team-a/a"}},
+		"ClaimedXR": {reason: "An XR can list that of another claim.", lists: []*unstructured.Unstructured{xptest.XR("xb")}, want: []string{"OrderClaim team-a/a"}},
 		"UnrelatedXR": {
 			reason: "An XR can list one without a claim.", lists: []*unstructured.Unstructured{xptest.XR("other")},
 			others: []*unstructured.Unstructured{xptest.XR("other", xptest.Reconciled())}, want: []string{"OrderClaim team-a/a"},
