@@ -64,7 +64,8 @@ func (s *source) read(ctx context.Context, velero string, log logrus.FieldLogger
 // noteSource notes on the stored copy which cluster it is from. It warns of an object in the scope
 // of a handover that something in this cluster can still write for.
 func (t *Tree) noteSource(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) {
-	if t.source == nil || !xp.IsClaim(u) && !xp.IsComposite(u) && !xp.IsManaged(u) {
+	isUntouched := xp.IsUntouched(u) && xp.IsComposed(u) // Its provider will create its external resource.
+	if t.source == nil || !isUntouched && !xp.IsClaim(u) && !xp.IsComposite(u) && !xp.IsManaged(u) {
 		return
 	}
 	t.source.read(ctx, backup.Namespace, t.log)

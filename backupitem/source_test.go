@@ -67,6 +67,7 @@ func TestTreeNotesItsSource(t *testing.T) {
 	plain, handed := xp.Source{Cluster: "here"}, xp.Source{Cluster: "here", Handover: "monday"}
 	busy := handed
 	busy.Busy = "NotHandedOver"
+	untouched := xptest.NamespacedMR("u", xptest.ControlledBy(local), xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations"))
 	cases := map[string]struct {
 		reason string
 		item   *unstructured.Unstructured
@@ -84,6 +85,9 @@ func TestTreeNotesItsSource(t *testing.T) {
 		"New": {
 			reason: "It was created after the hold.", item: mr, from: &sourceCluster{handovers: team}, want: busy,
 			warned: []string{"Bucket team-a/b is in the scope of a handover and not quiet, so a restore in another cluster refuses it: it is not held; run: velero-plugin-for-crossplane hold -n team-a [NotHandedOver]"},
+		},
+		"Untouched": {
+			reason: "Its provider will create its external resource.", item: untouched, from: &sourceCluster{handovers: team}, want: busy, warned: []string{"[NotHandedOver]"},
 		},
 		"Unpaused": {
 			reason: "Another writer has removed the pause.", item: xptest.With(quiet(mr), xptest.Without("metadata", "annotations", xp.AnnotationPaused)),

@@ -62,6 +62,11 @@ func (o *options) readScope(ctx context.Context, cluster *live.Cluster) (*scope,
 	for _, root := range s.Trees() {
 		w.visit(root, xp.ID{}, 0)
 	}
+	for _, u := range s.All() {
+		if xp.IsUntouched(u) && !w.seen[xp.RefTo(u).ID()] {
+			w.managed = append(w.managed, u) // Nothing shows yet that it is a tree of its own.
+		}
+	}
 	var schedules []*unstructured.Unstructured
 	if o.namespace == "" {
 		if schedules, err = cluster.Schedules(ctx); err != nil {
@@ -100,7 +105,7 @@ func (w *scopeWalk) visit(n *report.Node, parent xp.ID, depth int) {
 		w.claims = append(w.claims, u)
 	case xp.IsComposite(u):
 		w.xrs[depth] = append(w.xrs[depth], u)
-	case xp.IsManaged(u):
+	case xp.IsManaged(u), xp.IsUntouched(u):
 		w.managed = append(w.managed, u)
 	case xp.IsUsage(u):
 		w.scope.usages[parent] = append(w.scope.usages[parent], u)

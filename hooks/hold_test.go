@@ -120,6 +120,17 @@ func TestHold(t *testing.T) {
 			reason: "A dry run must name what is under way.", objects: creating.all(), of: holdArgs{namespace: xptest.Namespace, dryRun: true},
 			want: results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems}, recorded: map[string]adoption.Handover{},
 		},
+		"DryRunUntouched": {
+			reason: "Its provider can create it at any time.", objects: []*unstructured.Unstructured{a.claim, a.xr, untouched(a.xr)}, of: holdArgs{namespace: xptest.Namespace, dryRun: true},
+			want: results{Results: results3(report.WouldHold, report.Waiting), Code: ExitProblems}, recorded: map[string]adoption.Handover{}, said: "AwaitingProvider",
+		},
+		"DryRunUntouchedAlone": {
+			reason: "The same, without an XR.", of: holdArgs{dryRun: true}, recorded: map[string]adoption.Handover{}, said: "AwaitingProvider",
+			objects: append(a.all(), xptest.MR("b9", xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations"))),
+			want: results{Results: map[string]report.Result{
+				"OrderClaim team-a/o1": report.WouldHold, "XOrder x1": report.WouldHold, "Bucket b1": report.WouldHold, "Bucket b9": report.Waiting,
+			}, Code: ExitProblems},
+		},
 		"InFlight": {
 			reason: "The provider could not record the outcome of a creation in a paused MR.", objects: creating.all(), of: holdArgs{namespace: xptest.Namespace, late: true},
 			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -80,6 +82,7 @@ func TestAbortIsRecorded(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		of      abortArgs
+		more    []*unstructured.Unstructured
 		brought *unstructured.Unstructured
 		silent  bool
 		want    results
@@ -97,6 +100,17 @@ func TestAbortIsRecorded(t *testing.T) {
 			reason: "Without Velero nobody knows whether another cluster adopts it.", silent: true, records: 1, aborts: [][]string{{"", xptest.Namespace}},
 			want: results{Code: ExitFailed}, said: "everything stays held; if none does, add --force: cannot wait until Velero has synchronized",
 		},
+		"PartlyAdopted": {
+			reason: "What is in another namespace goes on, and must not be restored elsewhere any more.", records: 1, aborts: [][]string{{"team-b"}},
+			more: []*unstructured.Unstructured{
+				xptest.With(receipt, xptest.Annotated(adoption.AnnotationReceipt,
+					`{"source":"own","cluster":"other","backup":"move","started":"2026-01-02T04:04:05Z","namespaces":["team-a"]}`)),
+				handedOver(xptest.MR("b9", xptest.Labelled(xp.LabelClaimNamespace, "team-b"), xptest.Annotated(xp.AnnotationExternalName, "e9"), xptest.Reconciled())),
+			},
+			want: results{Results: map[string]report.Result{
+				"OrderClaim team-a/o1": report.StillHeld, "XOrder x1": report.StillHeld, "Bucket b1": report.StillHeld, "Bucket b9": report.Released,
+			}, Code: ExitProblems},
+		},
 		"Forced": {reason: "A user need not wait who knows.", of: abortArgs{force: true}, silent: true, want: released, aborts: [][]string{{"", xptest.Namespace}}},
 		"DryRun": {
 			reason: "A dry run writes nothing.", of: abortArgs{dryRun: true}, records: 1,
@@ -110,7 +124,7 @@ func TestAbortIsRecorded(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := handoverServer(nil, append(a.all(), newLeftTree("1").revision, record(), backedUp())...)
+				s := handoverServer(nil, slices.Concat(a.all(), tc.more, []*unstructured.Unstructured{newLeftTree("1").revision, record(), backedUp()})...)
 				s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, apiwatch.Interface, error) { // The fake's watches would outlast the bubble.
 					return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 				})

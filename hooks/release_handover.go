@@ -29,19 +29,20 @@ func (r *release) checkHandover(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.dryRun || isAnyExcluded(aborted) {
+	if r.dryRun {
 		return nil
 	}
 
 	return rightError(r.abort(ctx, aborted))
 }
 
-// abort looks again for receipts after it has recorded the abort. Either it sees the receipt of
-// another cluster then, or that cluster sees the record. If it refuses, it puts the record of the
-// handover back.
-func (r *release) abort(ctx context.Context, aborted []*held) error {
+// abort looks again for receipts after it has recorded the abort of what is not excluded. Either it
+// sees the receipt of another cluster then, or that cluster sees the record. If something stays held,
+// the record of the handover stays too.
+func (r *release) abort(ctx context.Context, all []*held) error {
+	aborted := slices.DeleteFunc(slices.Clone(all), func(h *held) bool { return h.excluded })
 	var ended adoption.Handovers
-	if len(r.names) == 0 && r.handover {
+	if len(r.names) == 0 && r.handover && len(aborted) == len(all) {
 		var err error
 		if ended, err = r.endHandovers(ctx); err != nil {
 			return err
@@ -54,7 +55,7 @@ func (r *release) abort(ctx context.Context, aborted []*held) error {
 	if err == nil && !r.force {
 		err = r.refuseAdopted(ctx, aborted)
 	}
-	if err == nil && !isAnyExcluded(aborted) {
+	if err == nil && !slices.ContainsFunc(aborted, func(h *held) bool { return h.excluded }) {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
@@ -94,10 +95,6 @@ func (r *release) recordAbort(ctx context.Context, aborted []*held) error {
 	default:
 		return fmt.Errorf("cannot make sure that no other cluster adopts a backup of the handover, so everything stays held; if none does, add --force: %w", err)
 	}
-}
-
-func isAnyExcluded(all []*held) bool {
-	return slices.ContainsFunc(all, func(h *held) bool { return h.excluded })
 }
 
 // endHandovers removes the record of the handover of the namespace, or of all, and returns what it

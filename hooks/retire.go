@@ -203,19 +203,35 @@ func (r *retire) run(ctx context.Context, other *report.Report) error {
 			return errors.Join(err, reason.NotConfirmed.Errorf("cannot go on without a yes; nothing was changed"))
 		}
 	}
-	for _, u := range plan {
-		if err := r.retire(ctx, u); err != nil {
-			return err
+
+	return r.finish(ctx, sc, r.retireAll(ctx, plan))
+}
+
+// retireAll deletes objects and waits until they are gone. If it is interrupted or lacks a right, it
+// records the rest as held.
+func (r *retire) retireAll(ctx context.Context, plan []*unstructured.Unstructured) error {
+	for n, u := range plan {
+		err := ctx.Err()
+		if err == nil {
+			err = r.retire(ctx, u)
 		}
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			err = reason.Interrupted.Errorf("cannot continue: %w; run retire again", ctx.Err())
+		}
+		for _, rest := range plan[n:] {
+			r.keep(rest, reason.Message{Code: reason.CodeOf(err), Text: "retire stopped before it deleted this object"}, "run retire again")
+		}
+
+		return err
+	}
+	if len(r.deleted) == 0 {
+		return nil
 	}
 
-	if len(r.deleted) > 0 {
-		if err := r.awaitGone(ctx); err != nil {
-			return err
-		}
-	}
-
-	return r.finish(ctx, sc)
+	return r.awaitGone(ctx)
 }
 
 // isBegun returns true if a handover is recorded here, so that an earlier run can have deleted all.
@@ -285,8 +301,9 @@ func (r *retire) retire(ctx context.Context, u *unstructured.Unstructured) error
 	return nil
 }
 
-// finish ends the record of the handover if nothing stays, and prints the results.
-func (r *retire) finish(ctx context.Context, sc *scope) error {
+// finish ends the record of the handover if nothing stays, and prints the results. stopped is why
+// retire has stopped early, or nil.
+func (r *retire) finish(ctx context.Context, sc *scope, stopped error) error {
 	rep := &report.Report{Kind: report.KindRetirement, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second), Releases: r.results}
 	problems := sc.problems()
 	for _, one := range r.results {
@@ -295,12 +312,12 @@ func (r *retire) finish(ctx context.Context, sc *scope) error {
 		}
 	}
 	rep.Assemble(nil, problems)
-	if rep.Summary.Problems == 0 && !r.dryRun {
+	if rep.Summary.Problems == 0 && !r.dryRun && stopped == nil {
 		if err := r.cluster.RecordHandover(ctx, r.velero, r.namespace, nil); err != nil {
 			return rightError(err)
 		}
 	}
-	if err := r.print(rep, r.out); err != nil {
+	if err := errors.Join(stopped, r.print(rep, r.out)); err != nil {
 		return err
 	}
 

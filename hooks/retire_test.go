@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -34,6 +35,8 @@ type retireArgs struct {
 	dryRun     bool
 	// ask is set without --yes, and late if the command does not wait.
 	ask, late bool
+	// interrupted is set if the user interrupts the command when it deletes an object.
+	interrupted bool
 	// report is the report of the other cluster: a *report.Report, or the content of the file.
 	report any
 }
@@ -62,10 +65,19 @@ func (s *server) retire(t *testing.T, of retireArgs) results {
 	if of.late {
 		r.timeout = 0
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if of.interrupted {
+		s.PrependReactor("delete", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			cancel()
+
+			return false, nil, nil
+		})
+	}
 	s.ClearActions()
 	there, err := r.read()
 	if err == nil {
-		err = r.run(t.Context(), there)
+		err = r.run(ctx, there)
 	}
 	err = failed(err)
 	o.printError(err)
@@ -93,6 +105,11 @@ func nodeOf(r *report.Report, kind string) *report.Node {
 	return nil
 }
 
+// untouched returns the MR of an XR as Crossplane composes it.
+func untouched(xr *unstructured.Unstructured) *unstructured.Unstructured {
+	return xptest.MR("b1", xptest.ControlledBy(xr), xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations"))
+}
+
 func TestRetire(t *testing.T) {
 	a := newLiveTree("1").held()
 	all := func(more ...*unstructured.Unstructured) []*unstructured.Unstructured {
@@ -111,6 +128,7 @@ func TestRetire(t *testing.T) {
 	}
 	isUnpaused := xptest.Without("metadata", "annotations", xp.AnnotationPaused)
 	unpaused, unpausedXR, unpausedClaim := xptest.With(a.mr, isUnpaused), xptest.With(a.xr, isUnpaused), xptest.With(a.claim, isUnpaused)
+	unnamed := xptest.With(a.mr, xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
 	foreign := newLeftTreeAs("1", adoption.Hold{Quarantine: true})
 	inQuarantine := restored(foreign.mr, adoption.Hold{Quarantine: true}, xptest.SeenPaused())
 	stays := results{Results: treeResults(report.StillHeld, report.StillHeld, report.StillHeld), Code: ExitProblems}
@@ -133,29 +151,46 @@ func TestRetire(t *testing.T) {
 			reason: "The command must change nothing when the user declines.", objects: all(), of: retireArgs{report: there(nil), ask: true}, want: unusable,
 			said: "[NotConfirmed]",
 		},
-		"NoJSON":      {reason: "The error must name the unusable file.", objects: all(), of: retireArgs{report: "adopted"}, want: unusable, said: "[ReportUnusable]"},
-		"Empty":       {reason: "The other command has failed.", objects: all(), of: retireArgs{report: ""}, want: unusable, said: "[ReportUnusable]"},
-		"OtherKind":   {reason: "Only validate proves anything.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Kind = report.KindInspection })}, want: unusable, said: "[ReportUnusable]"},
-		"OtherAPI":    {reason: "Another version can mean something else.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.APIVersion = "v2" })}, want: unusable, said: "[ReportUnusable]"},
-		"NoCluster":   {reason: "The report can be of this cluster.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Cluster = "" })}, want: unusable, said: "does not name its cluster"},
-		"OwnCluster":  {reason: "Here everything exists.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Cluster = own })}, want: unusable, said: "a report of this cluster"},
-		"OtherPlace":  {reason: "A wrong namespace must be an error.", objects: all(), of: retireArgs{report: there(nil), namespace: "team-b"}, want: unusable, said: "[NotFound]"},
-		"Older":       {reason: "The other cluster can have lost it since.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Time = heldAt.Add(-time.Second) })}, want: stays, said: "older than the handover"},
-		"Missing":     {reason: "An MR that the report lacks stays, with all above.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { nodeOf(r, xptest.LegacyKind).Children = nil })}, want: stays, said: "the report does not have it"},
-		"Held":        {reason: "The other cluster does not manage it yet.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.Hold = &report.Hold{} })}, want: stays, said: "still held there"},
-		"HeldByXR":    {reason: "The same, by its XR.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.State = report.Held })}, want: stays, said: "still held there"},
-		"Deleting":    {reason: "The other cluster gives it up.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.State = report.Deleting })}, want: stays, said: "it is deleting there"},
-		"Foreign":     {reason: "Another XR has it there.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.State = report.Foreign })}, want: stays, said: "the report does not have it"},
-		"OtherName":   {reason: "It manages another external resource there.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.ExternalName = "e2" })}, want: stays, said: `external-name is \"e1\" here and \"e2\" there`},
-		"Mapped":      {reason: "The restore has mapped the namespace.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Trees[0].Namespace = "team-b" }), namespaces: map[string]string{xptest.Namespace: "team-b"}}, want: done, wrote: retiredInOrder},
-		"NotMapped":   {reason: "Without the mapping the claim is another one.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Trees[0].Namespace = "team-b" })}, want: results{Results: treeResults(report.StillHeld, report.Retired, report.Retired), Code: ExitProblems}, wrote: retiredInOrder[:4]},
-		"NotHeld":     {reason: "It is reconciled here.", objects: []*unstructured.Unstructured{a.claim, a.xr, newLiveTree("1").mr}, of: retireArgs{report: there(nil)}, want: stays, said: "[NotHandedOver]"},
-		"Unpaused":    {reason: "Another writer has removed the pause.", objects: []*unstructured.Unstructured{a.claim, a.xr, unpaused}, of: retireArgs{report: there(nil)}, want: stays, said: "[HoldRemoved]"},
-		"XRUnpaused":  {reason: "An XR at work would compose its MR again.", objects: []*unstructured.Unstructured{a.claim, unpausedXR, a.mr}, of: retireArgs{report: there(nil)}, want: stays, said: "would compose it again"},
-		"ClaimBusy":   {reason: "A claim at work would create its XR again.", objects: []*unstructured.Unstructured{unpausedClaim, a.xr, a.mr}, of: retireArgs{report: there(nil)}, want: stays, said: "would compose it again"},
-		"OfARestore":  {reason: "A quarantine of a Restore is no handover.", objects: []*unstructured.Unstructured{a.claim, a.xr, inQuarantine}, of: retireArgs{report: there(nil)}, want: stays, said: "a Restore holds it, and not the command hold"},
-		"AllGone":     {reason: "An earlier run was stopped after the last object.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil)}, want: results{Results: map[string]report.Result{}}, wrote: retiredInOrder[6:]},
-		"AllGoneDry":  {reason: "A dry run keeps the record.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil), dryRun: true}, want: results{Results: map[string]report.Result{}}},
+		"NoJSON":     {reason: "The error must name the unusable file.", objects: all(), of: retireArgs{report: "adopted"}, want: unusable, said: "[ReportUnusable]"},
+		"Empty":      {reason: "The other command has failed.", objects: all(), of: retireArgs{report: ""}, want: unusable, said: "[ReportUnusable]"},
+		"OtherKind":  {reason: "Only validate proves anything.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Kind = report.KindInspection })}, want: unusable, said: "[ReportUnusable]"},
+		"OtherAPI":   {reason: "Another version can mean something else.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.APIVersion = "v2" })}, want: unusable, said: "[ReportUnusable]"},
+		"NoCluster":  {reason: "The report can be of this cluster.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Cluster = "" })}, want: unusable, said: "does not name its cluster"},
+		"OwnCluster": {reason: "Here everything exists.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Cluster = own })}, want: unusable, said: "a report of this cluster"},
+		"OtherPlace": {reason: "A wrong namespace must be an error.", objects: all(), of: retireArgs{report: there(nil), namespace: "team-b"}, want: unusable, said: "[NotFound]"},
+		"Older":      {reason: "The other cluster can have lost it since.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Time = heldAt.Add(-time.Second) })}, want: stays, said: "older than the handover"},
+		"Missing":    {reason: "An MR that the report lacks stays, with all above.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { nodeOf(r, xptest.LegacyKind).Children = nil })}, want: stays, said: "the report does not have it"},
+		"Held":       {reason: "The other cluster does not manage it yet.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.Hold = &report.Hold{} })}, want: stays, said: "still held there"},
+		"HeldByXR":   {reason: "The same, by its XR.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.State = report.Held })}, want: stays, said: "still held there"},
+		"Deleting":   {reason: "The other cluster gives it up.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.State = report.Deleting })}, want: stays, said: "it is deleting there"},
+		"Foreign":    {reason: "Another XR has it there.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.State = report.Foreign })}, want: stays, said: "the report does not have it"},
+		"OtherName":  {reason: "It manages another external resource there.", objects: all(), of: retireArgs{report: bucket(func(n *report.Node) { n.ExternalName = "e2" })}, want: stays, said: `external-name is \"e1\" here and \"e2\" there`},
+		"Mapped":     {reason: "The restore has mapped the namespace.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Trees[0].Namespace = "team-b" }), namespaces: map[string]string{xptest.Namespace: "team-b"}}, want: done, wrote: retiredInOrder},
+		"NotMapped":  {reason: "Without the mapping the claim is another one.", objects: all(), of: retireArgs{report: there(func(r *report.Report) { r.Trees[0].Namespace = "team-b" })}, want: results{Results: treeResults(report.StillHeld, report.Retired, report.Retired), Code: ExitProblems}, wrote: retiredInOrder[:4]},
+		"NotHeld":    {reason: "It is reconciled here.", objects: []*unstructured.Unstructured{a.claim, a.xr, newLiveTree("1").mr}, of: retireArgs{report: there(nil)}, want: stays, said: "[NotHandedOver]"},
+		"Unpaused":   {reason: "Another writer has removed the pause.", objects: []*unstructured.Unstructured{a.claim, a.xr, unpaused}, of: retireArgs{report: there(nil)}, want: stays, said: "[HoldRemoved]"},
+		"XRUnpaused": {reason: "An XR at work would compose its MR again.", objects: []*unstructured.Unstructured{a.claim, unpausedXR, a.mr}, of: retireArgs{report: there(nil)}, want: stays, said: "would compose it again"},
+		"ClaimBusy":  {reason: "A claim at work would create its XR again.", objects: []*unstructured.Unstructured{unpausedClaim, a.xr, a.mr}, of: retireArgs{report: there(nil)}, want: stays, said: "would compose it again"},
+		"OfARestore": {reason: "A quarantine of a Restore is no handover.", objects: []*unstructured.Unstructured{a.claim, a.xr, inQuarantine}, of: retireArgs{report: there(nil)}, want: stays, said: "a Restore holds it, and not the command hold"},
+		"AllGone":    {reason: "An earlier run was stopped after the last object.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil)}, want: results{Results: map[string]report.Result{}}, wrote: retiredInOrder[6:]},
+		"AllGoneDry": {reason: "A dry run keeps the record.", objects: []*unstructured.Unstructured{record()}, of: retireArgs{report: there(nil), dryRun: true}, want: results{Results: map[string]report.Result{}}},
+		"Unnamed": {
+			reason: "Some kinds have no external-name.", objects: []*unstructured.Unstructured{a.claim, a.xr, unnamed, record()}, want: done, wrote: retiredInOrder,
+			of: retireArgs{report: bucket(func(n *report.Node) { n.ExternalName = "" })},
+		},
+		"UnnamedBare": {
+			reason: "The same, and an earlier run was stopped between the two steps.", want: done, wrote: retiredInOrder[1:],
+			objects: []*unstructured.Unstructured{a.claim, a.xr, xptest.With(unnamed, xptest.Without("metadata", "finalizers")), record()},
+			of:      retireArgs{report: bucket(func(n *report.Node) { n.ExternalName = "" })},
+		},
+		"Untouched": {
+			reason: "Its provider would create it here.", want: stays, said: "it is not held",
+			objects: []*unstructured.Unstructured{a.claim, a.xr, untouched(a.xr), record()}, of: retireArgs{report: bucket(func(n *report.Node) { n.ExternalName = "" })},
+		},
+		"Interrupted": {
+			reason: "The user must learn what is deleted and what is not.", objects: all(), of: retireArgs{report: there(nil), interrupted: true},
+			want: results{Results: treeResults(report.StillHeld, report.StillHeld, report.Retired), Code: ExitFailed}, wrote: retiredInOrder[:2], said: "[Interrupted]",
+		},
 		"NeverThere":  {reason: "Nothing was handed over.", of: retireArgs{report: there(nil)}, want: unusable, said: "[NotFound]"},
 		"NoFinalizer": {reason: "An earlier run was stopped between the two steps.", objects: []*unstructured.Unstructured{a.claim, a.xr, xptest.With(a.mr, xptest.Without("metadata", "finalizers")), record()}, of: retireArgs{report: there(nil)}, want: done, wrote: retiredInOrder[1:]},
 	}

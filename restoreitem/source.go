@@ -104,6 +104,7 @@ func (s *sourceCheck) takeOver(ctx context.Context, i *item, source string) erro
 	if err := s.refuseAborted(i); err != nil || s.receipt {
 		return err
 	}
+	i.log.Info("Leaving a receipt for the source cluster of the handover, and waiting for up to two minutes until Velero has synchronized the bucket")
 	left, err := s.cluster.LeaveReceipt(ctx, i.restore.Namespace, source, true, s.restore)
 	if !left {
 		i.warn(reason.ReceiptMissing.Messagef("The source cluster of the handover may not see that this cluster adopts its backup, so \"release --handover\" may "+

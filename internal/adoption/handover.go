@@ -55,6 +55,9 @@ func (k Key) HandOver(u *unstructured.Unstructured, now time.Time) (Change, reas
 	if why := InFlight(u); !why.IsZero() {
 		return Change{}, why
 	}
+	if xp.IsUntouched(u) {
+		return Change{}, reason.AwaitingProvider.Messagef("its provider has not begun to reconcile it; check that it runs")
+	}
 	if isSeenPaused(u) && !xp.IsPaused(u) {
 		return Change{}, reason.AwaitingPauseReport.Messagef("an earlier pause of it has ended, and its controller has not reported yet that it works on it again. " +
 			"That report would count for the new pause while a reconcile goes on; check that the controller runs")

@@ -53,6 +53,14 @@ func TestHandOver(t *testing.T) {
 			reason: "The report of the earlier pause would count for a new one, while a reconcile goes on.",
 			live:   xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false")), want: want{Why: reason.AwaitingPauseReport, Quiet: reason.HoldRemoved},
 		},
+		"Untouched": {
+			reason: "Its provider has not noticed it, and will create its external resource.",
+			live:   xptest.MR("b", xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations")),
+			want:   want{Why: reason.AwaitingProvider, Quiet: reason.NotHandedOver},
+		},
+		"UntouchedHeld": {
+			reason: "The command retire has taken the finalizer off, and was stopped.", live: xptest.With(held, xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations", xp.AnnotationExternalName)),
+		},
 		"Creating": {
 			reason: "A provider that is paused during a create never notes the outcome.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationCreatePending, "2026-01-01T00:00:00Z")),
 			want: want{Why: reason.CreatePending, Quiet: reason.NotHandedOver},

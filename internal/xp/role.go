@@ -58,6 +58,15 @@ func IsManaged(u *unstructured.Unstructured) bool {
 	return managed && !IsComposite(u) && !IsClaim(u)
 }
 
+// IsUntouched reports whether u looks like an MR that no provider has begun to reconcile, or whose
+// finalizer the command retire has taken off.
+func IsUntouched(u *unstructured.Unstructured) bool {
+	group := u.GroupVersionKind().Group
+	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
+
+	return spec && IsCustomGroup(group) && !IsCrossplaneGroup(group) && !IsManaged(u) && !IsComposite(u) && !IsClaim(u)
+}
+
 // Publishes reports whether u is an MR that publishes connection details in a Secret.
 func Publishes(u *unstructured.Unstructured) bool {
 	_, ok := SecretRef(u)

@@ -83,6 +83,8 @@ var handovers = map[string]string{ //nolint:gosec // The value of secrets is a v
 	"usages.protection.crossplane.io":        "* patch delete",
 	"clusterusages.protection.crossplane.io": "* patch delete",
 	"usages.apiextensions.crossplane.io":     "* patch delete",
+	"backups.velero.io":                      "velero create get",
+	"backupstoragelocations.velero.io":       "velero get",
 	"configmaps.":                            "velero create",
 	"secrets.":                               "velero create",
 }
@@ -157,7 +159,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 
 	return map[string]role{
 		"Handover": {
-			reason: "A handover deletes what another cluster has, and creates its record and the signing key.",
+			reason: "A handover deletes what another cluster has, creates its record and the signing key, and records an abort in the bucket.",
 			files:  []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-handover",
 			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
 			does:    map[string]int{"hold --dry-run -n " + h.Namespace: 0, "release --handover --dry-run": 0},

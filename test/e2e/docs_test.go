@@ -237,7 +237,7 @@ func (r *reader) follow(t *testing.T, at, command string, code int) string {
 
 // shell runs a command as a user's shell would.
 func (r *reader) shell(ctx context.Context, command string) (string, int, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, 2*patience) // The restore of a handover waits for up to two minutes.
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Dir, cmd.WaitDelay = r.dir, time.Second
