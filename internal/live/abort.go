@@ -28,7 +28,7 @@ const (
 	// nameLength is that of the random part of a name.
 	nameLength = 10
 	// clockSkew is how much the clocks of the command and of the API server may differ.
-	clockSkew = time.Hour
+	clockSkew = 5 * time.Minute
 )
 
 // RecordAbort records, in each bucket with a backup that was begun since a time, that this cluster

@@ -161,6 +161,7 @@ func TestRecordAbort(t *testing.T) {
 	at := func(hour int) xptest.Option {
 		return xptest.Field(since.Add(time.Duration(hour)*time.Hour).Format(time.RFC3339), "metadata", "creationTimestamp")
 	}
+	early := xptest.Field(since.Add(-4*time.Minute).Format(time.RFC3339), "metadata", "creationTimestamp")
 	label := xptest.Labelled(adoption.LabelReceipt, "true")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "backups"}, "", errors.New("no"))
 	cases := map[string]struct {
@@ -172,9 +173,9 @@ func TestRecordAbort(t *testing.T) {
 		err  string
 	}{
 		"None":    {reason: "Nobody can restore what is not backed up."},
-		"Older":   {reason: "An older backup is none of this handover.", backups: []*unstructured.Unstructured{backupIn("default", "nightly", at(-2))}},
+		"Older":   {reason: "An older backup is none of this handover.", backups: []*unstructured.Unstructured{backupIn("default", "nightly", at(-1))}},
 		"Receipt": {reason: "A receipt has no items.", backups: []*unstructured.Unstructured{backupIn("default", "receipt-r", at(1), label)}},
-		"Skewed":  {reason: "The clocks of users differ from that of the API server.", backups: []*unstructured.Unstructured{backupIn("default", "move", at(-1))}, want: []string{"default"}},
+		"Skewed":  {reason: "The clocks of users differ from that of the API server.", backups: []*unstructured.Unstructured{backupIn("default", "move", early)}, want: []string{"default"}},
 		"Some": {
 			reason:  "Another cluster may restore any of them.",
 			backups: []*unstructured.Unstructured{backupIn("default", "move", at(1)), backupIn("default", "again", at(2)), backupIn("second", "copy", at(3))}, want: []string{"default", "second"},

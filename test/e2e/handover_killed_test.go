@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,7 +45,7 @@ func (k *commandKill) visit(_ context.Context, a stack.Admission) {
 // killed runs a command in the source and kills it at its nth change.
 func (s *suite) killed(t *testing.T, k *commandKill, nth int, args ...string) {
 	t.Helper()
-	ctx, kill := context.WithTimeout(t.Context(), time.Minute)
+	ctx, kill := context.WithTimeout(t.Context(), 2*patience) // An abort waits for up to two minutes if there are backups.
 	defer kill()
 	k.mu.Lock()
 	k.left, k.kill = nth, kill
