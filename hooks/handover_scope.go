@@ -63,7 +63,7 @@ func (o *options) readScope(ctx context.Context, cluster *live.Cluster) (*scope,
 		w.visit(root, xp.ID{}, 0)
 	}
 	for _, u := range s.All() {
-		if xp.IsUntouched(u) && !w.seen[xp.RefTo(u).ID()] {
+		if _, isComposed := xp.Controller(u); xp.IsUntouched(u) && !isComposed {
 			w.managed = append(w.managed, u) // Nothing shows yet that it is a tree of its own.
 		}
 	}

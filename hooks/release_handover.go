@@ -42,16 +42,13 @@ func (r *release) checkHandover(ctx context.Context) error {
 func (r *release) abort(ctx context.Context, all []*held) error {
 	aborted := slices.DeleteFunc(slices.Clone(all), func(h *held) bool { return h.excluded })
 	var ended adoption.Handovers
+	var err error
 	if len(r.names) == 0 && r.handover && len(aborted) == len(all) {
-		var err error
-		if ended, err = r.endHandovers(ctx); err != nil {
-			return err
-		}
+		ended, err = r.endHandovers(ctx)
 	}
-	if len(aborted) == 0 {
-		return nil
+	if err == nil && len(aborted) > 0 {
+		err = r.recordAbort(ctx, aborted)
 	}
-	err := r.recordAbort(ctx, aborted)
 	if err == nil && !r.force {
 		err = r.refuseAdopted(ctx, aborted)
 	}
@@ -74,7 +71,10 @@ func (r *release) recordAbort(ctx context.Context, aborted []*held) error {
 	namespaces := map[string]bool{}
 	for _, h := range aborted {
 		namespaces[adoption.ScopeOf(h.object)] = true
-		if h.Since != nil && h.Since.Before(since) {
+		switch {
+		case h.Since == nil:
+			since = time.Time{} // Any backup can have it.
+		case h.Since.Before(since):
 			since = *h.Since
 		}
 	}

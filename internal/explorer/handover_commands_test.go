@@ -80,14 +80,7 @@ func (w *world) recordsAbort(src *source) bool {
 }
 
 func (w *world) backUpSource(src *source) uint16 {
-	h, b := w.handover, sourceBackup{src.objects, src.recorded}
-	id, ok := h.backupIDs[b]
-	if !ok {
-		id = uint16(len(h.backups))
-		h.backups, h.backupIDs[b] = append(h.backups, b), id
-	}
-
-	return id
+	return numbered(sourceBackup{src.objects, src.recorded}, &w.handover.backups, w.handover.backupIDs)
 }
 
 func (w *world) isHeldInSource(src *source) bool {

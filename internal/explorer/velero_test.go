@@ -164,13 +164,7 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 
 // numberResult returns the number of a result.
 func (w *world) numberResult(m actionResult) uint16 {
-	id, ok := w.resultIDs[m]
-	if !ok {
-		id = uint16(len(w.results))
-		w.results, w.resultIDs[m] = append(w.results, m), id
-	}
-
-	return id
+	return numbered(m, &w.results, w.resultIDs)
 }
 
 // staleOwner returns the damage of an owner reference.

@@ -232,12 +232,15 @@ func (w *world) start() state {
 	return s
 }
 
-func (w *world) mark(text string) uint16 {
-	id, ok := w.markIDs[text]
+func (w *world) mark(text string) uint16 { return numbered(text, &w.marks, w.markIDs) }
+
+// numbered returns the number of a value, which is its place in all. It adds the value if it is new.
+func numbered[V comparable, N uint16 | uint32](v V, all *[]V, numbers map[V]N) N {
+	n, ok := numbers[v]
 	if !ok {
-		id = uint16(len(w.marks))
-		w.marks, w.markIDs[text] = append(w.marks, text), id
+		n = N(len(*all))
+		*all, numbers[v] = append(*all, v), n
 	}
 
-	return id
+	return n
 }
