@@ -49,15 +49,16 @@ func testHandover(t *testing.T, version stack.Version, kills bool) {
 
 	t.Run("Usage", func(t *testing.T) { s.testHandoverUsage(t) })
 	t.Run("Aborted", func(t *testing.T) { s.testHandoverAborted(t, moves) })
+	t.Run("Untouched", func(t *testing.T) { s.testHoldUntouched(t, late) })
 	t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
 	t.Run("SplitBrain", func(t *testing.T) { s.testRunningSource(t, split) })
 	if kills {
 		t.Run("AbortedMeanwhile", func(t *testing.T) { s.testAbortRace(t, race) })
 		t.Run("Killed", func(t *testing.T) { s.testHandoverKilled(t, killed) })
 	}
-	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there") })
+	t.Run("There", func(t *testing.T) { s.testMoved(t, moves, "there", s.inFile) })
 	s.source, s.target = s.target, s.source
-	t.Run("Back", func(t *testing.T) { s.testMoved(t, moves, "back") })
+	t.Run("Back", func(t *testing.T) { s.testMoved(t, moves, "back", s.inBucket) })
 }
 
 func (s *suite) testHandoverUsage(t *testing.T) {
@@ -219,8 +220,9 @@ func (s *suite) awaitRecord(t *testing.T, c *stack.Cluster, prefix string) {
 	}))
 }
 
-// testMoved moves a namespace from the source to the target, and checks both and the cloud.
-func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
+// testMoved moves a namespace from the source to the target, and checks both and the cloud. carry
+// makes the target's report, and returns the arguments with which retire finds it.
+func (s *suite) testMoved(t *testing.T, n *tenant, name string, carry func(*testing.T, *tenant) []string) {
 	ctx := t.Context()
 	mover := s.mover(t, n)
 	held := commandAs(t, s.source, mover.kubeconfig, "hold", "-n", n.Namespace, "--timeout", "2m")
@@ -233,22 +235,21 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 	s.awaitCompleted(t, name)
 	n.revised = true
 	s.settle(t, n)
-	file := filepath.Join(t.TempDir(), "adopted.json")
-	report := command(t, s.target, "validate", "-n", n.Namespace, "-o", "json")
-	must(t, os.WriteFile(file, []byte(report.stdout), 0o600))
-
 	t.Run("OwnReport", func(t *testing.T) { s.testOwnReport(t, n) })
-	t.Run("Missing", func(t *testing.T) { s.testNotAdoptedThere(t, n, report.stdout) })
-	dry := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--dry-run")
+	t.Run("Missing", func(t *testing.T) { s.testNotAdoptedThere(t, n) })
+	report := carry(t, n)
+	retire := func(more ...string) run {
+		return commandInPod(t, s.source, mover.kubeconfig, slices.Concat([]string{"retire", "-n", n.Namespace}, report, more)...)
+	}
+	dry := retire("--dry-run")
 	if dry.code != 0 || s.held(t, s.source, n) == 0 {
 		t.Errorf("a dry run exits with %d: %s\n%s", dry.code, dry.stderr, dry.stdout)
 	}
-	got := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--yes")
-	if got.code != 0 {
+	if got := retire("--yes"); got.code != 0 {
 		t.Fatalf("retire exits with %d: %s\n%s", got.code, got.stderr, got.stdout)
 	}
 	s.wantGone(t, n)
-	if again := commandAs(t, s.source, mover.kubeconfig, "retire", "-n", n.Namespace, "--report", file, "--yes"); again.code != 1 || !strings.Contains(again.stderr, "NotFound") {
+	if again := retire("--yes"); again.code != 1 || !strings.Contains(again.stderr, "NotFound") {
 		t.Errorf("a second retire exits with %d: %s\n%s", again.code, again.stderr, again.stdout)
 	}
 	s.settle(t, n)
@@ -257,6 +258,24 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 	if err := s.unsound(ctx, n); err != nil {
 		t.Error(err)
 	}
+}
+
+// inFile writes the target's report into a file.
+func (s *suite) inFile(t *testing.T, n *tenant) []string {
+	file := filepath.Join(t.TempDir(), "adopted.json")
+	must(t, os.WriteFile(file, []byte(command(t, s.target, "validate", "-n", n.Namespace, "-o", "json").stdout), 0o600))
+
+	return []string{"--report", file}
+}
+
+// inBucket writes the target's report into the bucket.
+func (s *suite) inBucket(t *testing.T, n *tenant) []string {
+	const location, name = "--report-location", "default"
+	if got := commandInPod(t, s.target, "", "validate", "-n", n.Namespace, location, name); got.code != 0 {
+		t.Fatalf("validate exits with %d: %s\n%s", got.code, got.stderr, got.stdout)
+	}
+
+	return []string{location, name}
 }
 
 // wantNoChanges fails if an external resource was created or deleted.
@@ -281,9 +300,9 @@ func (s *suite) testOwnReport(t *testing.T, n *tenant) {
 }
 
 // testNotAdoptedThere retires with a report that lacks an MR.
-func (s *suite) testNotAdoptedThere(t *testing.T, n *tenant, adopted string) {
+func (s *suite) testNotAdoptedThere(t *testing.T, n *tenant) {
 	var report map[string]any
-	must(t, json.Unmarshal([]byte(adopted), &report))
+	must(t, json.Unmarshal([]byte(command(t, s.target, "validate", "-n", n.Namespace, "-o", "json").stdout), &report))
 	before := s.held(t, s.source, n)
 	dropAll(report, "Network")
 	b, err := json.Marshal(report)

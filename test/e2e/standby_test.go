@@ -21,7 +21,8 @@ var standbyRestore = []string{"--annotations", "velero.crossplane.io/standby=tru
 func TestStandbyV2(t *testing.T) { testStandby(t, stack.V2, false) }
 
 // testStandby restores each backup of a schedule into a second cluster, promotes that, and makes
-// the first one the standby. kills adds a refresh in which Velero is killed.
+// the first one the standby. kills adds a refresh in which Velero is killed, and one during a
+// promotion.
 func testStandby(t *testing.T, version stack.Version, kills bool) {
 	t.Helper()
 	t.Parallel()
@@ -51,6 +52,10 @@ func testStandby(t *testing.T, version stack.Version, kills bool) {
 	t.Run("Promoted", func(t *testing.T) { s.testPromoted(t, n) })
 	s.source, s.target = s.target, s.source
 	t.Run("Demoted", func(t *testing.T) { s.testDemoted(t, n) })
+	if kills && !t.Failed() {
+		s.source, s.target = s.target, s.source
+		t.Run("Promoting", func(t *testing.T) { s.testRefreshMeanwhile(t, n) })
+	}
 }
 
 func (s *suite) schedule(t *testing.T, c *stack.Cluster, n *tenant) {
@@ -233,15 +238,7 @@ func (s *suite) testRemoved(t *testing.T, n *tenant) {
 		t.Fatalf("no Bucket of %s is restored", last)
 	}
 	must(t, drill.Patch(ctx, s.target, changed, map[string]any{"metadata": map[string]any{"labels": map[string]any{"noted": "yes"}}}))
-	instances, err := n.Instances(ctx, s.source)
-	must(t, err)
-	for _, u := range instances {
-		if u.GetName() == last {
-			remove(t, s.source, u.GroupVersionKind(), u.GetNamespace(), last)
-		}
-	}
-	n.size--
-	s.awaitDeleted(t, n, last)
+	s.removeLast(t, n)
 	s.backUpScheduled(t, s.source, n, "warm-4")
 	must(t, n.StartRestore(ctx, s.target, "warm-4", "warm-4", standbyRestore...))
 	s.awaitCompleted(t, "warm-4")
@@ -261,9 +258,19 @@ func (s *suite) testRemoved(t *testing.T, n *tenant) {
 	s.wantHeldBy(t, n, "warm-4")
 }
 
-// awaitDeleted waits until the composed resources of an instance are gone from the source.
-func (s *suite) awaitDeleted(t *testing.T, n *tenant, name string) {
+// removeLast deletes the last instance in the source, and waits until its composed resources are
+// gone there.
+func (s *suite) removeLast(t *testing.T, n *tenant) {
 	t.Helper()
+	name := n.Name(n.size - 1)
+	instances, err := n.Instances(t.Context(), s.source)
+	must(t, err)
+	for _, u := range instances {
+		if u.GetName() == name {
+			remove(t, s.source, u.GroupVersionKind(), u.GetNamespace(), name)
+		}
+	}
+	n.size--
 	must(t, s.source.Wait(t.Context(), patience, name+" to be gone with what it composes", func(context.Context) error {
 		for other := range s.all(t, s.source, n) {
 			if strings.Contains(other, name) {

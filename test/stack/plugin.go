@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -52,7 +53,7 @@ func (c *Cluster) LinkPlugin(use bool) error {
 
 // LinkPluginFile gives Velero a file as the plugin, or none for "", from Velero's next start on.
 func (c *Cluster) LinkPluginFile(path string) error {
-	link := filepath.Join(c.dir, "plugins", "plugin")
+	link := filepath.Join(c.pluginDir(), "plugin")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot take the plugin away from Velero: %w", err)
 	}
@@ -70,6 +71,14 @@ func (c *Cluster) LinkPluginFile(path string) error {
 // kubeconfig is "", it uses the administrator's. It fails only if the command can't run.
 func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
 	return c.PluginWith(ctx, kubeconfig, nil, args...)
+}
+
+// PluginInPod is Plugin with the plugins and the credentials that Velero's Pod would have, for
+// commands with access to the object store.
+func (c *Cluster) PluginInPod(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
+	args = slices.Concat(args, []string{"--plugin-dir", c.pluginDir()})
+
+	return c.PluginWith(ctx, kubeconfig, []string{"AWS_SHARED_CREDENTIALS_FILE=" + c.credentialsFile()}, args...)
 }
 
 // PluginWith is Plugin with more environment variables.

@@ -102,12 +102,10 @@ func (c *Cluster) startVelero(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plugins, err := c.linkPlugins()
-	if err != nil {
+	if err := c.linkPlugins(); err != nil {
 		return err
 	}
-	credentials := filepath.Join(c.dir, "credentials")
-	if err := os.WriteFile(credentials, []byte(veleroCredentials), 0o600); err != nil {
+	if err := os.WriteFile(c.credentialsFile(), []byte(veleroCredentials), 0o600); err != nil {
 		return fmt.Errorf("cannot write Velero's credentials: %w", err)
 	}
 	ports, err := freePorts(2)
@@ -124,10 +122,10 @@ func (c *Cluster) startVelero(ctx context.Context) error {
 	return c.run(ctx, &component{
 		name: Velero, path: path, ready: c.veleroReady,
 		args: append([]string{
-			"server", "--plugin-dir=" + plugins, "--kubeconfig=" + c.kubeconfig, "--namespace=" + veleroNamespace,
+			"server", "--plugin-dir=" + c.pluginDir(), "--kubeconfig=" + c.kubeconfig, "--namespace=" + veleroNamespace,
 			"--metrics-address=" + loopback(ports[0]), "--profiler-address=" + loopback(ports[1]),
 		}, c.options.VeleroArgs...),
-		env: []string{"VELERO_NAMESPACE=" + veleroNamespace, "AWS_SHARED_CREDENTIALS_FILE=" + credentials},
+		env: []string{"VELERO_NAMESPACE=" + veleroNamespace, "AWS_SHARED_CREDENTIALS_FILE=" + c.credentialsFile()},
 	})
 }
 
@@ -142,27 +140,30 @@ func (c *Cluster) applyVeleroDeployment(ctx context.Context) error {
 	return c.Apply(ctx, []byte(manifest))
 }
 
+func (c *Cluster) credentialsFile() string { return filepath.Join(c.dir, "credentials") }
+
+func (c *Cluster) pluginDir() string { return filepath.Join(c.dir, "plugins") }
+
 // linkPlugins makes the directory of plugins. Velero runs every executable in it.
-func (c *Cluster) linkPlugins() (string, error) {
+func (c *Cluster) linkPlugins() error {
 	names := []string{"velero-plugin-for-aws"}
 	if c.options.Plugin {
 		names = append(names, "plugin")
 	}
-	dir := filepath.Join(c.dir, "plugins")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return "", fmt.Errorf("cannot make the directory of Velero's plugins: %w", err)
+	if err := os.Mkdir(c.pluginDir(), 0o755); err != nil {
+		return fmt.Errorf("cannot make the directory of Velero's plugins: %w", err)
 	}
 	for _, name := range names {
 		path, err := c.program(name)
 		if err != nil {
-			return "", err
+			return err
 		}
-		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
-			return "", fmt.Errorf("cannot link Velero plugin %s: %w", name, err)
+		if err := os.Symlink(path, filepath.Join(c.pluginDir(), name)); err != nil {
+			return fmt.Errorf("cannot link Velero plugin %s: %w", name, err)
 		}
 	}
 
-	return dir, nil
+	return nil
 }
 
 // veleroReady is a probe that succeeds once the server, since its start, has validated the location

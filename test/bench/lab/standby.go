@@ -19,6 +19,8 @@ type Standby struct {
 	// Restart and Applying are as in a Release.
 	Restart  float64 `json:"restart"`
 	Applying float64 `json:"applying"`
+	// Unpause is the time in seconds in which all objects were unpaused without the plugin.
+	Unpause float64 `json:"unpause"`
 	// Plugin counts the requests of the promotion.
 	Plugin map[string]int `json:"plugin"`
 	// Created counts the cloud resources that were created though they existed already.
@@ -26,7 +28,7 @@ type Standby struct {
 }
 
 // Standby restores that many trees as a standby, restores the same backup again, and promotes the
-// standby. Then it restarts Crossplane.
+// standby. Then it restarts Crossplane. At last it pauses all, and unpauses all without the plugin.
 func (l *Lab) Standby(ctx context.Context, trees int) (*Standby, error) {
 	if err := l.count(ctx, trees); err != nil {
 		return nil, err
@@ -75,6 +77,7 @@ func (l *Lab) Standby(ctx context.Context, trees int) (*Standby, error) {
 		return nil, err
 	}
 	l.live = trees
+	s.Unpause, err = l.unpause(ctx, trees)
 
-	return s, nil
+	return s, err
 }
