@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -27,14 +29,19 @@ func (s *suite) testRefreshMeanwhile(t *testing.T, n *tenant) {
 		t.Fatalf("%s is released though no provider runs, so the test proves nothing: %s", promoted, got.stdout)
 	}
 	must(t, n.StartRestore(ctx, s.target, "meanwhile-2", "meanwhile-2", standbyRestore...))
-	s.awaitCompleted(t, "meanwhile-2")
-	wantMessage(t, "the details of the restore", s.details(t, "meanwhile-2"), "StandbyNotRemoved", "promoted")
+	s.eventually(t, "the restore to name what it leaves", func(context.Context) error {
+		if details := s.details(t, "meanwhile-2"); linesWith(details, "StandbyNotRemoved", "promoted") == 0 {
+			return errors.New(details)
+		}
+
+		return nil
+	})
 	if got := s.having(t, n, last); before == 0 || got != before {
 		t.Errorf("%d of %d objects of %s are left", got, before, last)
 	}
 
 	must(t, s.target.Start(ctx, stack.CloudProvider))
-	s.released(t, promoted)
+	s.awaitCompleted(t, "meanwhile-2") // It adopts what is promoted.
 	must(t, n.StartRestore(ctx, s.target, "meanwhile-3", "meanwhile-2", standbyRestore...))
 	s.awaitCompleted(t, "meanwhile-3")
 	if got := s.having(t, n, last); got != 0 {
