@@ -2,7 +2,6 @@ package backupitem
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
@@ -67,7 +66,7 @@ func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.
 	reached := published && includesSecretsOf(backup, i.Namespace)
 	// Velero adds the namespaces with the label to the excluded ones (velero
 	// pkg/controller/backup_controller.go, prepareBackupRequest).
-	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
+	if reached || xp.MatchesNamespace(backup.Spec.ExcludedNamespaces, i.Namespace) {
 		switch kept, err := res.isExcluded(ctx, i.Namespace); {
 		case kept:
 			return reason.ExcludedByLabel.Messagef("the label %s of its namespace keeps it out of backups. If it can't be created again, remove that label from %s, "+
@@ -108,7 +107,7 @@ func includesSecretsOf(backup *velerov1.Backup, namespace string) bool {
 	// pkg/controller/backup_controller.go).
 	ofResources := slices.ContainsFunc(filters, func(f string) bool { return !strings.HasSuffix(f, ".snapshot.storage.k8s.io") })
 
-	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !matches(s.ExcludedNamespaces, namespace)
+	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
 }
 
 // takesSecrets reports whether a backup takes Secrets. A resource policy can't be evaluated here.
@@ -128,14 +127,5 @@ func takesSecrets(backup *velerov1.Backup) bool {
 
 // included reports whether a backup includes a namespace.
 func included(backup *velerov1.Backup, namespace string) bool {
-	return (len(backup.Spec.IncludedNamespaces) == 0 || matches(backup.Spec.IncludedNamespaces, namespace)) && !matches(backup.Spec.ExcludedNamespaces, namespace)
-}
-
-// matches reports whether one of the patterns matches. Velero's lists may have globs.
-func matches(patterns []string, namespace string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, err := path.Match(pattern, namespace)
-
-		return ok && err == nil
-	})
+	return (len(backup.Spec.IncludedNamespaces) == 0 || xp.MatchesNamespace(backup.Spec.IncludedNamespaces, namespace)) && !xp.MatchesNamespace(backup.Spec.ExcludedNamespaces, namespace)
 }

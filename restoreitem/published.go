@@ -86,7 +86,7 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
 	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
 
-	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
+	return all && !chosen && s.ResourcePolicy == nil && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
 }
 
 // publisherOf returns what a Secret was requested for. reached means that it was, and owned that

@@ -1,7 +1,6 @@
 package restoreitem
 
 import (
-	"path"
 	"slices"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -67,16 +66,7 @@ func isSelective(restore *velerov1.Restore) bool {
 func included(restore *velerov1.Restore, namespace string) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 
-	return (len(in) == 0 || matches(in, namespace)) && !matches(out, namespace)
-}
-
-// matches reports whether one of the patterns matches. Velero's lists may have globs.
-func matches(patterns []string, namespace string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, err := path.Match(pattern, namespace)
-
-		return ok && err == nil
-	})
+	return (len(in) == 0 || xp.MatchesNamespace(in, namespace)) && !xp.MatchesNamespace(out, namespace)
 }
 
 // targetNamespace returns the namespace that the given one is restored to, "" for cluster-scoped

@@ -42,7 +42,7 @@ type Receipt struct {
 	// Started is when the backup began. If Aborted is true, it is when that was recorded, by the clock
 	// that also times backups.
 	Started time.Time `json:"started"`
-	// Namespaces are the backed-up ones; empty for all.
+	// Namespaces are the backed-up ones, with Velero's globs; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Handover is true if the source was held for a handover.
 	Handover bool `json:"handover,omitempty"`
@@ -102,7 +102,7 @@ func (r Receipt) IsAbortOf(source string, backup *unstructured.Unstructured) boo
 // Covers reports whether the receipt is about objects in a namespace that existed at a time. The
 // namespace "" stands for cluster-scoped objects.
 func (r Receipt) Covers(namespace string, created time.Time) bool {
-	return !created.After(r.Started) && (len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace))
+	return !created.After(r.Started) && (len(r.Namespaces) == 0 || xp.MatchesNamespace(r.Namespaces, namespace))
 }
 
 // CoversObject reports whether the receipt can be about an object. A cluster-scoped object without a
@@ -119,7 +119,14 @@ func ScopeOf(u *unstructured.Unstructured) string {
 	return cmp.Or(u.GetNamespace(), xp.Label(u, xp.LabelClaimNamespace))
 }
 
-// namespacesOf returns the included namespaces of a Backup or Restore; nil for all.
+// CanHave reports whether a Backup can have objects of one of the namespaces, in which "" stands for
+// cluster-scoped objects. No namespaces stand for all.
+func CanHave(backup *unstructured.Unstructured, namespaces []string) bool {
+	return slices.Contains(namespaces, "") || haveCommon(namespacesOf(backup), namespaces)
+}
+
+// namespacesOf returns the included namespaces of a Backup or Restore, with Velero's globs; nil for
+// all.
 func namespacesOf(u *unstructured.Unstructured) []string {
 	names, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "includedNamespaces")
 	if slices.Contains(names, "*") {
@@ -213,7 +220,7 @@ func isOfSameSource(a, b *unstructured.Unstructured) bool {
 
 // haveCommon reports whether two lists of namespaces, in which none means all, have one in common.
 func haveCommon(a, b []string) bool {
-	return len(a) == 0 || len(b) == 0 || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
+	return len(a) == 0 || len(b) == 0 || xp.CanShareNamespace(a, b)
 }
 
 func location(backup *unstructured.Unstructured) string {

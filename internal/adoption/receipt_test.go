@@ -87,6 +87,13 @@ func TestCollisions(t *testing.T) {
 				receiptBackup(t, Receipt{Source: "source", Cluster: "source", Aborted: true}),
 			},
 		},
+		"AbortedGlob": {
+			reason: "The backup has the namespace, by a glob.", of: storedBackup("teams", "", 1, true, "team-*"), want: []reason.Code{reason.HandoverAborted},
+			backups: []*unstructured.Unstructured{
+				receiptBackup(t, Receipt{Backup: "teams", Source: "source", Cluster: own, Handover: true}),
+				receiptBackup(t, Receipt{Source: "source", Cluster: "source", Namespaces: []string{"team-a"}, Aborted: true}),
+			},
+		},
 		"AbortedElsewhere": {
 			reason: "The handover of another namespace was aborted.", of: byHand,
 			backups: []*unstructured.Unstructured{
@@ -133,6 +140,7 @@ func TestReceiptCovers(t *testing.T) {
 	before, after := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
 	some := ReceiptOf(backup, restore, "other", "this", false)
 	all := ReceiptOf(backup, &unstructured.Unstructured{Object: map[string]any{}}, "other", "this", false)
+	teams := ReceiptOf(storedBackup("teams", "", 1, true, "team-*"), &unstructured.Unstructured{Object: map[string]any{}}, "other", "this", false)
 	cases := map[string]struct {
 		reason    string
 		receipt   Receipt
@@ -142,6 +150,8 @@ func TestReceiptCovers(t *testing.T) {
 	}{
 		"Restored":  {reason: "The Restore is of this namespace.", receipt: some, namespace: "team-a", created: before, want: true},
 		"Other":     {reason: "The Restore is of another namespace.", receipt: some, namespace: "team-b", created: before},
+		"Glob":      {reason: "Velero expands the globs of a Backup, and its spec keeps them.", receipt: teams, namespace: "team-b", created: before, want: true},
+		"NoGlob":    {reason: "The glob does not match.", receipt: teams, namespace: "apps", created: before},
 		"Cluster":   {reason: "The Restore is of one namespace.", receipt: some, created: before},
 		"All":       {reason: "The Restore is of all namespaces.", receipt: all, namespace: "team-b", created: before, want: true},
 		"Later":     {reason: "The object was not in the backup, or came back since.", receipt: all, namespace: "team-b", created: after},
@@ -172,6 +182,30 @@ func TestReceiptCoversObject(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := r.CoversObject(tc.object); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestCanHave(t *testing.T) {
+	some, all := storedBackup("some", "", 1, false, "team-a", "apps-?"), storedBackup("all", "", 1, false, "*")
+	cases := map[string]struct {
+		reason     string
+		backup     *unstructured.Unstructured
+		namespaces []string
+		want       bool
+	}{
+		"Included": {reason: "Velero backs it up.", backup: some, namespaces: []string{"other", "team-a"}, want: true},
+		"Glob":     {reason: "A glob includes it.", backup: some, namespaces: []string{"apps-1"}, want: true},
+		"Other":    {reason: "Velero takes nothing of other namespaces, not even for an action.", backup: some, namespaces: []string{"other"}},
+		"All":      {reason: "The Backup is of all.", backup: all, namespaces: []string{"other"}, want: true},
+		"Unknown":  {reason: "Everything was handed over.", backup: some, want: true},
+		"Cluster":  {reason: "An object of a namespace can bring cluster-scoped ones.", backup: some, namespaces: []string{"", "other"}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := CanHave(tc.backup, tc.namespaces); got != tc.want {
 				t.Errorf("%s: got %t", tc.reason, got)
 			}
 		})

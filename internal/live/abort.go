@@ -31,8 +31,8 @@ const (
 	clockSkew = 5 * time.Minute
 )
 
-// RecordAbort records, in each bucket with a backup that was begun since a time, that this cluster
-// has aborted its handover of namespaces. A cluster that restores such a backup later refuses it. It
+// RecordAbort records, in each bucket with a backup of namespaces that was begun since a time, that
+// this cluster has aborted its handover of these. A cluster that restores such a backup later refuses it. It
 // returns the records: the name of a Backup for each BackupStorageLocation. There are none if there
 // is no such backup.
 func (c *Cluster) RecordAbort(ctx context.Context, velero string, since time.Time, namespaces []string) (records map[string]string, err error) {
@@ -42,7 +42,7 @@ func (c *Cluster) RecordAbort(ctx context.Context, velero string, since time.Tim
 	}
 	records = map[string]string{}
 	err = c.Each(ctx, adoption.KindBackup, velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
-		if xp.Label(u, adoption.LabelReceipt) == "" && !u.GetCreationTimestamp().Time.Before(since.Add(-clockSkew)) {
+		if xp.Label(u, adoption.LabelReceipt) == "" && adoption.CanHave(u, namespaces) && !u.GetCreationTimestamp().Time.Before(since.Add(-clockSkew)) {
 			location, _, _ := unstructured.NestedString(u.Object, "spec", "storageLocation")
 			records[location] = "aborted-" + rand.String(nameLength)
 		}

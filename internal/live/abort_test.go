@@ -175,7 +175,15 @@ func TestRecordAbort(t *testing.T) {
 		"None":    {reason: "Nobody can restore what is not backed up."},
 		"Older":   {reason: "An older backup is none of this handover.", backups: []*unstructured.Unstructured{backupIn("default", "nightly", at(-1))}},
 		"Receipt": {reason: "A receipt has no items.", backups: []*unstructured.Unstructured{backupIn("default", "receipt-r", at(1), label)}},
-		"Skewed":  {reason: "The clocks of users differ from that of the API server.", backups: []*unstructured.Unstructured{backupIn("default", "move", early)}, want: []string{"default"}},
+		"Other": {
+			reason:  "It has nothing of the namespace.",
+			backups: []*unstructured.Unstructured{backupIn("default", "other", at(1), xptest.Field([]any{"team-b"}, "spec", "includedNamespaces"))},
+		},
+		"Glob": {
+			reason:  "Its spec keeps the glob.",
+			backups: []*unstructured.Unstructured{backupIn("default", "teams", at(1), xptest.Field([]any{"team-*"}, "spec", "includedNamespaces"))}, want: []string{"default"},
+		},
+		"Skewed": {reason: "The clocks of users differ from that of the API server.", backups: []*unstructured.Unstructured{backupIn("default", "move", early)}, want: []string{"default"}},
 		"Some": {
 			reason:  "Another cluster may restore any of them.",
 			backups: []*unstructured.Unstructured{backupIn("default", "move", at(1)), backupIn("default", "again", at(2)), backupIn("second", "copy", at(3))}, want: []string{"default", "second"},

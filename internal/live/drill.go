@@ -158,25 +158,23 @@ func (c *Cluster) BackedUpTrees(ctx context.Context, restore, backup *unstructur
 // items of a part of the namespaces only if a plugin asks for them (velero pkg/restore/restore.go,
 // restoreItem).
 func (c *Cluster) isSelected(spec velerov1.RestoreSpec, r xp.Ref) bool {
-	within := func(included, excluded []string, names ...string) bool {
-		has := func(list []string) bool {
-			return slices.ContainsFunc(list, func(s string) bool { return s == "*" || slices.Contains(names, s) })
-		}
-
-		return (len(included) == 0 || has(included)) && !has(excluded)
-	}
-	if r.Namespace != "" && !within(spec.IncludedNamespaces, spec.ExcludedNamespaces, r.Namespace) {
+	in, out := spec.IncludedNamespaces, spec.ExcludedNamespaces
+	if r.Namespace != "" && (len(in) > 0 && !xp.MatchesNamespace(in, r.Namespace) || xp.MatchesNamespace(out, r.Namespace)) {
 		return false
 	}
 	if r.Namespace == "" {
-		isEverything := within(spec.IncludedNamespaces, nil, "*") && len(spec.ExcludedNamespaces) == 0
+		isEverything := (len(in) == 0 || slices.Contains(in, "*")) && len(out) == 0
 		if clustered := spec.IncludeClusterResources; clustered != nil && !*clustered || clustered == nil && !isEverything {
 			return false
 		}
 	}
 	gvr, _, err := c.Resource(r.GroupVersionKind())
 
-	return err != nil || within(spec.IncludedResources, spec.ExcludedResources, gvr.Resource, gvr.GroupResource().String())
+	has := func(list []string) bool {
+		return slices.ContainsFunc(list, func(s string) bool { return s == "*" || s == gvr.Resource || s == gvr.GroupResource().String() })
+	}
+
+	return err != nil || (len(spec.IncludedResources) == 0 || has(spec.IncludedResources)) && !has(spec.ExcludedResources)
 }
 
 // AwaitRestore reads a Restore until it is over, and returns it. At the end of the context it

@@ -58,6 +58,7 @@ func TestBackedUpTrees(t *testing.T) {
 		"All":       {reason: "A kind that is not served is one that is missing, unless Crossplane or Kubernetes has it.", want: all},
 		"Star":      {reason: "It means all.", options: []xptest.Option{xptest.Field([]any{"*"}, "spec", "includedNamespaces")}, want: all},
 		"Namespace": {reason: "Cluster-scoped objects don't belong to it.", options: []xptest.Option{xptest.Field([]any{"team-a"}, "spec", "includedNamespaces")}, want: []string{"OrderClaim team-a/o", "Thing team-a/t"}},
+		"Glob":      {reason: "Velero's lists of namespaces have globs.", options: []xptest.Option{xptest.Field([]any{"*-b"}, "spec", "includedNamespaces")}, want: []string{"OrderClaim team-b/o"}},
 		"Without":   {reason: "Velero leaves out cluster-scoped objects then.", options: []xptest.Option{xptest.Field([]any{"team-a"}, "spec", "excludedNamespaces")}, want: []string{"OrderClaim team-b/o"}},
 		"Cluster": {
 			reason:  "They are asked for.",

@@ -1,6 +1,10 @@
 package xp
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // CustomResources returns the resources that can be Crossplane's, as include and exclude lists of
 // Velero with globs. XRDs and providers choose the kinds, and Velero reads the lists once, when
@@ -29,4 +33,33 @@ func KubernetesResources() (include, exclude []string) {
 // run packages and to let users use XRDs.
 func RuntimeResources() []string {
 	return []string{"deployments.apps", "services", "serviceaccounts", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"}
+}
+
+// wildcards are the characters that begin a glob in Velero's lists of namespaces (velero
+// pkg/util/wildcard/expand.go).
+const wildcards = "*?["
+
+// MatchesNamespace reports whether one of the patterns in a list of Velero's matches a namespace. It
+// ignores invalid ones.
+func MatchesNamespace(patterns []string, namespace string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, namespace)
+
+		return ok && err == nil
+	})
+}
+
+// CanShareNamespace reports whether a namespace can match a pattern in each of two lists of Velero's.
+// Of two globs it compares what is before their first wildcards.
+func CanShareNamespace(a, b []string) bool {
+	return slices.ContainsFunc(a, func(one string) bool {
+		return slices.ContainsFunc(b, func(other string) bool {
+			n, m := strings.IndexAny(one, wildcards), strings.IndexAny(other, wildcards)
+			if n < 0 || m < 0 {
+				return MatchesNamespace([]string{one}, other) || MatchesNamespace([]string{other}, one)
+			}
+
+			return strings.HasPrefix(one[:n], other[:m]) || strings.HasPrefix(other[:m], one[:n])
+		})
+	})
 }
