@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,7 +121,7 @@ func TestBrokenKindsAreReadOnce(t *testing.T) {
 			}
 			named := 0
 			for _, e := range hook.AllEntries() {
-				if strings.Contains(e.Message, errAPI.Error()) && strings.HasSuffix(e.Message, "[RelatedNotRead]") {
+				if e.Level == logrus.ErrorLevel && strings.Contains(e.Message, errAPI.Error()) && strings.HasSuffix(e.Message, "[RelatedNotRead]") {
 					named++
 				}
 			}
@@ -206,6 +207,33 @@ func TestBrokenKindsAreNamedOnce(t *testing.T) {
 		". The backup can lack what it names there. When the API server answers for Bucket.cloud.example.org, back up again [RelatedNotRead]"
 	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != 1 || diff != "" {
 		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
+	}
+}
+
+// A tenant's reference to a group of an extension API server that is down must not make each backup
+// PartiallyFailed, since Velero passes over the last Completed one then only with a flag.
+func TestUnreadableKindIsLoss(t *testing.T) {
+	cases := map[string]struct {
+		reason, version string
+		want            logrus.Level
+	}{
+		"Managed":   {reason: "The backup can lack the only copy of an MR.", version: xptest.ManagedVersion, want: logrus.ErrorLevel},
+		"Extension": {reason: "It stores nothing.", version: "metrics.k8s.io/v1beta1", want: logrus.WarnLevel},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects, _ := platform()
+			group, _, _ := strings.Cut(tc.version, "/")
+			c := &halfBroken{cluster: clusterOf(objects...), groups: group}
+			log, hook := logtest.NewNullLogger()
+			xr := xptest.XR("x", xptest.Refs(xptest.Object(tc.version, "Broken", "", "o")))
+			if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{}); err != nil {
+				t.Fatal(err)
+			}
+			if last := hook.LastEntry(); last == nil || last.Level != tc.want || last.Data["reason"] != string(reason.RelatedNotRead) {
+				t.Errorf("%s\nthe last of %d lines is %v", tc.reason, len(hook.AllEntries()), last)
+			}
+		})
 	}
 }
 

@@ -62,7 +62,7 @@ func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	gvr, _, err := res.resource(xr.GroupVersionKind())
 	if err != nil {
 		f.unknown = append(f.unknown, gap{
-			of: xp.RefTo(xr.Unstructured), what: "its XRD",
+			of: xp.RefTo(xr.Unstructured), what: "its XRD", isLoss: true,
 			why: reason.RelatedNotRead.Messagef("its XRD can't be read: %v. The backup can lack it. When the API server answers for its kind, back up again", err),
 		})
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -86,6 +87,8 @@ type gap struct {
 	// what is the unknown part, for the log.
 	what string
 	why  reason.Message
+	// isLoss is true if the backup can lack something, or a restore of it can take a risk.
+	isLoss bool
 }
 
 // A readFailure is why objects of a kind could not be read.
@@ -205,17 +208,29 @@ func (f *found) warn(log logrus.FieldLogger) {
 		r.warn(log)
 	}
 	for _, g := range slices.Concat(f.unknown, f.gaps()) {
-		g.warn(log)
+		g.log(log)
 	}
 }
 
-func (g gap) warn(log logrus.FieldLogger) {
+// log logs the gap. Velero counts errors, too, and a backup with one is PartiallyFailed.
+func (g gap) log(log logrus.FieldLogger) {
+	level := logrus.WarnLevel
+	if g.isLoss {
+		level = logrus.ErrorLevel
+	}
 	m := reason.Message{Code: g.why.Code, Text: g.of.String() + ": " + g.why.Text}
-	warn(log, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, m)
+	write(log, level, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, m)
 }
 
 func (w warning) warn(log logrus.FieldLogger, m reason.Message) {
 	warn(log, logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "cause": w.why.Text}, m)
+}
+
+// isLoss reports whether the backup can lack something of a kind that can't be read. A tenant's XR
+// can name any kind: one that can only be created, or one of an extension API server that is down
+// for long. These have groups of this domain.
+func (f *found) isLoss(gk schema.GroupKind) bool {
+	return !strings.HasSuffix(gk.Group, ".k8s.io") && !apierrors.IsMethodNotSupported(f.lost[gk].err)
 }
 
 // gaps returns what could not be read and what was not followed.
@@ -230,14 +245,14 @@ func (f *found) gaps() []gap {
 			what += fmt.Sprintf(" and %d more of its kind", n)
 		}
 		gaps = append(gaps, gap{
-			of: of, what: what,
+			of: of, what: what, isLoss: f.isLoss(gk),
 			why: reason.RelatedNotRead.Messagef("%s can't be read: %v. The backup can lack what it names there. When the API server answers for %s, back up again",
 				what, l.err, gk),
 		})
 	}
 	if more := kinds[min(len(kinds), mostNamed):]; len(more) > 0 {
 		gaps = append(gaps, gap{
-			of: of, what: fmt.Sprintf("%d more kinds", len(more)),
+			of: of, what: fmt.Sprintf("%d more kinds", len(more)), isLoss: slices.ContainsFunc(more, f.isLoss),
 			why: reason.RelatedNotRead.Messagef("%d more kinds that it names can't be read. When the API server answers for them, back up again", len(more)),
 		})
 	}

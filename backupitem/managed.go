@@ -43,7 +43,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 	gk := u.GroupVersionKind().GroupKind()
 	settings, err := t.settings(backup)
 	if err != nil {
-		unknownSetting(u, "the settings "+setting.NameFromID+" and "+setting.NameUnnamed, err, "The backup ignores them").warn(t.log)
+		unknownSetting(u, "the settings "+setting.NameFromID+" and "+setting.NameUnnamed, err, "The backup ignores them").log(t.log)
 		settings.NoneKnown = true // A setting may require it.
 	}
 	id, _ := xp.ProviderID(u)

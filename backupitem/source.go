@@ -46,17 +46,17 @@ func (s *source) read(ctx context.Context, velero string, log logrus.FieldLogger
 	s.once.Do(func() {
 		var err error
 		if s.uid, err = s.reader.UID(ctx); err != nil {
-			gap{of: xp.Ref{Kind: "Backup"}, what: "which cluster it is from", why: reason.RelatedNotRead.Messagef("%v", err)}.warn(log)
+			gap{of: xp.Ref{Kind: "Backup"}, what: "which cluster it is from", isLoss: true, why: reason.RelatedNotRead.Messagef("%v", err)}.log(log)
 		}
 		if s.handovers, err = s.reader.Handovers(ctx, velero); err != nil {
-			gap{of: xp.Ref{Kind: "Backup"}, what: "whether a handover is under way", why: reason.RelatedNotRead.Messagef("%v", err)}.warn(log)
+			gap{of: xp.Ref{Kind: "Backup"}, what: "whether a handover is under way", isLoss: true, why: reason.RelatedNotRead.Messagef("%v", err)}.log(log)
 		}
 		if len(s.handovers) == 0 {
 			return
 		}
 		if s.key, err = s.reader.ReadMarkKey(ctx, velero); err != nil {
 			s.key = make(adoption.Key, adoption.KeySize) // No mark has this signature, so nothing counts as quiet.
-			gap{of: xp.Ref{Kind: "Backup"}, what: "whether the source is quiet", why: reason.MarkKeyMissing.Messagef("%v", err)}.warn(log)
+			gap{of: xp.Ref{Kind: "Backup"}, what: "whether the source is quiet", isLoss: true, why: reason.MarkKeyMissing.Messagef("%v", err)}.log(log)
 		}
 	})
 }

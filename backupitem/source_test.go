@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +76,8 @@ func TestTreeNotesItsSource(t *testing.T) {
 		want   xp.Source
 		// warned are parts of the warnings, in order.
 		warned []string
+		// failed is how many of these make the backup PartiallyFailed.
+		failed int
 	}{
 		"Plain":     {reason: "Without a handover a backup only notes its cluster.", item: mr, from: &sourceCluster{}, want: plain},
 		"Quiet":     {reason: "The object is held, and nothing writes for it.", item: quiet(mr), from: &sourceCluster{handovers: team}, want: handed},
@@ -99,12 +102,12 @@ func TestTreeNotesItsSource(t *testing.T) {
 		},
 		"NoUID": {
 			reason: "Without the right to read it, the note lacks the cluster.", item: quiet(mr), from: &sourceCluster{handovers: team, uidErr: errAPI},
-			want: xp.Source{Handover: "monday"}, warned: []string{"[RelatedNotRead]"},
+			want: xp.Source{Handover: "monday"}, warned: []string{"[RelatedNotRead]"}, failed: 1,
 		},
-		"NoRecord": {reason: "The backup goes on and says so.", item: mr, from: &sourceCluster{handoversErr: errAPI}, want: plain, warned: []string{"[RelatedNotRead]"}},
+		"NoRecord": {reason: "The backup goes on and says so.", item: mr, from: &sourceCluster{handoversErr: errAPI}, want: plain, warned: []string{"[RelatedNotRead]"}, failed: 1},
 		"NoKey": {
 			reason: "A mark that can't be verified proves nothing.", item: quiet(mr), from: &sourceCluster{handovers: team, keyErr: errAPI},
-			want: xp.Source{Cluster: "here", Handover: "monday", Busy: "MarkForged"}, warned: []string{"[MarkKeyMissing]", "[NotHandedOver]"},
+			want: xp.Source{Cluster: "here", Handover: "monday", Busy: "MarkForged"}, warned: []string{"[MarkKeyMissing]", "[NotHandedOver]"}, failed: 1,
 		},
 		"Forged": {
 			reason: "A tenant's own note must not survive.", from: &sourceCluster{},
@@ -123,10 +126,17 @@ func TestTreeNotesItsSource(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			var warned []string
+			failed := 0
 			for _, e := range hook.AllEntries() {
 				if fmt.Sprint(e.Data["reference"]) == "<nil>" || strings.HasPrefix(e.Message, "Backup") {
 					warned = append(warned, e.Message)
 				}
+				if e.Level == logrus.ErrorLevel {
+					failed++
+				}
+			}
+			if failed != tc.failed {
+				t.Errorf("%s\n%d errors, want %d: %q", tc.reason, failed, tc.failed, warned)
 			}
 			if len(warned) != len(tc.warned) {
 				t.Fatalf("%s\nwarnings: %q", tc.reason, warned)
