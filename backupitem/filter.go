@@ -127,5 +127,5 @@ func takesSecrets(backup *velerov1.Backup) bool {
 
 // included reports whether a backup includes a namespace.
 func included(backup *velerov1.Backup, namespace string) bool {
-	return (len(backup.Spec.IncludedNamespaces) == 0 || xp.MatchesNamespace(backup.Spec.IncludedNamespaces, namespace)) && !xp.MatchesNamespace(backup.Spec.ExcludedNamespaces, namespace)
+	return xp.IncludesNamespace(backup.Spec.IncludedNamespaces, backup.Spec.ExcludedNamespaces, namespace)
 }

@@ -64,9 +64,7 @@ func isSelective(restore *velerov1.Restore) bool {
 
 // included reports whether a restore includes a namespace.
 func included(restore *velerov1.Restore, namespace string) bool {
-	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
-
-	return (len(in) == 0 || xp.MatchesNamespace(in, namespace)) && !xp.MatchesNamespace(out, namespace)
+	return xp.IncludesNamespace(restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces, namespace)
 }
 
 // targetNamespace returns the namespace that the given one is restored to, "" for cluster-scoped

@@ -44,6 +44,9 @@ type Receipt struct {
 	Started time.Time `json:"started"`
 	// Namespaces are the backed-up ones, with Velero's globs; empty for all.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// ClusterScoped is true if the Restore brings cluster-scoped objects of other namespaces' claims,
+	// too.
+	ClusterScoped bool `json:"clusterScoped,omitempty"`
 	// Handover is true if the source was held for a handover.
 	Handover bool `json:"handover,omitempty"`
 	// Aborted is true if the source goes on with what earlier backups of a handover have.
@@ -67,14 +70,14 @@ func BackedUpNamespaces(restore *unstructured.Unstructured) map[string]string {
 // ReceiptOf returns the receipt of the cluster with the UID own for what a Restore brings of a
 // Backup.
 func ReceiptOf(backup, restore *unstructured.Unstructured, source, own string, handover bool) Receipt {
-	namespaces := namespacesOf(restore)
+	namespaces, clusterScoped := namespacesOf(restore), takesClusterScoped(restore)
 	if len(namespaces) == 0 {
-		namespaces = namespacesOf(backup)
+		namespaces, clusterScoped = namespacesOf(backup), clusterScoped || takesClusterScoped(backup)
 	}
 
 	return Receipt{
 		Source: source, Cluster: own, Backup: backup.GetName(), Restore: restore.GetName(), Schedule: ScheduleOf(backup),
-		Started: startOf(backup), Namespaces: namespaces, Handover: handover,
+		Started: startOf(backup), Namespaces: namespaces, ClusterScoped: clusterScoped, Handover: handover,
 	}
 }
 
@@ -102,15 +105,15 @@ func (r Receipt) IsAbortOf(source string, backup *unstructured.Unstructured) boo
 // Covers reports whether the receipt is about objects in a namespace that existed at a time. The
 // namespace "" stands for cluster-scoped objects.
 func (r Receipt) Covers(namespace string, created time.Time) bool {
-	return !created.After(r.Started) && (len(r.Namespaces) == 0 || xp.MatchesNamespace(r.Namespaces, namespace))
+	return !created.After(r.Started) && (len(r.Namespaces) == 0 || namespace == "" && r.ClusterScoped || xp.MatchesNamespace(r.Namespaces, namespace))
 }
 
 // CoversObject reports whether the receipt can be about an object. A cluster-scoped object without a
 // claim can be in any backup.
 func (r Receipt) CoversObject(u *unstructured.Unstructured) bool {
-	namespace := ScopeOf(u)
+	scope, created := ScopeOf(u), u.GetCreationTimestamp().Time
 
-	return namespace == "" || r.Covers(namespace, u.GetCreationTimestamp().Time)
+	return scope == "" || r.Covers(scope, created) || r.Covers(u.GetNamespace(), created)
 }
 
 // ScopeOf returns the namespace of an object, or of its claim if it is cluster-scoped; "" if it has
@@ -122,7 +125,16 @@ func ScopeOf(u *unstructured.Unstructured) string {
 // CanHave reports whether a Backup can have objects of one of the namespaces, in which "" stands for
 // cluster-scoped objects. No namespaces stand for all.
 func CanHave(backup *unstructured.Unstructured, namespaces []string) bool {
-	return slices.Contains(namespaces, "") || haveCommon(namespacesOf(backup), namespaces)
+	return slices.Contains(namespaces, "") || takesClusterScoped(backup) || haveCommon(namespacesOf(backup), namespaces)
+}
+
+// takesClusterScoped reports whether a Backup or Restore of some namespaces takes the cluster-scoped
+// objects that belong to others, too.
+func takesClusterScoped(u *unstructured.Unstructured) bool {
+	all, _, _ := unstructured.NestedBool(u.Object, "spec", "includeClusterResources")
+	kinds, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "includedClusterScopedResources")
+
+	return all || len(kinds) > 0
 }
 
 // namespacesOf returns the included namespaces of a Backup or Restore, with Velero's globs; nil for

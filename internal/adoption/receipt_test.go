@@ -167,13 +167,18 @@ func TestReceiptCovers(t *testing.T) {
 }
 
 func TestReceiptCoversObject(t *testing.T) {
-	r := Receipt{Started: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Namespaces: []string{"team-a"}}
+	some := Receipt{Started: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Namespaces: []string{"team-a"}}
+	restore := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"includedNamespaces": []any{"team-a"}, "includeClusterResources": true}}}
+	scoped := ReceiptOf(storedBackup("all", "", 9, true), restore, "other", "this", true)
 	claimed := xptest.Labelled(xp.LabelClaimNamespace, "team-b")
 	cases := map[string]struct {
 		reason string
+		scoped bool
 		object *unstructured.Unstructured
 		want   bool
 	}{
+		"Scoped":    {reason: "The Restore brings the XRs of all claims.", scoped: true, object: xptest.XR("x", claimed), want: true},
+		"ScopedOut": {reason: "The Restore does not bring the claim.", scoped: true, object: xptest.Claim("o", xptest.In("team-b"))},
 		"Restored":  {reason: "The Restore is of its namespace.", object: xptest.Claim("o"), want: true},
 		"Other":     {reason: "The Restore is of another namespace.", object: xptest.Claim("o", xptest.In("team-b"))},
 		"Claimed":   {reason: "A cluster-scoped object belongs to its claim.", object: xptest.XR("x", claimed)},
@@ -181,6 +186,10 @@ func TestReceiptCoversObject(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			r := some
+			if tc.scoped {
+				r = scoped
+			}
 			if got := r.CoversObject(tc.object); got != tc.want {
 				t.Errorf("%s: got %t", tc.reason, got)
 			}
@@ -189,6 +198,9 @@ func TestReceiptCoversObject(t *testing.T) {
 }
 
 func TestCanHave(t *testing.T) {
+	withXRs, named := storedBackup("cluster", "", 1, false, "team-a"), storedBackup("named", "", 1, false, "team-a")
+	_ = unstructured.SetNestedField(withXRs.Object, true, "spec", "includeClusterResources")
+	_ = unstructured.SetNestedStringSlice(named.Object, []string{"buckets"}, "spec", "includedClusterScopedResources")
 	some, all := storedBackup("some", "", 1, false, "team-a", "apps-?"), storedBackup("all", "", 1, false, "*")
 	cases := map[string]struct {
 		reason     string
@@ -200,6 +212,8 @@ func TestCanHave(t *testing.T) {
 		"Glob":     {reason: "A glob includes it.", backup: some, namespaces: []string{"apps-1"}, want: true},
 		"Other":    {reason: "Velero takes nothing of other namespaces, not even for an action.", backup: some, namespaces: []string{"other"}},
 		"All":      {reason: "The Backup is of all.", backup: all, namespaces: []string{"other"}, want: true},
+		"Scoped":   {reason: "It has the XRs and MRs of all claims.", backup: withXRs, namespaces: []string{"other"}, want: true},
+		"Named":    {reason: "It has some of the XRs and MRs of all claims.", backup: named, namespaces: []string{"other"}, want: true},
 		"Unknown":  {reason: "Everything was handed over.", backup: some, want: true},
 		"Cluster":  {reason: "An object of a namespace can bring cluster-scoped ones.", backup: some, namespaces: []string{"", "other"}, want: true},
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -159,14 +160,9 @@ func (c *Cluster) BackedUpTrees(ctx context.Context, restore, backup *unstructur
 // restoreItem).
 func (c *Cluster) isSelected(spec velerov1.RestoreSpec, r xp.Ref) bool {
 	in, out := spec.IncludedNamespaces, spec.ExcludedNamespaces
-	if r.Namespace != "" && (len(in) > 0 && !xp.MatchesNamespace(in, r.Namespace) || xp.MatchesNamespace(out, r.Namespace)) {
+	isEverything := (len(in) == 0 || slices.Contains(in, "*")) && len(out) == 0
+	if r.Namespace == "" && !ptr.Deref(spec.IncludeClusterResources, isEverything) || r.Namespace != "" && !xp.IncludesNamespace(in, out, r.Namespace) {
 		return false
-	}
-	if r.Namespace == "" {
-		isEverything := (len(in) == 0 || slices.Contains(in, "*")) && len(out) == 0
-		if clustered := spec.IncludeClusterResources; clustered != nil && !*clustered || clustered == nil && !isEverything {
-			return false
-		}
 	}
 	gvr, _, err := c.Resource(r.GroupVersionKind())
 

@@ -49,6 +49,11 @@ func MatchesNamespace(patterns []string, namespace string) bool {
 	})
 }
 
+// IncludesNamespace reports whether the lists of a Backup or Restore include a namespace.
+func IncludesNamespace(included, excluded []string, namespace string) bool {
+	return (len(included) == 0 || MatchesNamespace(included, namespace)) && !MatchesNamespace(excluded, namespace)
+}
+
 // CanShareNamespace reports whether a namespace can match a pattern in each of two lists of Velero's.
 // Of two globs it compares what is before their first wildcards.
 func CanShareNamespace(a, b []string) bool {
