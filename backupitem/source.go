@@ -69,14 +69,16 @@ func (t *Tree) noteSource(ctx context.Context, u *unstructured.Unstructured, bac
 		return
 	}
 	t.source.read(ctx, backup.Namespace, t.log)
-	note := xp.Source{Cluster: t.source.uid}
+	note, why := xp.Source{Cluster: t.source.uid}, reason.Message{}
 	if h, ok := t.source.handovers.Of(u); ok {
-		note.Handover = h.Since
-		if why := t.source.key.WhyNotQuiet(u); !why.IsZero() {
-			note.Busy = string(why.Code)
-			m := reason.NotHandedOver.Messagef("%s is in the scope of a handover and not quiet, so a restore in another cluster refuses it: %s", xp.String(u), why.Text)
-			warn(t.log, logrus.Fields{"object": xp.String(u), "cause": why.Text}, m)
-		}
+		note.Handover, why = h.Since, t.source.key.WhyNotQuiet(u)
+	} else if h, err := adoption.Unverified.HoldOf(u); err == nil && h != nil && h.IsHandover() {
+		note.Handover, why = h.Since, reason.NotHandedOver.Messagef("the command hold holds it, but the record of that handover is lost or can't be read; run hold again")
+	}
+	if !why.IsZero() {
+		note.Busy = string(why.Code)
+		m := reason.NotHandedOver.Messagef("%s is in the scope of a handover and not quiet, so a restore in another cluster refuses it: %s", xp.String(u), why.Text)
+		warn(t.log, logrus.Fields{"object": xp.String(u), "cause": why.Text}, m)
 	}
 	xp.SetSource(u, note)
 }

@@ -105,6 +105,11 @@ func TestTreeNotesItsSource(t *testing.T) {
 			want: xp.Source{Handover: "monday"}, warned: []string{"[RelatedNotRead]"}, failed: 1,
 		},
 		"NoRecord": {reason: "The backup goes on and says so.", item: mr, from: &sourceCluster{handoversErr: errAPI}, want: plain, warned: []string{"[RelatedNotRead]"}, failed: 1},
+		"NoRecordButHeld": {
+			reason: "Its mark shows the handover, so the target must not take it for a lost cluster.", item: quiet(mr), from: &sourceCluster{handoversErr: errAPI},
+			want:   xp.Source{Cluster: "here", Handover: time.Unix(0, 0).UTC().Format(time.RFC3339), Busy: "NotHandedOver"},
+			warned: []string{"[RelatedNotRead]", "[NotHandedOver]"}, failed: 1,
+		},
 		"NoKey": {
 			reason: "A mark that can't be verified proves nothing.", item: quiet(mr), from: &sourceCluster{handovers: team, keyErr: errAPI},
 			want: xp.Source{Cluster: "here", Handover: "monday", Busy: "MarkForged"}, warned: []string{"[MarkKeyMissing]", "[NotHandedOver]"}, failed: 1,

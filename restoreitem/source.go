@@ -71,8 +71,13 @@ func (a *Adopt) checkSource(i *item) error {
 			return nil
 		}
 	}
-	if from.Cluster == a.source.own {
+	switch {
+	case from.Cluster == a.source.own:
 		return nil
+	case from.Cluster == "" && !i.settings.SourceIsGone:
+		return reason.SourceNotQuiet.Errorf("cannot restore %s: it belongs to a handover, and the backup could not read which cluster it is from, so nobody can tell whether "+
+			"that has aborted the handover. Back up again there, and restore that; or, if that cluster is gone, restore with the setting "+
+			`%s: "true"`, xp.String(i.original), setting.NameSource)
 	}
 	if from.Busy != "" && !i.settings.SourceIsGone {
 		return reason.SourceNotQuiet.Errorf("cannot restore %s: it belongs to a handover, and its source cluster could still write to its external resource when "+
@@ -93,9 +98,6 @@ func (a *Adopt) checkSource(i *item) error {
 // aborted the handover. It looks before it leaves the receipt, since most aborts are older, and after
 // it: one of two clusters that write and then read sees what the other has written.
 func (s *sourceCheck) takeOver(ctx context.Context, i *item, source string) error {
-	if source == "" {
-		return nil
-	}
 	if s.restore == nil {
 		if err := s.readAborts(ctx, i, source); err != nil {
 			return err

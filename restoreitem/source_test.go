@@ -119,7 +119,12 @@ func TestAdoptChecksTheSource(t *testing.T) {
 		"DisasterNoRestore": {reason: "Disaster recovery must not depend on it.", item: there("", ""), cluster: sourceCluster{restoreErr: errAPI}},
 		"Older":             {reason: "A backup of an older plugin has no note.", item: mr},
 		"SameCluster":       {reason: "The handover was aborted, and this cluster is the source.", item: from(mr, xp.Source{Cluster: "here", Handover: "monday", Busy: "NotHandedOver"})},
-		"NoCluster":         {reason: "Without the UID of the source nobody can tell for whom a receipt is.", item: from(mr, xp.Source{Handover: "monday"})},
+		"NoCluster": {
+			reason: "Neither cluster could see what the other does.", item: from(mr, xp.Source{Handover: "monday"}), err: "could not read which cluster it is from",
+		},
+		"NoClusterButGone": {
+			reason: "A user says that it is gone.", item: from(mr, xp.Source{Handover: "monday"}), settings: gone,
+		},
 		"ReadOnly": {
 			reason: "A user must learn that the source will not refuse an abort.", item: there("monday", ""), cluster: sourceCluster{readOnly: true}, receipts: awaited,
 			noted: "the BackupStorageLocation is read-only here [ReceiptMissing]",
