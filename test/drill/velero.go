@@ -95,8 +95,15 @@ func await(ctx context.Context, c *stack.Cluster, kind, name string, done func(p
 	return u, err
 }
 
-// Problems returns the warnings and errors in the log of a restore.
+// Problems returns the warnings and errors in the log of a restore, when there is one. The command
+// velero refuses to read it while Velero finalizes the restore.
 func Problems(ctx context.Context, c *stack.Cluster, name string) string {
+	_, err := await(ctx, c, "Restore", name, func(phase string) bool {
+		return phase == "Completed" || strings.HasPrefix(phase, "WaitingFor") || strings.Contains(phase, "Failed") && !strings.HasPrefix(phase, "Finalizing")
+	})
+	if err != nil {
+		return err.Error()
+	}
 	logs, err := c.Velero(ctx, "restore", "logs", name)
 	if err != nil {
 		return err.Error()
