@@ -32,9 +32,9 @@ const (
 )
 
 // RecordAbort records, in each bucket with a backup of namespaces that was begun since a time, that
-// this cluster has aborted its handover of these. A cluster that restores such a backup later refuses it. It
-// returns the records: the name of a Backup for each BackupStorageLocation. There are none if there
-// is no such backup.
+// this cluster has aborted its handover of these. A cluster that restores such a backup later refuses
+// it. It returns the records: the name of a Backup for each BackupStorageLocation. There are none if
+// there is no such backup.
 func (c *Cluster) RecordAbort(ctx context.Context, velero string, since time.Time, namespaces []string) (records map[string]string, err error) {
 	uid, err := c.UID(ctx)
 	if err != nil {
