@@ -97,8 +97,12 @@ func TestWait(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var out, err bytes.Buffer
+			timeout := time.Minute
+			if tc.want != nil {
+				timeout = 50 * time.Millisecond // It is waited for.
+			}
 			w := &wait{
-				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: 50 * time.Millisecond, pause: time.Millisecond, reported: map[string]string{},
+				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: timeout, pause: time.Millisecond, reported: map[string]string{},
 			}
 			looks := tc.looks
 			w.look = func(context.Context) (live.Roots, error) {

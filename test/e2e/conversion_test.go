@@ -180,7 +180,7 @@ func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m webhookMo
 		if err != nil {
 			return err
 		}
-		if p := drill.Phase(u); p != "PartiallyFailed" && p != "Completed" {
+		if p := drill.Phase(u); p != "PartiallyFailed" {
 			return fmt.Errorf("it is %s", p)
 		}
 
@@ -201,7 +201,7 @@ func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m webhookMo
 			}
 		}
 	}
-	wantMessage(t, "the log of the backup", logs, "level=warning", "conversion webhook for")
+	wantMessage(t, "the log of the backup", logs, "level=error", "conversion webhook for", "RelatedNotRead")
 }
 
 // restoreArgs returns the arguments of velero that restore a scene.
