@@ -73,7 +73,8 @@ func (t *Tree) noteSource(ctx context.Context, u *unstructured.Unstructured, bac
 	if h, ok := t.source.handovers.Of(u); ok {
 		note.Handover, why = h.Since, t.source.key.WhyNotQuiet(u)
 	} else if h, err := adoption.Unverified.HoldOf(u); err == nil && h != nil && h.IsHandover() {
-		note.Handover, why = h.Since, reason.NotHandedOver.Messagef("the command hold holds it, but the record of that handover is lost or can't be read; run hold again")
+		note.Handover = h.Since
+		why = reason.NotHandedOver.Messagef("the command hold holds it, but the record of that handover is lost or can't be read; run hold again")
 	}
 	if !why.IsZero() {
 		note.Busy = string(why.Code)

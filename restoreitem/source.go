@@ -71,24 +71,36 @@ func (a *Adopt) checkSource(i *item) error {
 			return nil
 		}
 	}
-	switch {
-	case from.Cluster == a.source.own:
+	if from.Cluster == a.source.own {
 		return nil
-	case from.Cluster == "" && !i.settings.SourceIsGone:
-		return reason.SourceNotQuiet.Errorf("cannot restore %s: it belongs to a handover, and the backup could not read which cluster it is from, so nobody can tell whether "+
-			"that has aborted the handover. Back up again there, and restore that; or, if that cluster is gone, restore with the setting "+
-			`%s: "true"`, xp.String(i.original), setting.NameSource)
 	}
-	if from.Busy != "" && !i.settings.SourceIsGone {
-		return reason.SourceNotQuiet.Errorf("cannot restore %s: it belongs to a handover, and its source cluster could still write to its external resource when "+
-			"it was backed up (%.40q). Run hold there until it succeeds, back up again, and restore that; or, if that cluster is gone, restore with the setting "+
-			`%s: "true"`, xp.String(i.original), from.Busy, setting.NameSource)
+	if err := refuseUnquiet(i, from); err != nil {
+		return err
 	}
 	if handover && !i.settings.SourceIsGone {
 		return a.source.takeOver(ctx, i, from.Cluster) // Also in quarantine: a user can release it at any time.
 	}
 	if !i.isQuarantined() {
 		a.source.leaveReceipt(ctx, i, from.Cluster)
+	}
+
+	return nil
+}
+
+// refuseUnquiet refuses an item of a handover if its source cluster could still write to its external
+// resource, or is unknown, unless a user says that it is gone.
+func refuseUnquiet(i *item, from xp.Source) error {
+	switch {
+	case i.settings.SourceIsGone:
+		return nil
+	case from.Cluster == "":
+		return reason.SourceNotQuiet.Errorf("cannot restore %s: it belongs to a handover, and the backup could not read which cluster it is from, so nobody "+
+			"can tell whether that has aborted the handover. Back up again there, and restore that; or, if that cluster is gone, restore with the setting "+
+			`%s: "true"`, xp.String(i.original), setting.NameSource)
+	case from.Busy != "":
+		return reason.SourceNotQuiet.Errorf("cannot restore %s: it belongs to a handover, and its source cluster could still write to its external resource when "+
+			"it was backed up (%.40q). Run hold there until it succeeds, back up again, and restore that; or, if that cluster is gone, restore with the setting "+
+			`%s: "true"`, xp.String(i.original), from.Busy, setting.NameSource)
 	}
 
 	return nil

@@ -270,6 +270,7 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string, carry func(*test
 
 // inFile writes the target's report into a file.
 func (s *suite) inFile(t *testing.T, n *tenant) []string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "adopted.json")
 	must(t, os.WriteFile(file, []byte(command(t, s.target, "validate", "-n", n.Namespace, "-o", "json").stdout), 0o600))
 
@@ -278,6 +279,7 @@ func (s *suite) inFile(t *testing.T, n *tenant) []string {
 
 // inBucket writes the target's report into the bucket.
 func (s *suite) inBucket(t *testing.T, n *tenant) []string {
+	t.Helper()
 	const location, name = "--report-location", "default"
 	if got := commandInPod(t, s.target, "", "validate", "-n", n.Namespace, location, name); got.code != 0 {
 		t.Fatalf("validate exits with %d: %s\n%s", got.code, got.stderr, got.stdout)

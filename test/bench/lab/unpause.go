@@ -61,7 +61,7 @@ func (l *Lab) pauseAll(ctx context.Context, paused bool) error {
 		g.Go(func() error {
 			_, err := r.Patch(limited, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 
-			return err //nolint:wrapcheck // It names the object.
+			return err
 		})
 	})
 	if waitErr := g.Wait(); err == nil {
