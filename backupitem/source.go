@@ -44,19 +44,23 @@ func (t *Tree) WithSource(reader SourceReader) *Tree {
 // read reads the source once. Without an answer the notes lack what is not known.
 func (s *source) read(ctx context.Context, velero string, log logrus.FieldLogger) {
 	s.once.Do(func() {
+		unread := func(code reason.Code, what string, err error) {
+			gap{of: xp.Ref{Kind: "Backup"}, what: what, isLoss: true, why: code.Messagef("%s can't be read: %v. If a handover is under way, another cluster "+
+				"can't rely on this backup. When the API server answers, back up again", what, err)}.log(log)
+		}
 		var err error
 		if s.uid, err = s.reader.UID(ctx); err != nil {
-			gap{of: xp.Ref{Kind: "Backup"}, what: "which cluster it is from", isLoss: true, why: reason.RelatedNotRead.Messagef("%v", err)}.log(log)
+			unread(reason.RelatedNotRead, "which cluster it is from", err)
 		}
 		if s.handovers, err = s.reader.Handovers(ctx, velero); err != nil {
-			gap{of: xp.Ref{Kind: "Backup"}, what: "whether a handover is under way", isLoss: true, why: reason.RelatedNotRead.Messagef("%v", err)}.log(log)
+			unread(reason.RelatedNotRead, "whether there is a handover", err)
 		}
 		if len(s.handovers) == 0 {
 			return
 		}
 		if s.key, err = s.reader.ReadMarkKey(ctx, velero); err != nil {
 			s.key = make(adoption.Key, adoption.KeySize) // No mark has this signature, so nothing counts as quiet.
-			gap{of: xp.Ref{Kind: "Backup"}, what: "whether the source is quiet", isLoss: true, why: reason.MarkKeyMissing.Messagef("%v", err)}.log(log)
+			unread(reason.MarkKeyMissing, "whether the source is quiet", err)
 		}
 	})
 }

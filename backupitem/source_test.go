@@ -102,7 +102,7 @@ func TestTreeNotesItsSource(t *testing.T) {
 		},
 		"NoUID": {
 			reason: "Without the right to read it, the note lacks the cluster.", item: quiet(mr), from: &sourceCluster{handovers: team, uidErr: errAPI},
-			want: xp.Source{Handover: "monday"}, warned: []string{"[RelatedNotRead]"}, failed: 1,
+			want: xp.Source{Handover: "monday"}, warned: []string{"back up again [RelatedNotRead]"}, failed: 1,
 		},
 		"NoRecord": {reason: "The backup goes on and says so.", item: mr, from: &sourceCluster{handoversErr: errAPI}, want: plain, warned: []string{"[RelatedNotRead]"}, failed: 1},
 		"NoRecordButHeld": {
