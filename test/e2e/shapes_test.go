@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
+
+// onlyShapes makes a run short while one works on a shape.
+var onlyShapes = flag.String("shapes", "", "run only the shapes whose names match this regular expression, beside the control")
 
 // bare is the scene that is backed up and restored by Velero alone.
 const bare = "alone"
@@ -61,6 +66,7 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 		n.Dir = filepath.Join("testdata", dir, n.Dir)
 	}
 	s := newStage(t, version)
+	maps.DeleteFunc(shapes, func(name string, _ *shape) bool { return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name) })
 	names := slices.Sorted(maps.Keys(shapes))
 
 	s.source = s.platform(t, "source", func(*shape) string { return "source.yaml" }, shapes)
