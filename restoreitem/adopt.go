@@ -276,6 +276,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	held = i.holdOwnerless(held)
+	i.SetGroupVersionKind(xp.CreatedAs(i.original))
 	i.keepGenerateName()
 	operation, err := a.prepare(i, held)
 	if err != nil {

@@ -125,5 +125,5 @@ func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 
 	return !i.isHeld() && !i.isOwned() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasBackupMetadata(i.original) &&
-		!xp.HasDeletionAttempt(i.original)
+		!xp.HasDeletionAttempt(i.original) && xp.CreatedAs(i.original) == i.original.GroupVersionKind()
 }

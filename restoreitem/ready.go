@@ -78,10 +78,10 @@ func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
 	return s.KindTimeout
 }
 
-// check fails if an item can't be created in its version in the backup, after it has waited for the
-// conversion webhook. A nil Readiness accepts everything.
+// check fails if an item can't be created in its version, after it has waited for the conversion
+// webhook. A nil Readiness accepts everything.
 func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Restore, log logrus.FieldLogger) error {
-	gvk := item.GroupVersionKind()
+	gvk := xp.CreatedAs(item)
 	if r == nil || !xp.IsCustomGroup(gvk.Group) {
 		return nil
 	}

@@ -82,9 +82,14 @@ func newSimulatedCluster(b *archive.Backup, live DryRunCluster, restore *velerov
 		if i.GroupResource == resourceCRDs {
 			s.serve(i.Object())
 		}
-		gvk := i.Ref().GroupVersionKind()
-		if _, ok := s.served[gvk]; !ok && live == nil {
-			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
+		gvks := []schema.GroupVersionKind{i.Ref().GroupVersionKind()}
+		if i.GroupResource == xp.ResourceXRD {
+			gvks = append(gvks, xp.KindDefinition) // Some are not created in the version of the backup.
+		}
+		for _, gvk := range gvks {
+			if _, ok := s.served[gvk]; !ok && live == nil {
+				s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
+			}
 		}
 	}
 
