@@ -16,13 +16,13 @@ func (i *item) neededStatus() []string {
 		return nil
 	}
 
-	return xp.NeededStatus(i.original)
+	return xp.NeededStatus(i.withoutHold())
 }
 
 // warnOfStatus warns of an item that is restored without status, because of a setting. A function
 // may read the status at the next reconcile.
 func (i *item) warnOfStatus() {
-	missing := xp.NeededStatus(i.original)
+	missing := xp.NeededStatus(i.withoutHold())
 	if !i.settings.WithoutStatus || len(missing) == 0 {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 func TestAdoptReturnsStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Field("10.0.0.1", "status", "address"))
 	failing := xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"), xptest.Field("i-1", "status", "atProvider", "id"))
+	claim := xptest.Claim("c", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Field("10.0.0.1", "status", "address"))
 	status, _, _ := unstructured.NestedMap(failing.Object, "status")
 	cases := map[string]struct {
 		reason string
@@ -31,6 +32,10 @@ func TestAdoptReturnsStatus(t *testing.T) {
 		"MR": {
 			reason: "An earlier restore created the MR, and its provider cannot reconcile it.", item: failing, live: live(failing),
 			want: map[string]map[string]any{xp.RefTo(failing).String(): status},
+		},
+		"PausedClaim": {
+			reason: "An earlier restore created the claim, which its user had paused, and nobody else writes its status.", item: claim, live: live(claim),
+			want: map[string]map[string]any{xp.RefTo(claim).String(): {"address": "10.0.0.1"}},
 		},
 		"New":    {reason: "Velero writes the status of an object that it creates.", item: x, live: live()},
 		"Needed": {reason: "Crossplane writes this status again.", item: xptest.XR("x", xptest.Reconciled()), live: live(x)},

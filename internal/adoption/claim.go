@@ -167,9 +167,12 @@ func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 	if t.plan.Failed = t.claimDeleted(); !t.plan.Failed.IsZero() {
 		return
 	}
-	if xp.IsPaused(claim) {
+	switch {
+	case xp.IsPaused(claim) && xp.IsClaim(claim) && h.ownPause():
+		t.checkStatus(claim, h) // It stays paused, so no reconcile needs a proof.
+	case xp.IsPaused(claim):
 		t.checkSeen(claim)
-	} else {
+	default:
 		t.checkReconciled(claim) // Another writer has removed the pause. That does no harm while the XR is held.
 	}
 	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitUser(xp.RefTo(claim), h) {

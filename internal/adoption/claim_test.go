@@ -12,6 +12,7 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 	plain := xptest.XR("x", xptest.ClaimedBy(claim))
 	xr := held(plain, unpaused(), xptest.Reconciled())
 	ready := held(claim, xptest.SeenPaused())
+	paused := heldFor(xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"conditions"}})
 	wait := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	const unseen = "OrderClaim team-a/o: Crossplane has not reported yet that it is paused [AwaitingPauseReport]"
 	stranger := xptest.Claim("o", xptest.OfXR(xptest.XR("theirs")))
@@ -27,6 +28,19 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 		"NotSeen": {
 			reason:   "Crossplane must have seen the claim's pause.",
 			snapshot: snapshot(xr, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
+		},
+		"StaysPaused": {
+			reason:   "Crossplane does not reconcile a claim that the user has paused, so nothing has to prove a reconcile.",
+			snapshot: snapshot(xr, xptest.With(paused, xptest.Reconciled())), ref: xp.RefTo(xr),
+			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+		},
+		"StaysPausedWithoutStatus": {
+			reason:   "Nobody writes the status of a claim that the user has paused.",
+			snapshot: snapshot(xr, paused), ref: xp.RefTo(xr),
+			want: outcome{Waiting: []string{
+				"OrderClaim team-a/o: status.conditions did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: " +
+					xp.Program + " release --force team-a/o [StatusMissing]",
+			}},
 		},
 		"PauseTakenOff": {
 			reason:   "Crossplane reports no unpaused claim as paused, so a reconcile with its XR is enough proof.",

@@ -249,13 +249,13 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	switch {
 	case t.hold.ownPause() && xp.IsPaused(u):
 		t.checkComposed(false)
-		t.checkStatus(u)
+		t.checkStatus(u, t.hold)
 	case xp.IsPaused(u):
 		t.holdClaimAgain()
 		t.checkPlatform()
 		t.checkComposed(true)
 		t.checkVersions()
-		t.checkStatus(u)
+		t.checkStatus(u, t.hold)
 		t.checkSecret(u)
 		follows := t.checkRevision()
 		t.checkSeen(u)

@@ -10,10 +10,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkStatus waits until the status is restored that functions may read. One that finds less than
-// it wrote can leave out composed resources, and Crossplane deletes these.
-func (t *tree) checkStatus(u *unstructured.Unstructured) {
-	if missing := xp.MissingStatus(u, t.hold.Status); len(missing) > 0 {
+// checkStatus waits until the status is restored that u is held for: a function that finds less than
+// it wrote can leave out composed resources, and Crossplane deletes these. Nobody writes the status
+// of what a user has paused.
+func (t *tree) checkStatus(u *unstructured.Unstructured, h *Hold) {
+	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
 		t.wait(false, reason.StatusMissing.Messagef("%s: %s", xp.String(u), whyStatus(u, missing)))
 	}
 }

@@ -25,7 +25,7 @@ const (
 // checkConditions finds objects that Crossplane or a provider has not reconciled, or cannot.
 func (d *diagnosis) checkConditions() {
 	for _, u := range fullObjects(sorted(slices.Concat(d.claims, d.composites, d.managed))) {
-		if isHeld(u) || isPausedByPerson(u) || u.GetDeletionTimestamp() != nil {
+		if isHeld(u) || xp.IsIdle(u) || u.GetDeletionTimestamp() != nil {
 			continue
 		}
 		r := xp.RefTo(u)
@@ -59,14 +59,6 @@ func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
 	}
 
 	return "correct that; its Events have more: kubectl describe"
-}
-
-// isPausedByPerson reports whether a user has paused an object. Empty managementPolicies have the
-// same effect (crossplane-runtime pkg/reconciler/managed/policies.go).
-func isPausedByPerson(u *unstructured.Unstructured) bool {
-	policies, ok := xp.ManagementPolicies(u)
-
-	return xp.IsPaused(u) || ok && len(policies) == 0 && xp.IsManaged(u)
 }
 
 // whyStuck returns why no controller seems to reconcile an object; "" if one does, or still may.

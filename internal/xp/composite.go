@@ -267,6 +267,15 @@ func IsPaused(u *unstructured.Unstructured) bool {
 	return Annotation(u, AnnotationPaused) == "true"
 }
 
+// IsIdle reports whether no controller reconciles u: it is paused, or an MR with empty
+// managementPolicies, which have the same effect (crossplane-runtime
+// pkg/reconciler/managed/policies.go).
+func IsIdle(u *unstructured.Unstructured) bool {
+	policies, ok := ManagementPolicies(u)
+
+	return IsPaused(u) || ok && len(policies) == 0 && IsManaged(u)
+}
+
 // Composes reports whether a Composition or CompositionRevision is for XRs of xr's kind.
 func Composes(composition *unstructured.Unstructured, xr Composite) bool {
 	return slices.Contains(RunBy(composition), xr.GroupVersionKind().GroupKind())

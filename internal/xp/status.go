@@ -85,8 +85,9 @@ func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions 
 	return found
 }
 
-// NeededStatus returns the fields of the status of u, from a backup, that a restore must restore
-// because a controller reads them before any controller writes them:
+// NeededStatus returns the fields of the status of u, from a backup and without a hold, that a
+// restore must restore because no controller writes them, or one reads them before that:
+//   - the whole status of an XR, claim or MR that its user has paused,
 //   - what functions have written on an XR, and may read at the next reconcile,
 //   - the whole status of a composed MR or XR that is not Synced,
 //   - status.atProvider of an MR of upjet, which finds the external resource with it.
@@ -95,14 +96,14 @@ func NeededStatus(u *unstructured.Unstructured) []string {
 	fields, _ := status.(map[string]any)
 	names := slices.Sorted(maps.Keys(fields))
 	synced, _ := ConditionOf(u, ConditionSynced)
-	if IsComposed(u) && (IsManaged(u) || IsComposite(u)) && synced.Status != "True" {
+	switch managed, composite := IsManaged(u), IsComposite(u); {
+	case (managed || composite || IsClaim(u)) && IsIdle(u), (managed || composite) && IsComposed(u) && synced.Status != "True":
 		return names
-	}
-	if !IsComposite(u) {
+	case !composite:
 		return slices.DeleteFunc(names, func(name string) bool { return name != "atProvider" || !IsUpjet(u) })
+	default:
+		return slices.DeleteFunc(names, isCrossplaneStatus)
 	}
-
-	return slices.DeleteFunc(names, isCrossplaneStatus)
 }
 
 // isCrossplaneStatus reports whether Crossplane writes a field of the status of XRs

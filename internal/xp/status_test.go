@@ -97,7 +97,7 @@ func TestNeededStatus(t *testing.T) {
 		synced = `"conditions":[{"type":"Synced","status":"True"}]`
 		paused = `"conditions":[{"type":"Synced","status":"False","reason":"ReconcilePaused"}]`
 	)
-	mr := xptest.MR("b", xptest.ControlledBy(x))
+	mr, byUser := xptest.MR("b", xptest.ControlledBy(x)), xptest.Annotated(xp.AnnotationPaused, "true")
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
@@ -107,15 +107,30 @@ func TestNeededStatus(t *testing.T) {
 			reason: "Functions write any status fields and read them again.", want: []string{"address", "zones"},
 			object: xptest.XR("x", status(`{"zones":[],"address":"a",`+synced+`,"connectionDetails":{},"claimConditionTypes":[],"lastHandledReconcileAt":"x","crossplane":{}}`)),
 		},
-		"XR2":          {reason: "Functions do so with Crossplane v2 too.", object: xptest.XRV2("x", status(`{"address":"a"}`)), want: []string{"address"}},
-		"PlainXR":      {reason: "Crossplane writes its own fields again.", object: xptest.XR("x", status(`{`+synced+`}`))},
-		"NewXR":        {reason: "A new XR has no status.", object: xptest.XR("x")},
-		"MalformedXR":  {reason: "A malformed status has no fields.", object: xptest.XR("x", status(`"?"`))},
-		"PausedXR":     {reason: "No parent reads the conditions of a root XR.", object: xptest.XR("x", status(`{`+paused+`}`))},
-		"NestedXR":     {reason: "Crossplane writes the conditions again.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+synced+`,"a":1}`)), want: []string{"a"}},
-		"NestedPaused": {reason: "The parent XR reads the conditions of a paused nested XR.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+paused+`}`)), want: []string{"conditions"}},
-		"Claim":        {reason: "Crossplane copies the status of a claim from its XR.", object: xptest.Claim("o", status(`{"address":"a"}`))},
-		"MR":           {reason: "The provider writes the status again.", object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+synced+`}`))},
+		"XRPausedByUser": {
+			reason: "Nobody writes the status of what its user has paused.", want: []string{"address", "conditions", "connectionDetails"},
+			object: xptest.XRV2("x", byUser, status(`{"address":"a",`+paused+`,"connectionDetails":{}}`)),
+		},
+		"ClaimPausedByUser": {reason: "Nobody does so of a claim either.", object: xptest.Claim("o", byUser, status(`{"address":"a",`+synced+`}`)), want: []string{"address", "conditions"}},
+		"MRPausedByUser": {
+			reason: "Its provider has not reported the pause yet, and never will again.", want: []string{"atProvider", "conditions"},
+			object: xptest.MR("b", byUser, status(`{"atProvider":{"id":"x"},`+synced+`}`)),
+		},
+		"MRWithoutPolicies": {
+			reason: "Empty managementPolicies pause an MR too.", want: []string{"atProvider", "conditions"},
+			object: xptest.MR("b", xptest.Field([]any{}, "spec", "managementPolicies"), status(`{"atProvider":{"id":"x"},`+synced+`}`)),
+		},
+		"OtherPausedByUser": {reason: "Only Crossplane and providers heed the annotation.", object: xptest.Object("v1", "ConfigMap", "team-a", "c", byUser, status(`{"a":1}`))},
+		"NotPausedByUser":   {reason: `Only "true" pauses.`, object: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "yes"), status(`{`+synced+`}`))},
+		"XR2":               {reason: "Functions do so with Crossplane v2 too.", object: xptest.XRV2("x", status(`{"address":"a"}`)), want: []string{"address"}},
+		"PlainXR":           {reason: "Crossplane writes its own fields again.", object: xptest.XR("x", status(`{`+synced+`}`))},
+		"NewXR":             {reason: "A new XR has no status.", object: xptest.XR("x")},
+		"MalformedXR":       {reason: "A malformed status has no fields.", object: xptest.XR("x", status(`"?"`))},
+		"PausedXR":          {reason: "No parent reads the conditions of a root XR.", object: xptest.XR("x", status(`{`+paused+`}`))},
+		"NestedXR":          {reason: "Crossplane writes the conditions again.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+synced+`,"a":1}`)), want: []string{"a"}},
+		"NestedPaused":      {reason: "The parent XR reads the conditions of a paused nested XR.", object: xptest.XR("c", xptest.ControlledBy(x), status(`{`+paused+`}`)), want: []string{"conditions"}},
+		"Claim":             {reason: "Crossplane copies the status of a claim from its XR.", object: xptest.Claim("o", status(`{"address":"a"}`))},
+		"MR":                {reason: "The provider writes the status again.", object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+synced+`}`))},
 		"PausedMR": {
 			reason: "The provider ignores a paused MR, but functions read its status.", want: []string{"atProvider", "conditions"},
 			object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+paused+`}`)),
