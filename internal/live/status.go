@@ -29,12 +29,7 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
 			return nil //nolint:nilerr // The operation reports a mark that can't be read.
 		}
-		fields := map[string]any{}
-		for _, name := range xp.MissingStatus(u, h.Status) {
-			if value, ok := status[name]; ok {
-				fields[name] = value
-			}
-		}
+		fields := xp.LackingStatus(u, h.Status, status)
 		if len(fields) == 0 {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,8 @@ import (
 )
 
 func TestReturnStatus(t *testing.T) {
-	status := map[string]any{"address": "10.0.0.1", "size": "big", "conditions": []any{}}
+	ready := map[string]any{"type": "Ready", "status": "True"}
+	status := map[string]any{"address": "10.0.0.1", "size": "big", "conditions": []any{ready, map[string]any{"type": "Synced", "status": "True"}}}
 	held := func(of adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
 		u := xptest.XR("x")
 		if _, err := adoption.Put(u, of); err != nil {
@@ -37,6 +39,11 @@ func TestReturnStatus(t *testing.T) {
 		"Part": {
 			reason: "A field that is live stays as it is.", live: []*unstructured.Unstructured{held(both, xptest.Field("10.0.0.2", "status", "address"))},
 			want: map[string]any{"address": "10.0.0.2", "size": "big"},
+		},
+		"Conditions": {
+			reason: "The controller has reported the pause, and will not report more.",
+			live:   []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday", Status: []string{"conditions"}}, xptest.SeenPaused())},
+			want:   map[string]any{"conditions": append(slices.Clone(said), any(ready))},
 		},
 		"NotAsked": {reason: "The hold lists no status fields.", live: []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday"})}},
 		"NotHeld":  {reason: "The controller of an object without a hold writes its status.", live: []*unstructured.Unstructured{xptest.XR("x")}},

@@ -126,6 +126,34 @@ func MissingStatus(u *unstructured.Unstructured, names []string) []string {
 	})
 }
 
+// LackingStatus returns those of the named fields of a status that u lacks. Of the conditions these
+// are the types that u lacks, beside its own: the controller of a paused object reports the pause.
+func LackingStatus(u *unstructured.Unstructured, names []string, status map[string]any) map[string]any {
+	lacking := map[string]any{}
+	for _, name := range names {
+		value, ok := status[name]
+		is, has, _ := unstructured.NestedFieldNoCopy(u.Object, "status", name)
+		own, _ := is.([]any)
+		was, _ := value.([]any)
+		more := slices.DeleteFunc(slices.Clone(was), func(condition any) bool {
+			m, _ := condition.(map[string]any)
+			t, _ := m["type"].(string)
+			_, reported := ConditionOf(u, t)
+
+			return reported || t == ""
+		})
+		switch {
+		case !ok:
+		case !has:
+			lacking[name] = value
+		case name == "conditions" && len(more) > 0:
+			lacking[name] = slices.Concat(own, more)
+		}
+	}
+
+	return lacking
+}
+
 // StatusNames returns "status.a, status.b", for messages.
 func StatusNames(names []string) string {
 	fields := make([]string, len(names))
