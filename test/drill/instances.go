@@ -115,7 +115,7 @@ func (p Platform) ready(ctx context.Context, c *stack.Cluster, n int) error {
 	}
 	var unready []error
 	for _, u := range slices.Concat(instances, xrs, mrs) {
-		if u.GetAnnotations()["crossplane.io/paused"] == "true" && !Held(&u) {
+		if isPausedByUser(&u) {
 			continue
 		}
 		unready = append(unready, stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True"))

@@ -90,7 +90,7 @@ func (s Scene) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Clie
 		var missing []error
 		for id, u := range all.objects {
 			external := u.GetAnnotations()["crossplane.io/external-name"]
-			if strings.HasPrefix(id.Group, "cloud.") && !read[id.Kind+" "+external] {
+			if strings.HasPrefix(id.Group, "cloud.") && !isPausedByUser(u) && !read[id.Kind+" "+external] {
 				missing = append(missing, fmt.Errorf("%s (%s) was not", id, external))
 			}
 		}

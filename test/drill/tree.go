@@ -223,6 +223,9 @@ func (f *sceneObjects) ready(u *unstructured.Unstructured) error {
 	if Held(u) {
 		errs = append(errs, fmt.Errorf("%s is held: %v", idOf(u), u.GetAnnotations()))
 	}
+	if isPausedByUser(u) {
+		return errors.Join(errs...)
+	}
 	for _, condition := range conditions(u) {
 		errs = append(errs, stack.HasCondition(u, condition, "True"))
 	}
@@ -235,6 +238,27 @@ func (f *sceneObjects) ready(u *unstructured.Unstructured) error {
 	}
 
 	return errors.Join(errs...)
+}
+
+// isPausedByUser reports whether a user has paused an object. It is neither Synced nor changed.
+func isPausedByUser(u *unstructured.Unstructured) bool {
+	return u.GetAnnotations()["crossplane.io/paused"] == "true" && !Held(u)
+}
+
+// Paused returns the status of each object that a user has paused.
+func (s Scene) Paused(ctx context.Context, c *stack.Cluster) (map[string]any, error) {
+	all, err := s.objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	paused := map[string]any{}
+	for id, u := range all.objects {
+		if isPausedByUser(u) {
+			paused[id.String()] = u.Object["status"]
+		}
+	}
+
+	return paused, nil
 }
 
 // conditions returns the condition types that are True on a healthy object.

@@ -24,7 +24,7 @@ func shapesV2() map[string]*shape {
 		mirrors: shapeMirrors(stack.V2),
 		bare: {
 			reason: "Velero alone loses a nested tree.",
-			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 44},
+			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 44}, unplugged: true,
 		},
 		"nested": {
 			reason: "Three levels of XRs, with two siblings in the middle, come back with each level below its parent.",
@@ -97,7 +97,7 @@ func shapesV1() map[string]*shape {
 	shapes := map[string]*shape{
 		bare: {
 			reason: "Velero alone loses a nested tree.",
-			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 48},
+			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 48}, unplugged: true,
 		},
 		"nested": {
 			reason: "Three levels of XRs below a claim, with two siblings in the middle, come back with each level below its parent.",

@@ -34,6 +34,10 @@ type shape struct {
 	reason string
 	// target is the platform file of the target beside platform.yaml.
 	target string
+	// undefined means that the target has no platform.yaml either: all comes from the backup.
+	undefined bool
+	// unplugged means that the backup is made without the plugin.
+	unplugged bool
 	// last runs in the source when all is Ready.
 	last func(ctx context.Context, c *stack.Cluster, s drill.Scene) error
 	// restoring runs during the restore; nil for nothing.
@@ -74,15 +78,23 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 		must(t, shapes[name].Make(ctx, s.source))
 	}
 	must(t, s.source.RestartVelero(ctx))
-	s.store(t, shapes[bare])
-	must(t, s.source.UsePlugin(ctx, true))
-	names = slices.DeleteFunc(names, func(name string) bool { return name == bare })
 	for _, name := range names {
-		s.store(t, shapes[name])
+		if shapes[name].unplugged {
+			s.store(t, shapes[name])
+		}
 	}
+	must(t, s.source.UsePlugin(ctx, true))
+	for _, name := range names {
+		if !shapes[name].unplugged {
+			s.store(t, shapes[name])
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == bare })
 	must(t, s.source.Destroy())
 
-	s.target = s.platform(t, "target", func(n *shape) string { return n.target }, shapes)
+	defined := maps.Clone(shapes)
+	maps.DeleteFunc(defined, func(_ string, n *shape) bool { return n.undefined })
+	s.target = s.platform(t, "target", func(n *shape) string { return n.target }, defined)
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testShapeLost(t, shapes[bare]) })
 	must(t, s.target.UsePlugin(ctx, true))
@@ -221,6 +233,13 @@ func (s *suite) testSettled(t *testing.T, n *shape, since int64) {
 
 		return
 	}
+	wantUnchanged(t, s, n, after, changes)
+}
+
+// wantUnchanged expects a shape and its resources in the cloud to be as before.
+func wantUnchanged(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
+	t.Helper()
+	ctx := t.Context()
 	ledger, err := n.Ledger(ctx, s.cloud)
 	must(t, err)
 	want := maps.Clone(n.picture)
