@@ -22,12 +22,12 @@ func worldsOfDefinitions() map[string]*shape {
 	all := map[string]*shape{
 		"undefined": {
 			reason: "The backup of a namespace brings the XRD of its claims.",
-			Scene:  drill.Scene{Dir: "legacy", Count: 2, Size: 14}, last: addDetails,
+			Scene:  drill.Scene{Dir: "legacy", Count: 2, Size: 14, Drift: true}, last: addDetails,
 		},
 		"chosen": {
 			reason: "A backup that includes the XRD itself brings it before all XRs.",
 			Scene: drill.Scene{
-				Dir: "legacy", Count: 2, Size: 14,
+				Dir: "legacy", Count: 2, Size: 14, Drift: true,
 				BackupArgs: []string{"--include-namespaces", "chosen", "--include-cluster-resources=true", "--or-selector", ofScene("chosen")},
 			},
 			last: labelSecrets,
@@ -35,7 +35,7 @@ func worldsOfDefinitions() map[string]*shape {
 		"unplugged": {
 			reason: "A backup that was made without the plugin brings it, too.",
 			Scene: drill.Scene{
-				Dir: "legacy", Count: 2, Size: 14,
+				Dir: "legacy", Count: 2, Size: 14, Drift: true,
 				BackupArgs: []string{"--include-namespaces", "unplugged", "--include-cluster-resources=true", "--or-selector", ofScene("unplugged")},
 			},
 			last: labelSecrets, unplugged: true,
