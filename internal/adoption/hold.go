@@ -192,7 +192,11 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	}
 	dropRequest(annotations)
 	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize+markSpare), "true"
-	if err := validation.ValidateAnnotationsSize(annotations); err != nil {
+	err = validation.ValidateAnnotationsSize(annotations)
+	if err == nil && isTooLarge(string(b)) {
+		err = errTooLarge
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
 			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(b), err)
 	}
