@@ -99,6 +99,7 @@ func (k Key) mark(r xp.Ref, h *Hold) (string, error) {
 // encode returns the unsigned mark of a hold on r.
 func (h *Hold) encode(r xp.Ref) ([]byte, error) {
 	short := *h
+	short.Reason = reason.Clean(short.Reason)
 	if err := short.packRefs(); err != nil {
 		return nil, fmt.Errorf("cannot encode the hold of %s: %w", r, err)
 	}
