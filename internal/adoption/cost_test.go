@@ -103,17 +103,17 @@ func TestHostileMarksNeedLittleMemory(t *testing.T) {
 
 // What can be packed can be read again, up to the most.
 func TestMostRefs(t *testing.T) {
-	for _, n := range []int{manyRefs + 1, mostRefs, mostRefs + 1} {
+	for _, n := range []int{manyRefs + 1, xp.MostRefs, xp.MostRefs + 1} {
 		h := &Hold{}
 		for i := range n {
 			h.Refs = append(h.Refs, xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: xptest.Namespace, Name: strconv.Itoa(i)})
 			h.ComposedConditions = append(h.ComposedConditions, "Ready,Synced")
 		}
 		want := *h
-		if err := h.packRefs(); (err == nil) != (n <= mostRefs) {
+		if err := h.packRefs(); (err == nil) != (n <= xp.MostRefs) {
 			t.Fatalf("%d references: got error %v", n, err)
 		}
-		if n > mostRefs {
+		if n > xp.MostRefs {
 			continue
 		}
 		packed := h.Composed

@@ -66,8 +66,8 @@ type Hold struct {
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// ComposedConditions are the conditions that each of Refs had then; empty if not in the backup.
 	ComposedConditions []xp.TrueConditions `json:"composedConditions,omitempty"`
-	// Composed is Refs and ComposedConditions, packed, if an XR composes many; "" in every Hold
-	// that was read.
+	// Composed is Refs and ComposedConditions, packed, if an XR composes many. Key.HoldOf unpacks it,
+	// HoldOf does not.
 	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
 	Environments []string `json:"environmentConfigs,omitempty"`

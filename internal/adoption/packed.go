@@ -24,9 +24,6 @@ const (
 	// manyRefs is the number of references up to which a mark lists them readably. More are packed:
 	// the API server allows 256 KiB of annotations.
 	manyRefs = 500
-	// mostRefs is how many references a mark can have packed. A reference takes at least 41 bytes
-	// of an XR, so an XR of 1.5 MiB, which etcd takes by default, lists at most 38,000.
-	mostRefs = 1 << 16
 	// maxUnpackedRefs is how many bytes packed references may have unpacked. The API server allows
 	// objects of 3 MiB, which have these references in their spec.
 	maxUnpackedRefs = 8 << 20
@@ -37,7 +34,7 @@ const (
 
 var (
 	errPacked   = errors.New("what it has packed can't be read")
-	errManyRefs = fmt.Errorf("a mark has at most %d references", mostRefs)
+	errManyRefs = fmt.Errorf("a mark has at most %d references", xp.MostRefs)
 )
 
 // composedRefs is the packed part of the mark of an XR that composes many objects.
@@ -51,7 +48,7 @@ func (h *Hold) packRefs() error {
 	if len(h.Refs) <= manyRefs {
 		return nil
 	}
-	if len(h.Refs) > mostRefs {
+	if len(h.Refs) > xp.MostRefs {
 		return errManyRefs
 	}
 	b, err := json.Marshal(composedRefs{Refs: h.Refs, ComposedConditions: h.ComposedConditions})
@@ -143,12 +140,12 @@ func (v *values) begin(with json.Delim) error {
 	return err
 }
 
-// listOf reads a list of at most mostRefs entries.
+// listOf reads a list of at most xp.MostRefs entries.
 func listOf[T any](v *values) ([]T, error) {
 	var list []T
 	err := v.begin('[')
 	for err == nil && v.More() {
-		if len(list) == mostRefs {
+		if len(list) == xp.MostRefs {
 			return nil, errManyRefs
 		}
 		var entry T
