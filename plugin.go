@@ -33,7 +33,8 @@ const gcPercent = 50
 func serve() {
 	debug.SetGCPercent(gcPercent)
 	flags := pflag.CommandLine
-	a := newActions(modifiersOf(flags), restoreitem.NewVeleroFeatures(featuresOf(flags)))
+	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
+	a := newActions(connect, modifiersOf(flags), restoreitem.NewVeleroFeatures(featuresOf(flags)))
 	server := framework.NewServer().
 		BindFlags(flags).
 		RegisterBackupItemActionV2("velero.crossplane.io/tree", a.tree).
@@ -61,9 +62,7 @@ type actions struct {
 	logged    sync.Once
 }
 
-func newActions(modifiers func() string, features *restoreitem.VeleroFeatures) *actions {
-	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
-
+func newActions(connect func() (*live.Cluster, error), modifiers func() string, features *restoreitem.VeleroFeatures) *actions {
 	return &actions{
 		connect:   connect,
 		resolver:  with(connect, func(c *live.Cluster) *backupitem.Resolver { return backupitem.NewResolver(c) }),

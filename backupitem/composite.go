@@ -1,7 +1,10 @@
 package backupitem
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,39 +106,66 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 	if claim, ok := xr.ClaimRef(); ok {
 		options.LabelSelector = labels.Set{xp.LabelClaimNamespace: claim.Namespace}.String()
 	}
-	var composed []*unstructured.Unstructured
+	dangling := reason.Dangling.Messagef("it does not exist")
+	outside := reason.KindClusterScoped.Messagef("its kind is cluster-scoped, and an XR in a namespace composes only objects in that namespace")
+	read := make([]listedRef, 0, len(refs))
 	for _, r := range refs {
 		kind, ok, err := res.resolve(r.GroupVersionKind())
 		switch {
 		case err == nil && !ok:
-			f.addUnresolved(xr, r, reason.Dangling.Messagef("it does not exist"))
-
-			continue
+			read = append(read, listedRef{Ref: r, why: &dangling})
 		case err == nil && xr.GetNamespace() != "" && !kind.namespaced:
-			f.addUnresolved(xr, r, reason.KindClusterScoped.Messagef("its kind is cluster-scoped, and an XR in a namespace composes only objects in that namespace"))
-
-			continue
-		case !f.follows(r.GroupVersionKind().GroupKind()):
-			continue
+			read = append(read, listedRef{Ref: r, why: &outside})
+		case f.follows(r.GroupVersionKind().GroupKind()):
+			read = append(read, listedRef{Ref: r, kind: kind, err: err})
 		}
-		var u *unstructured.Unstructured
-		if err == nil {
-			u, err = res.listed(ctx, kind.at(r), options)
-		}
-		if err == nil && u != nil {
-			err = res.checkReadable(ctx, kind.at(r))
-		}
-		if err != nil {
-			f.addUnreadable(r, err)
-
-			continue
-		}
-		if f.composes(xr, r, u) {
-			composed = append(composed, u)
+	}
+	res.readListed(ctx, f, read, options)
+	var composed []*unstructured.Unstructured
+	for _, r := range read {
+		switch {
+		case r.why != nil:
+			f.addUnresolved(xr, r.Ref, *r.why)
+		case r.err != nil:
+			f.addUnreadable(r.Ref, r.err)
+		case f.composes(xr, r.Ref, r.live):
+			composed = append(composed, r.live)
 		}
 	}
 
 	return composed
+}
+
+// A listedRef is a reference of an XR, and the live object or why it is not read. All are nil if
+// there is none.
+type listedRef struct {
+	xp.Ref
+
+	kind readable
+	live *unstructured.Unstructured
+	why  *reason.Message
+	err  error
+}
+
+// readListed reads the live objects, one kind after the other: the list of each is read once,
+// however many kinds there are and in whatever order.
+func (res *Resolver) readListed(ctx context.Context, f *found, refs []listedRef, options metav1.ListOptions) {
+	byKind := make([]*listedRef, len(refs))
+	for n := range refs {
+		byKind[n] = &refs[n]
+	}
+	slices.SortStableFunc(byKind, func(a, b *listedRef) int {
+		return cmp.Or(strings.Compare(a.kind.Group, b.kind.Group), strings.Compare(a.kind.Kind, b.kind.Kind))
+	})
+	for _, r := range byKind {
+		if r.err != nil || r.why != nil {
+			continue
+		}
+		at := r.kind.at(r.Ref)
+		if r.live, r.err = res.listed(ctx, f, at, options); r.err == nil && r.live != nil {
+			r.err = res.checkReadable(ctx, at)
+		}
+	}
 }
 
 // addUnresolved records a reference of an XR that composes nothing.

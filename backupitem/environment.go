@@ -25,7 +25,7 @@ func (res *Resolver) environments(ctx context.Context, f *found, revision *unstr
 	}
 	for _, name := range reads.Environments {
 		ref := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
-		u, err := res.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name a missing one.
+		u, err := res.listed(ctx, f, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name a missing one.
 		item := xp.Item{GroupResource: xp.ResourceEnvironment, Name: name}
 		switch {
 		case err != nil:

@@ -47,6 +47,8 @@ type found struct {
 	inputs []xp.Input
 	// dangling are an XR's resourceRefs to nothing, or to what another owner controls.
 	dangling []xp.Ref
+	// missed counts what was missing in lists.
+	missed int
 	// composed is what an XR composes.
 	composed []*unstructured.Unstructured
 	// warnings are links that are not followed, with the reason. listed are those of an XR's
@@ -193,7 +195,7 @@ func (f *found) warn(log logrus.FieldLogger) {
 		rest string
 	}{{f.warnings, "what belongs to it"}, {f.listed, "all that it lists"}} {
 		for _, one := range w.first {
-			one.warn(log, reason.Message{Code: one.why.Code, Text: one.of.String() + " names " + one.to.String() + ", but the backup does not add it: " + one.why.Text})
+			one.warn(log, one.why.Code.Messagef("%s names %s, but the backup does not add it: %s", one.of, one.to, one.why.Text))
 		}
 		if w.more > 0 {
 			see := "kubectl get " + f.of.GroupVersionKind().GroupKind().String() + " " + f.of.GetName() + inNamespace(f.of) + " -o yaml"
@@ -202,7 +204,7 @@ func (f *found) warn(log logrus.FieldLogger) {
 		}
 	}
 	for _, w := range f.left {
-		w.warn(log, reason.Message{Code: w.why.Code, Text: w.to.String() + " is left behind: " + w.why.Text})
+		w.warn(log, w.why.About(w.to.String()+" is left behind"))
 	}
 	for _, r := range f.reads {
 		r.warn(log)
@@ -218,7 +220,7 @@ func (g gap) log(log logrus.FieldLogger) {
 	if g.isLoss {
 		level = logrus.ErrorLevel
 	}
-	m := reason.Message{Code: g.why.Code, Text: g.of.String() + ": " + g.why.Text}
+	m := g.why.About(g.of.String())
 	write(log, level, logrus.Fields{"object": g.of.String(), "reference": g.what, "cause": g.why.Text}, m)
 }
 

@@ -2,7 +2,6 @@ package backupitem
 
 import (
 	"context"
-	"slices"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,9 +135,13 @@ func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) 
 // noteInputs writes what is known of the Secrets that an MR's provider reads onto the stored copy.
 // The items that passed the filters are in the backup, whatever their labels.
 func (f *found) noteInputs(u *unstructured.Unstructured) {
+	taken := make(map[xp.Item]bool, len(f.items))
+	for _, i := range f.items {
+		taken[i] = true
+	}
 	for n, in := range f.inputs {
 		item := secretItem(in.Ref)
-		f.inputs[n].Stored = in.Stored || f.published[item] && slices.Contains(f.items, item)
+		f.inputs[n].Stored = in.Stored || f.published[item] && taken[item]
 	}
 	xp.SetInputs(u, f.inputs)
 }

@@ -54,8 +54,8 @@ type Resolver struct {
 	asked map[xp.Item]int
 	// begun are the items whose backup has begun.
 	begun map[xp.Item]bool
-	// reported are the shared items that a warning has named as left out.
-	reported map[xp.Item]bool
+	// reported are the items that a warning has named last.
+	reported *lru.Cache
 	// active has what activates kinds of MRs, and all activation policies.
 	active *lru.Cache
 	// inputsIn are the namespaces that have a list of their own for Secrets that providers read.
@@ -79,8 +79,10 @@ const (
 	maxLists    = 64
 	maxCounters = 4096
 	// maxSingleReads is how many missing objects of a kind are read singly before the whole kind is
-	// listed: an XR can list thousands that don't exist.
+	// listed: an XR can list thousands that don't exist. maxItemReads is the same for all kinds of
+	// an item.
 	maxSingleReads = 50
+	maxItemReads   = 2 * mostKinds
 	// maxRequests is how often Velero is asked for a shared item. If Velero can't get it, it leaves
 	// out the item that asked, so once is not enough.
 	maxRequests = 3
@@ -91,7 +93,7 @@ func NewResolver(reader Reader) *Resolver {
 	return &Resolver{
 		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
 		checkedKinds: lru.New(failures), excludedNamespaces: lru.New(maxCounters),
-		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, reported: map[xp.Item]bool{}, inputsIn: map[string]bool{},
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, reported: lru.New(maxCounters), inputsIn: map[string]bool{},
 		packer: pack.New(), active: lru.New(maxCounters),
 	}
 }
@@ -167,7 +169,7 @@ type listKey struct {
 
 // listed returns one of many objects of a kind, which one list reads as the options select. An
 // object that is missing there is read singly. It returns nil as get does.
-func (res *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+func (res *Resolver) listed(ctx context.Context, f *found, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
 	if u, ok := res.read.get(r.ID()); ok {
 		return u, nil
 	}
@@ -175,7 +177,8 @@ func (res *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOp
 	if err != nil || u != nil {
 		return u, err
 	}
-	if res.countMiss(listKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= maxSingleReads {
+	f.missed++
+	if f.missed <= maxItemReads && res.countMiss(listKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= maxSingleReads {
 		return res.get(ctx, r)
 	}
 

@@ -114,8 +114,8 @@ func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 func (res *Resolver) isFirst(i xp.Item) bool {
 	res.mu.Lock()
 	defer res.mu.Unlock()
-	reported := res.reported[i]
-	res.reported[i] = true
+	_, reported := res.reported.Get(i)
+	res.reported.Add(i, true)
 
 	return !reported
 }

@@ -20,7 +20,7 @@ func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstr
 	if !ok {
 		return
 	}
-	s, err := res.listed(ctx, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
+	s, err := res.listed(ctx, f, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
 	if err != nil {
 		f.addUnreadable(ref, err)
 

@@ -76,7 +76,7 @@ func (t *Tree) noteSource(ctx context.Context, u *unstructured.Unstructured, bac
 	note, why := xp.Source{Cluster: t.source.uid}, reason.Message{}
 	if h, ok := t.source.handovers.Of(u); ok {
 		note.Handover, why = h.Since, t.source.key.WhyNotQuiet(u)
-	} else if h, err := adoption.Unverified.HoldOf(u); err == nil && h != nil && h.IsHandover() {
+	} else if h, err := adoption.HoldOf(u); err == nil && h != nil && h.IsHandover() {
 		note.Handover = h.Since
 		why = reason.NotHandedOver.Messagef("the command hold holds it, but the record of that handover is lost or can't be read; run hold again")
 	}

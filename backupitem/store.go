@@ -49,7 +49,7 @@ func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstr
 
 // storedIn adds the Secret.
 func (res *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Unstructured, ref xp.Ref) {
-	s, err := res.listed(ctx, ref, metav1.ListOptions{LabelSelector: xp.LabelOwnerUID})
+	s, err := res.listed(ctx, f, ref, metav1.ListOptions{LabelSelector: xp.LabelOwnerUID})
 	switch {
 	case err != nil:
 		f.addUnreadable(ref, err)

@@ -15,6 +15,11 @@ func warn(log logrus.FieldLogger, fields logrus.Fields, m reason.Message) {
 
 // write logs a message with its code, both at its end and as the field reason.
 func write(log logrus.FieldLogger, level logrus.Level, fields logrus.Fields, m reason.Message) {
+	for name, value := range fields {
+		if s, ok := value.(string); ok {
+			fields[name] = reason.Clip(s, reason.LongestField)
+		}
+	}
 	log.WithFields(fields).WithField("reason", string(m.Code)).Log(level, m.String())
 }
 

@@ -178,9 +178,9 @@ func (s *drillState) table() []byte {
 		if one.Passed {
 			result = "passed"
 		}
-		fmt.Fprintf(&b, "%s: %s, %s %s ago", what, printer.Clean(one.Restore), result, duration.HumanDuration(s.now.Sub(one.Ended)))
+		fmt.Fprintf(&b, "%s: %s, %s %s ago", what, reason.Clean(one.Restore), result, duration.HumanDuration(s.now.Sub(one.Ended)))
 		if one.Backup != "" {
-			fmt.Fprintf(&b, ", of the Backup %s", printer.Clean(one.Backup))
+			fmt.Fprintf(&b, ", of the Backup %s", reason.Clean(one.Backup))
 		}
 		b.WriteString("\n")
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -26,7 +25,7 @@ func (e *exchangeRun) list(p exchange.Plan) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what string, of xp.Ref, external, why string) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", what, printer.Clean(of.String()), printer.Clean(cmp.Or(external, "-")), printer.Clean(why))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", what, reason.Clean(of.String()), reason.Clean(cmp.Or(external, "-")), reason.Clean(why))
 	}
 	fmt.Fprintln(t, "WHAT\tOBJECT\tEXTERNAL-NAME\tBECOMES")
 	for _, i := range p.Items {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -167,7 +166,7 @@ func (r guardReport) table() []byte {
 			if i > 0 {
 				name = ""
 			}
-			fmt.Fprintf(t, "%s\t%s\n", name, printer.Clean(v))
+			fmt.Fprintf(t, "%s\t%s\n", name, reason.Clean(v))
 		}
 	}
 	if !r.Up {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 // messages writes each Write as one line and strips control characters. Text from objects and
@@ -14,7 +14,7 @@ type messages struct{ to io.Writer }
 // Write writes one message.
 func (m messages) Write(b []byte) (int, error) {
 	text, ended := strings.CutSuffix(string(b), "\n")
-	text = printer.Clean(text)
+	text = reason.Clean(text)
 	if ended {
 		text += "\n"
 	}

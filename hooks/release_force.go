@@ -132,7 +132,7 @@ func (r *release) warn(roots []*held, assessed map[xp.ID]adoption.ForceAssessmen
 		}
 		for _, line := range lines {
 			indent := "  - "
-			for part := range strings.SplitSeq(r.wrapped(printer.Clean(line), len(indent)), "\n") {
+			for part := range strings.SplitSeq(r.wrapped(reason.Clean(line), len(indent)), "\n") {
 				r.logf("%s%s", indent, part)
 				indent = "    "
 			}

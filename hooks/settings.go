@@ -12,6 +12,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 )
 
@@ -103,7 +104,7 @@ func (e effective) table() []byte {
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SETTING\tVALUE\tFROM\tFOR")
 	for _, s := range e.Settings {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(printer.Clean(s.Value), nothing), printer.Clean(s.Source), strings.Join(s.For, ", "))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(reason.Clean(s.Value), nothing), reason.Clean(s.Source), strings.Join(s.For, ", "))
 	}
 	_ = t.Flush() // A buffer never fails.
 	if len(e.Faults) > 0 {
@@ -114,7 +115,7 @@ func (e effective) table() []byte {
 		if f.Name != "" {
 			where += ", " + f.Name
 		}
-		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", printer.Clean(where), printer.Clean(f.Message().String()), printer.Clean(f.Next))
+		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", reason.Clean(where), reason.Clean(f.Message().String()), reason.Clean(f.Next))
 	}
 
 	return b.Bytes()

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -149,11 +148,11 @@ func reportable(r *report.Report) (order []reportedProblem, lines map[reportedPr
 		}
 	}
 	for _, p := range r.Problems {
-		t := reportedProblem{code: p.Code, object: printer.Clean(p.Object.String())}
+		t := reportedProblem{code: p.Code, object: reason.Clean(p.Object.String())}
 		if _, again := lines[t]; !again {
 			order = append(order, t)
 		}
-		lines[t] = printer.Clean(problemText(p, waiting[p.Object.ID()]))
+		lines[t] = reason.Clean(problemText(p, waiting[p.Object.ID()]))
 	}
 
 	return order, lines

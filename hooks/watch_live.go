@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -118,7 +118,7 @@ func (v *liveView) show(r *report.Report) {
 
 func (v *liveView) failed(err error) {
 	v.resize()
-	v.writer.SetPinnedMessages(v.fit("Trying again: " + printer.Clean(err.Error())))
+	v.writer.SetPinnedMessages(v.fit("Trying again: " + reason.Clean(err.Error())))
 }
 
 // fit cuts a line to the terminal's width: a wrapped line would break the redraw.

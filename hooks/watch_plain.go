@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -41,7 +41,7 @@ func (v *plainView) show(r *report.Report) {
 }
 
 func (v *plainView) failed(err error) {
-	if line := "trying again: " + printer.Clean(err.Error()); line != v.last {
+	if line := "trying again: " + reason.Clean(err.Error()); line != v.last {
 		v.writeLine(line)
 		v.last = line
 	}

@@ -108,10 +108,8 @@ type Adopt struct {
 	warnedSplitBrain bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
-	refused sync.Map
-	// remembered are XRs of the backup, as JSON, until the first of their composed resources is
-	// restored.
-	remembered sync.Map
+	refused    sync.Map
+	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
 	missingSecrets sync.Map
 	// missingStores are the StoreConfigs that notes name, because their store is outside of the
@@ -144,6 +142,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		restore:      input.Restore,
 		remarks:      a.remarks,
 	}
+	a.warned.begin()
 	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)

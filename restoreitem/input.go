@@ -73,8 +73,11 @@ func wasAwaited(i *item, r xp.Ref) bool {
 // warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides
 // whether it exists.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
-	if _, reported := a.missingSecrets.LoadOrStore(r.ID(), true); reported {
+	if _, reported := a.missingSecrets.Load(r.ID()); reported {
 		return
+	}
+	if !i.warned.isFull(reason.InputMissing) {
+		a.missingSecrets.Store(r.ID(), true)
 	}
 	if err != nil {
 		i.warn(reason.InputMissing.Messagef("Cannot find out whether %s exists, which the provider of %s reads: %v", r, xp.String(i.original), err))

@@ -47,6 +47,8 @@ type item struct {
 	log     logrus.FieldLogger
 	// remarks are for a dry run.
 	remarks remarkFn
+	// warned are the warnings about it.
+	warned warned
 	// notes are messages for the user. failed means that it was not restored and should have been.
 	notes  []reason.Message
 	failed bool

@@ -56,11 +56,12 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 
 		return nil, false
 	}
-	refused := map[reason.Code][]string{}
+	items = make([]xp.Item, 0, len(list))
+	refused := map[reason.Code][]xp.Item{}
 	for _, i := range list {
 		asked, why := o.accepts(item, i, restore)
 		if why != "" {
-			refused[why] = append(refused[why], strconv.Quote(i.String()))
+			refused[why] = append(refused[why], i)
 		}
 		if asked {
 			items = append(items, i)
@@ -74,12 +75,16 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 }
 
 // warnOfListed warns of entries of a list that are not requested, and names the first few.
-func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, why reason.Code) {
+func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []xp.Item, why reason.Code) {
 	const few = 5
 	if len(entries) == 0 {
 		return
 	}
-	named := strings.Join(entries[:min(few, len(entries))], ", ")
+	var first []string
+	for _, i := range entries[:min(few, len(entries))] {
+		first = append(first, strconv.Quote(reason.Clip(i.String(), reason.LongestField)))
+	}
+	named := strings.Join(first, ", ")
 	if more := len(entries) - few; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}

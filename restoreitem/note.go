@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -44,19 +45,40 @@ func (r remarkFn) add(m remark) {
 	}
 }
 
-// withCode returns a logger that adds the code of a message.
+// withCode returns a logger that adds the code of a message, and clips the other fields.
 func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
-	return log.WithField(fieldReason, string(m.Code))
+	e := log.WithField(fieldReason, string(m.Code))
+	for name, value := range e.Data {
+		if s, ok := value.(string); ok {
+			e.Data[name] = reason.Clip(s, reason.LongestField)
+		}
+	}
+
+	return e
 }
 
-// warn logs a message for the user.
+// warn logs a message for the user, if it is one of the first of its code about the item.
 func (s *shared) warn(log logrus.FieldLogger, m reason.Message) {
+	if !s.warned.add(m.Code) {
+		return
+	}
 	withCode(log, m).Warn(m)
 	s.remarks.add(remark{Message: m, warns: true})
 }
 
-// warn logs a message for the user and adds it to the item's notes.
+// warnOfMore logs how many more warnings there are about the item.
+func (s *shared) warnOfMore(item *unstructured.Unstructured, log logrus.FieldLogger) {
+	for _, m := range s.warned.more() {
+		withCode(log.WithField("object", xp.String(item)), m).Warn(m)
+	}
+}
+
+// warn logs a message for the user and adds it to the item's notes, if it is one of the first of
+// its code.
 func (i *item) warn(m reason.Message) {
+	if !i.warned.add(m.Code) {
+		return
+	}
 	withCode(i.log, m).Warn(m)
 	i.remarks.add(remark{Message: m, warns: true})
 	i.notes = append(i.notes, m)
@@ -73,14 +95,25 @@ func apiErrorf(format string, args ...any) error {
 	return reason.APIServerFailed.Errorf("%w", err)
 }
 
-// withErrorCode adds the code of an error to its text, which is all that Velero gets.
+// withErrorCode adds the code of an error to its text, which is all that Velero gets, and cleans it.
 func withErrorCode(err error) error {
-	if code := reason.CodeOf(err); code != "" {
-		return fmt.Errorf("%w [%s]", err, code)
+	if err == nil {
+		return nil
 	}
 
-	return err
+	return publicError{error: err, text: reason.ErrorMessage(err).String()}
 }
+
+// A publicError is an error as Velero gets it.
+type publicError struct {
+	error
+
+	text string
+}
+
+func (e publicError) Error() string { return e.text }
+
+func (e publicError) Unwrap() error { return e.error }
 
 // fail is warn for an item that the restore failed to bring back.
 func (i *item) fail(m reason.Message) {
@@ -93,7 +126,11 @@ func (i *item) note(out *velero.RestoreItemActionExecuteOutput) {
 	if len(i.notes) == 0 {
 		return
 	}
-	note := noteID(i.self(), reason.Join(i.notes), i.failed)
+	more := i.warned.more()
+	for _, m := range more {
+		withCode(i.log, m).Warn(m)
+	}
+	note := noteID(i.self(), reason.Join(append(i.notes, more...)), i.failed)
 	if out.OperationID != "" {
 		out.OperationID += noteAfter
 	}
@@ -107,7 +144,7 @@ func noteID(r xp.Ref, text string, failed bool) string {
 		prefix = noteFailed
 	}
 
-	return prefix + r.String() + ": " + text
+	return reason.Clip(prefix+r.String()+": "+text, longestNote)
 }
 
 // cutNote splits an ID into that of an operation and its note.
@@ -132,6 +169,7 @@ func addNote(note string, progress *velero.OperationProgress) {
 
 // noteText completes an operation that only reports a message; ok is false for other IDs.
 func noteText(id string, progress *velero.OperationProgress) (ok bool) {
+	id = reason.Clean(id) // It has names that tenants have written, and Velero prints it as it is.
 	if text, failed := strings.CutPrefix(id, noteFailed); failed {
 		progress.Completed, progress.Err, progress.Description = true, text, text
 

@@ -75,6 +75,9 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	if restore.Status.StartTimestamp != nil {
 		progress.Started = restore.Status.StartTimestamp.Time
 	}
+	defer func() { // It has names that tenants have written, and Velero prints it as it is.
+		progress.Description, progress.Err = reason.Clean(progress.Description), reason.Clean(progress.Err)
+	}()
 	if noteText(id, &progress) {
 		return progress, nil
 	}

@@ -16,12 +16,14 @@ type shared struct {
 	modifiersName func() string
 	source        *sourceCheck
 	standbys      *standbys
+	// warned are the warnings about the item.
+	warned *warned
 	// remarks are for a dry run.
 	remarks remarkFn
 }
 
 func sharedBy(options []Option) shared {
-	var s shared
+	s := shared{warned: &warned{}}
 	for _, o := range options {
 		o(&s)
 	}

@@ -72,7 +72,9 @@ func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector
 // Execute returns the item unchanged, with what must be restored before it. It fails if XRDCheck or
 // Readiness refuses the item, or if an XR's list of composed resources can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
+	o.warned.begin()
 	out, err := o.execute(input)
+	o.warnOfMore(&unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}, o.log)
 
 	return out, withErrorCode(err)
 }
@@ -125,6 +127,7 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		out.OperationID = noteID(xp.RefTo(item), left.String(), false)
 	}
 	o.addEarly(item, in)
+	out.AdditionalItems = slices.Grow(out.AdditionalItems, len(in))
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
@@ -160,7 +163,17 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 // left is a warning that names the others, the zero Message if there are none. Items that the
 // resource filters exclude are requested all the same: only Velero knows short names.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left reason.Message) {
-	var out []string
+	const few = 10
+	var named []string
+	more := 0
+	leave := func(name string) {
+		if len(named) < few {
+			named = append(named, reason.Clip(name, reason.LongestField))
+		} else {
+			more++
+		}
+	}
+	in = make([]xp.Item, 0, len(first))
 	for _, i := range first {
 		if !xp.IsValidName(i.Namespace, i.Name) {
 			o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}), reason.Malformed.Messagef("%s names %q, which no object can have as "+
@@ -174,7 +187,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		if !comes {
 			if !isReachedLater(item, i, restore) {
-				out = append(out, i.String())
+				leave(i.String())
 			}
 
 			continue
@@ -187,25 +200,23 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		// Thousands of XRs can run on the same item, a claim lists what its XR does, and each MR
 		// can publish in a Secret.
-		key, named := i, i.String()
+		key, name := i, i.String()
 		if i.GroupResource == resourceSecrets {
-			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
+			key, name = xp.Item{GroupResource: i.GroupResource}, name+", as all Secrets"
 		}
 		if _, reported := o.reported.LoadOrStore(key, true); !reported {
-			out = append(out, named)
+			leave(name)
 		}
 	}
-	if len(out) == 0 {
+	if len(named) == 0 {
 		return in, left
 	}
-	const few = 10
-	named := out[:min(few, len(out)):min(few, len(out))]
-	if more := len(out) - few; more > 0 {
+	if more > 0 {
 		named = append(named, fmt.Sprintf("and %d more", more))
 	}
 	left = reason.LeftOutByFilters.Messagef("The filters of the restore leave out what %s belongs with: %s. If the cluster does not have it, restore again "+
 		"with these namespaces and resources, and without --include-cluster-resources=false", xp.String(item), strings.Join(named, ", "))
-	o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": out}), left)
+	o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": named}), left)
 
 	return in, left
 }

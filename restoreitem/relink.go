@@ -28,7 +28,12 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	}
 	left := a.velero.writesOwners(a.log)
 	uids := map[types.UID]types.UID{}
-	for _, ref := range i.original.GetOwnerReferences() {
+	refs, more := xp.OwnerReferences(i.original)
+	if more > 0 {
+		i.warn(reason.TooManyReferences.Messagef("It has %d owner references, and the restore leaves out %d that are not the controller's. Find out who wrote them",
+			len(refs)+more, more))
+	}
+	for _, ref := range refs {
 		owner, why, err := a.liveOwner(ref, i)
 		if err != nil {
 			return false, apiErrorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)

@@ -42,7 +42,7 @@ type clusterScopedName struct{ group, name string }
 // A requestedItem is what is known of a requested name.
 type requestedItem struct {
 	// by has one requester of each kind.
-	by map[schema.GroupKind]xp.Ref
+	by []xp.Ref
 	// left are the kinds of XRs that run on an item of the name that was left out because none of
 	// them had requested it.
 	left []schema.GroupKind
@@ -57,12 +57,15 @@ func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name 
 	}
 	key := clusterScopedName{group, name}
 	if ri.items[key] == nil {
-		ri.items[key] = &requestedItem{by: map[schema.GroupKind]xp.Ref{}}
+		ri.items[key] = &requestedItem{}
 	}
-	if gk := requester.GroupVersionKind().GroupKind(); ri.items[key].by[gk].Name == "" {
-		ri.items[key].by[gk] = xp.RefTo(requester)
+	r, self := ri.items[key], xp.RefTo(requester)
+	if !slices.ContainsFunc(r.by, func(other xp.Ref) bool { return groupKindOf(other) == groupKindOf(self) }) {
+		r.by = append(r.by, self)
 	}
 }
+
+func groupKindOf(r xp.Ref) schema.GroupKind { return r.GroupVersionKind().GroupKind() }
 
 // isRequested reports whether an item has requested this cluster-scoped one.
 func (ri *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
@@ -83,8 +86,8 @@ func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) reason.Messa
 	defer ri.mu.Unlock()
 	requested, kinds := ri.items[nameOf(item)], xp.RunBy(item)
 	var by []string
-	for gk, requester := range requested.by {
-		if slices.Contains(kinds, gk) {
+	for _, requester := range requested.by {
+		if slices.Contains(kinds, groupKindOf(requester)) {
 			return reason.Message{}
 		}
 		by = append(by, requester.String())
@@ -109,8 +112,8 @@ func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) 
 	if requested == nil || !slices.Contains(requested.left, kind) {
 		return "", false
 	}
-	for gk, requester := range requested.by {
-		if gk != kind && (by == "" || requester.String() < by) {
+	for _, requester := range requested.by {
+		if groupKindOf(requester) != kind && (by == "" || requester.String() < by) {
 			by = requester.String()
 		}
 	}

@@ -44,7 +44,7 @@ func (a *Adopt) remember(i *item) error {
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
 	}
-	a.remembered.Store(i.self().ID(), b)
+	a.remembered.add(i.self().ID(), b)
 
 	return nil
 }
@@ -60,17 +60,16 @@ func (i *item) mayTakeOver() bool {
 // given one.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
-	kept, ok := a.remembered.LoadAndDelete(self.ID())
-	b, isBytes := kept.([]byte)
-	if !ok || !isBytes {
+	kept := a.remembered.take(self.ID())
+	if kept == nil {
 		return owner, nil
 	}
 	if h, err := a.liveHold(i, owner); err != nil || h == nil && !adoption.CanTakeOver(owner) || h != nil && !h.TakenOver {
 		return owner, err
 	}
-	taken, err := a.takeOverAs(i, self, b)
+	taken, err := a.takeOverAs(i, self, kept)
 	if err != nil {
-		a.remembered.Store(self.ID(), kept) // The next composed resource tries again.
+		a.remembered.add(self.ID(), kept) // The next composed resource tries again.
 
 		return nil, apiErrorf("cannot take over %s: %w", self, err)
 	}

@@ -34,7 +34,7 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	if u == nil {
 		return ForceAssessment{Refused: reason.NotFound.Messagef("%s does not exist any more", r)}
 	}
-	h, err := HoldOf(u)
+	h, err := Unverified.HoldOf(u)
 	switch {
 	case err != nil:
 		return ForceAssessment{Refused: reason.Malformed.Messagef("%v; remove the annotation, and crossplane.io/paused if it should not be paused, "+

@@ -66,8 +66,8 @@ type Hold struct {
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// ComposedConditions are the conditions that each of Refs had then; empty if not in the backup.
 	ComposedConditions []xp.TrueConditions `json:"composedConditions,omitempty"`
-	// Composed is Refs and ComposedConditions, packed, if an XR composes many; "" in every Hold
-	// that was read.
+	// Composed is Refs and ComposedConditions, packed, if an XR composes many. Key.HoldOf unpacks it,
+	// HoldOf does not.
 	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
 	Environments []string `json:"environmentConfigs,omitempty"`
@@ -192,7 +192,11 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	}
 	dropRequest(annotations)
 	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize+markSpare), "true"
-	if err := validation.ValidateAnnotationsSize(annotations); err != nil {
+	err = validation.ValidateAnnotationsSize(annotations)
+	if err == nil && isTooLarge(string(b)) {
+		err = errTooLarge
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
 			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(b), err)
 	}

@@ -5,12 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -101,6 +99,7 @@ func (k Key) mark(r xp.Ref, h *Hold) (string, error) {
 // encode returns the unsigned mark of a hold on r.
 func (h *Hold) encode(r xp.Ref) ([]byte, error) {
 	short := *h
+	short.Reason = reason.Clean(short.Reason)
 	if err := short.packRefs(); err != nil {
 		return nil, fmt.Errorf("cannot encode the hold of %s: %w", r, err)
 	}
@@ -148,107 +147,4 @@ func (k Key) verify(r xp.Ref, mark string) error {
 	}
 
 	return nil
-}
-
-// HoldOf returns the hold on u; nil if u has no mark. It fails if the mark can't be read, and with
-// ErrForged if it is not signed with the key.
-func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
-	h, err := packedHoldOf(u)
-	if err != nil || h == nil {
-		return h, err
-	}
-	if err := k.verify(xp.RefTo(u), xp.Annotation(u, AnnotationHold)); err != nil {
-		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
-	}
-
-	if err := h.complete(u); err != nil { // Only a verified mark is unpacked: a forged one can need much memory.
-		return nil, err
-	}
-
-	return h, nil
-}
-
-// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto an object which
-// is not paused. Such a mark needs no action.
-func HoldsNothing(u *unstructured.Unstructured, err error) bool {
-	return errors.Is(err, errCopied) && !xp.IsPaused(u)
-}
-
-// HoldOf returns the hold in the mark of u; nil if u has no mark. It does not verify the mark: use
-// Key.HoldOf before acting on it. It fails if the mark can't be read. References in the mark of a
-// namespaced object stay within its namespace.
-func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
-	h, err := packedHoldOf(u)
-	if err != nil || h == nil {
-		return h, err
-	}
-	if err := h.complete(u); err != nil {
-		return nil, err
-	}
-
-	return h, nil
-}
-
-// packedHoldOf is HoldOf without unpacking.
-func packedHoldOf(u *unstructured.Unstructured) (*Hold, error) {
-	if !xp.HasAnnotation(u, AnnotationHold) {
-		return nil, nil //nolint:nilnil // No hold is no error.
-	}
-	h := &Hold{}
-	if err := readMark(xp.Annotation(u, AnnotationHold), h); err != nil {
-		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
-	}
-	if h.Of != "" && h.Of != markedOf(u) {
-		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), errCopied)
-	}
-
-	return h, nil
-}
-
-// complete unpacks the packed parts of the mark on u.
-func (h *Hold) complete(u *unstructured.Unstructured) error {
-	if err := h.unpackRefs(); err != nil {
-		return fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
-	}
-	if u.GetNamespace() != "" {
-		for i := range h.Refs {
-			h.Refs[i].Namespace = u.GetNamespace()
-		}
-		for i := range h.Inputs {
-			if !h.Inputs[i].isRelease() { // A release can be in another namespace than its Release.
-				h.Inputs[i].Namespace = u.GetNamespace()
-			}
-		}
-	}
-
-	return nil
-}
-
-// markedOf returns the identity of u in its mark. It leaves out the namespace, which a restore can
-// map, and the version, which depends on the reader.
-func markedOf(u *unstructured.Unstructured) string {
-	return u.GroupVersionKind().GroupKind().String() + "/" + u.GetName()
-}
-
-// readMark decodes a mark. The name of its Restore is looked up and becomes part of commands that
-// users copy, so it must be a valid name or empty.
-func readMark(mark string, into *Hold) error {
-	err := json.Unmarshal([]byte(mark), into) // It decodes what it can even if it fails.
-	if into.Format > Format {
-		return fmt.Errorf("%w, in format %d; this one reads up to %d", ErrNewer, into.Format, Format)
-	}
-	if err != nil {
-		return err //nolint:wrapcheck // HoldOf adds the object.
-	}
-	if into.Restore != "" && !isRestore(into.Restore) {
-		return fmt.Errorf("its Restore %q is no namespace and name of one, so this plugin has not written it", into.Restore)
-	}
-
-	return nil
-}
-
-func isRestore(s string) bool {
-	namespace, name, ok := strings.Cut(s, "/")
-
-	return ok && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }

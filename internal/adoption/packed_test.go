@@ -89,7 +89,7 @@ func TestPackRefs(t *testing.T) {
 			if got := strings.Contains(mark, `"composed":`); got != tc.packed {
 				t.Errorf("%s packed: %t", tc.reason, got)
 			}
-			for name, read := range map[string]func(*unstructured.Unstructured) (*Hold, error){"HoldOf": HoldOf, "Key.HoldOf": key.HoldOf} {
+			for name, read := range map[string]func(*unstructured.Unstructured) (*Hold, error){"Unverified": Unverified.HoldOf, "Key": key.HoldOf} {
 				h, err := read(xr)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
@@ -114,7 +114,7 @@ func TestPackedRefsOfOthers(t *testing.T) {
 	}
 	for name, packed := range map[string]string{"Bomb": bomb, "NoRefs": none, "NoBase64": "%%%", "NoGzip": "eA", "CutOff": bomb[:100]} {
 		u := xptest.XR("x", xptest.Annotated(AnnotationHold, `{"restore":"`+restoreName+`","composed":"`+packed+`"}`))
-		if _, err := HoldOf(u); !errors.Is(err, errPacked) {
+		if _, err := Unverified.HoldOf(u); !errors.Is(err, errPacked) {
 			t.Errorf("%s: got error %v", name, err)
 		}
 		if _, err := key.HoldOf(u); !errors.Is(err, ErrForged) {

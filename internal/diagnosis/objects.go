@@ -129,7 +129,7 @@ func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 		self := newObject(memorySource{xr}, xr)
 		o.byUID[self.uid] = self
 		refs, _ := xp.CompositeFrom(xr).ResourceRefs() // Unreadable references count as none.
-		o.addLists(self, refs)
+		o.addLists(self, withoutRepeated(refs))
 	}
 }
 
@@ -142,12 +142,26 @@ func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
 			Next: "correct its resourceRefs; what it composes is unknown",
 		})
 	}
+	refs = withoutRepeated(refs)
 	o.refs[xr.uid] = refs
 	o.addLists(xr, refs)
 }
 
 func (o *Objects) addLists(xr *object, refs []xp.Ref) {
 	o.lists, o.listed = append(o.lists, list{xr: xr, refs: refs}), nil
+}
+
+// withoutRepeated returns each reference once: an XR can list one object thousands of times.
+func withoutRepeated(refs []xp.Ref) []xp.Ref {
+	known := make(map[xp.ID]bool, len(refs))
+
+	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		id := r.ID()
+		repeated := known[id]
+		known[id] = true
+
+		return repeated
+	})
 }
 
 // listers returns the XRs that list an object.

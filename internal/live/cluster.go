@@ -62,6 +62,7 @@ type Cluster struct {
 	// conversions are the kinds that could not be converted.
 	conversions map[schema.GroupVersionKind]unreadableKind
 	owners      map[xp.ID][]byte
+	ownersSize  int
 	// unresponsive is set after Crossplane did not acknowledge a pause in time.
 	unresponsive bool
 	inventories  map[schema.GroupKind]inventory

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -56,7 +57,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 		"involvedObject": map[string]any{
 			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
 		},
-		"type": kind, "reason": why, "message": cut(message, maxMessage, "…"),
+		"type": kind, "reason": why, "message": cut(reason.Clean(message), maxMessage, "…"),
 		"source":         map[string]any{"component": FieldManager},
 		"firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 	}}

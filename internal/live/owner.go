@@ -37,6 +37,10 @@ func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespac
 	return u, c.keepOwner(u, r)
 }
 
+// maxOwnersSize is how many bytes of JSON the cache of owners has. Most owners have 2 KiB, and those
+// of a tenant can have 1.5 MiB each. What they own mostly follows right after them.
+const maxOwnersSize = 32 << 20
+
 // keepOwner caches an owner, and removes from it what Owner does not return.
 func (c *Cluster) keepOwner(u *unstructured.Unstructured, r xp.Ref) error {
 	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}} {
@@ -49,6 +53,11 @@ func (c *Cluster) keepOwner(u *unstructured.Unstructured, r xp.Ref) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ownersSize += len(kept) - len(c.owners[r.ID()])
+	if c.ownersSize > maxOwnersSize {
+		clear(c.owners)
+		c.ownersSize = len(kept)
+	}
 	c.owners[r.ID()] = kept
 
 	return nil
@@ -59,6 +68,7 @@ func (c *Cluster) forgetOwners() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.owners)
+	c.ownersSize = 0
 }
 
 func decodeOwner(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {

@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +42,32 @@ func TestOwner(t *testing.T) {
 	c.forgetOwners()
 	if owner, err := c.Owner(context.Background(), ref, "team-a"); err != nil || owner.GetUID() != "new" {
 		t.Errorf("a forgotten owner must be requested again; got %v", err)
+	}
+}
+
+// A tenant's owners can have 1.5 MiB each, and all are of one restore.
+func TestOwnersAreForgotten(t *testing.T) {
+	const xrs = 60
+	s := newServer()
+	c := s.cluster()
+	for n := range xrs {
+		name := fmt.Sprint("x", n)
+		s.put(xorders, xptest.XR(name, xptest.Field(strings.Repeat("x", 1<<20), "spec", "text")))
+		for range 2 {
+			if _, err := c.Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: name}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size := 0
+	for _, b := range c.owners {
+		size += len(b)
+	}
+	if size > maxOwnersSize || size != c.ownersSize {
+		t.Errorf("%d owners with %d bytes are kept, and counted as %d bytes", len(c.owners), size, c.ownersSize)
+	}
+	if n := len(s.requests("get")); n != xrs {
+		t.Errorf("%d owners were read %d times", xrs, n)
 	}
 }
 

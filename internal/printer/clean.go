@@ -3,13 +3,13 @@ package printer
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -28,7 +28,7 @@ func cleaned(r *report.Report) *report.Report {
 func cleanAll(v reflect.Value) (reflect.Value, bool) {
 	switch v.Kind() { //nolint:exhaustive // A report has no strings in the other kinds.
 	case reflect.String:
-		s := Clean(v.String())
+		s := reason.Clean(v.String())
 		if s == v.String() {
 			return v, false
 		}
@@ -96,35 +96,6 @@ func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflec
 	}
 
 	return c, changed
-}
-
-// breaks matches line breaks with the spaces around them.
-var breaks = regexp.MustCompile(` *\n[ \n]*`)
-
-// Clean returns a string as one line of printable characters. A replacement character stands for
-// each other one.
-func Clean(s string) string {
-	printable := true
-	for n := range len(s) {
-		printable = printable && s[n] >= ' ' && s[n] < unicode.MaxASCII
-	}
-	if printable {
-		return s
-	}
-	s = strings.Map(func(c rune) rune {
-		switch {
-		case c == ' ':
-			return c
-		case unicode.IsSpace(c):
-			return '\n'
-		case unicode.IsPrint(c):
-			return c
-		default:
-			return unicode.ReplacementChar
-		}
-	}, s)
-
-	return breaks.ReplaceAllString(strings.Trim(s, "\n"), " ")
 }
 
 // escaped returns JSON whose unprintable characters are \u escapes: the data is the same, and a

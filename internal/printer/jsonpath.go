@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -58,7 +59,7 @@ func generic(data any) (any, error) {
 func cleanedData(v any) any {
 	switch v := v.(type) {
 	case string:
-		return Clean(v)
+		return reason.Clean(v)
 	case []any:
 		for n := range v {
 			v[n] = cleanedData(v[n])

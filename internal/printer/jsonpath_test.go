@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -57,7 +58,7 @@ func TestJSONPath(t *testing.T) {
 
 func TestJSONPathOfData(t *testing.T) {
 	got, err := Encode(map[string]any{"list": []any{"a\x1b[31m"}}, "jsonpath={.list[0]}")
-	if diff := cmp.Diff(Clean("a\x1b[31m")+"\n", string(got)); diff != "" || err != nil || strings.Contains(string(got), "\x1b") {
+	if diff := cmp.Diff(reason.Clean("a\x1b[31m")+"\n", string(got)); diff != "" || err != nil || strings.Contains(string(got), "\x1b") {
 		t.Errorf("a terminal must not interpret what is printed: %v -want, +got:\n%s", err, diff)
 	}
 }

@@ -16,23 +16,24 @@ type Message struct {
 	Text string
 }
 
-// Messagef returns a Message with the code. The format is as in fmt.Sprintf.
+// Messagef returns a Message with the code. The format is as in fmt.Sprintf. Each argument is
+// clipped, and the text is clean: they are names and texts that anyone can have written.
 func (c Code) Messagef(format string, args ...any) Message {
-	return Message{Code: c, Text: fmt.Sprintf(format, args...)}
+	return Message{Code: c, Text: Clean(fmt.Sprintf(format, clipped(args)...))}
 }
 
-// String returns the text, with the code behind it in brackets.
+// String returns the clean text, with the code behind it in brackets.
 func (m Message) String() string {
 	if m.Code == "" {
-		return m.Text
+		return Clean(m.Text)
 	}
 
-	return m.Text + " [" + string(m.Code) + "]"
+	return Clean(m.Text) + " [" + string(m.Code) + "]"
 }
 
 // About returns the message with the name of the object before it that it is about.
 func (m Message) About(name string) Message {
-	return Message{Code: m.Code, Text: name + ": " + m.Text}
+	return Message{Code: m.Code, Text: Clip(name, longestPart) + ": " + m.Text}
 }
 
 // IsZero reports whether there is no message.
@@ -58,12 +59,15 @@ type coded struct {
 	code Code
 }
 
+func (e coded) Error() string { return Clean(e.error.Error()) }
+
 func (e coded) Unwrap() error { return e.error }
 
-// Errorf returns an error with the code. The format is as in fmt.Errorf. The text of the error does
-// not have the code: ErrorMessage adds it where the error is printed.
+// Errorf returns an error with the code. The format is as in fmt.Errorf, and arguments are as in
+// Messagef. The text of the error does not have the code: ErrorMessage adds it where the error is
+// printed.
 func (c Code) Errorf(format string, args ...any) error {
-	return coded{error: fmt.Errorf(format, args...), code: c}
+	return coded{error: fmt.Errorf(format, clipped(args)...), code: c}
 }
 
 // CodeOf returns the code of an error, the outermost of those that it wraps; "" if it has none.
@@ -76,4 +80,6 @@ func CodeOf(err error) Code {
 }
 
 // ErrorMessage returns the Message of an error.
-func ErrorMessage(err error) Message { return Message{Code: CodeOf(err), Text: err.Error()} }
+func ErrorMessage(err error) Message {
+	return Message{Code: CodeOf(err), Text: Clean(Clip(err.Error(), longestPart))}
+}

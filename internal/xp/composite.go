@@ -92,9 +92,13 @@ func CompositeFrom(u *unstructured.Unstructured) Composite {
 	return Composite{Instance{u}}
 }
 
+// MostRefs is how many resourceRefs are read. A reference takes at least 41 bytes, so an XR of 1.5
+// MiB, which etcd takes by default, has at most 38,000.
+const MostRefs = 1 << 16
+
 // ResourceRefs returns the composed resources that the XR lists, in its order. A ref without a
 // namespace gets the XR's. Refs without a name, which Crossplane skips, are left out. It fails if
-// the field is not a list of references.
+// the field is not a list of references, or too long.
 func (c Composite) ResourceRefs() ([]Ref, error) {
 	path := c.path("resourceRefs")
 	v, found, err := unstructured.NestedFieldNoCopy(c.Object, path...)
@@ -104,6 +108,9 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 	list, ok := v.([]any)
 	if !ok {
 		return nil, reason.Malformed.Errorf("cannot read the resourceRefs of %s: they are a %T, not a list", String(c.Unstructured), v)
+	}
+	if len(list) > MostRefs {
+		return nil, reason.Malformed.Errorf("cannot read the resourceRefs of %s: they are %d, and %d are supported", String(c.Unstructured), len(list), MostRefs)
 	}
 	refs := make([]Ref, 0, len(list))
 	for n, entry := range list {

@@ -26,6 +26,9 @@ func TestIsValidName(t *testing.T) {
 		{"team-a", "a%2fb", false},
 		{"..", "o", false},
 		{"../..", "o", false},
+		{"team-a", strings.Repeat("a", 253), true},
+		{"team-a", strings.Repeat("a", 254), false},
+		{strings.Repeat("a", 254), "o", false},
 	} {
 		if got := xp.IsValidName(tc.namespace, tc.name); got != tc.want {
 			t.Errorf("names become parts of paths: %q in %q: got %v, want %v", tc.name, tc.namespace, got, tc.want)
@@ -44,8 +47,8 @@ func TestManyRefsAreCheap(t *testing.T) {
 
 		return xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"), xptest.Field(refs[:n/2], "metadata", xp.FieldUnresolvedRefs))
 	}
-	const many = 100_000
-	for n, u := range map[int]*unstructured.Unstructured{many / 100: of(many / 100), many: of(many)} {
+	const many = xp.MostRefs / 100 * 100
+	for n, u := range map[int]*unstructured.Unstructured{600: of(600), many: of(many)} {
 		refs, err := xp.CompositeFrom(u).SavedRefs()
 		if err != nil || len(refs) != n/2 || refs[0].Name != fmt.Sprint("b", n/2) {
 			t.Fatalf("of %d refs, half of them unresolved, there are %d: %v", n, len(refs), err)
@@ -77,6 +80,7 @@ func TestMalformedRefs(t *testing.T) {
 			refs:    []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": "n"}, map[string]any{"apiVersion": "v1", "kind": true}},
 			refused: "resourceRef 1",
 		},
+		"TooMany":       {refs: make([]any, xp.MostRefs+1), refused: "are supported"},
 		"AbsurdVersion": {refs: []any{map[string]any{"apiVersion": "a/b/c/../d", "kind": "K", "name": "n"}}, listed: 1},
 		"AbsurdName":    {refs: []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": strings.Repeat("../", 1000)}}, listed: 1},
 	}

@@ -2,6 +2,7 @@ package xp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,6 +117,25 @@ func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]
 	}
 
 	return renamed
+}
+
+// MostOwners is how many owner references of an object count. Each can take a request, and a tenant
+// can write thousands. What Crossplane composes has one or two.
+const MostOwners = 64
+
+// OwnerReferences returns the owner references of u that count: the first ones, and the
+// controller's. more is how many others there are.
+func OwnerReferences(u *unstructured.Unstructured) (refs []metav1.OwnerReference, more int) {
+	refs = u.GetOwnerReferences()
+	if more = len(refs) - MostOwners; more <= 0 {
+		return refs, 0
+	}
+	n := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
+	if n >= MostOwners {
+		refs[MostOwners-1] = refs[n]
+	}
+
+	return slices.Clone(refs[:MostOwners]), more
 }
 
 // Controller returns a copy of u's controller reference. It returns false if there is none.

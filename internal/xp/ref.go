@@ -66,7 +66,9 @@ func (r Ref) String() string {
 // reference. With "../team-b/password" Velero would read a file of another namespace (velero
 // pkg/archive/filesystem.go, GetItemFilePath).
 func IsValidName(namespace, name string) bool {
-	return name != "" && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
+	const longest = 253
+
+	return name != "" && len(name) <= longest && len(namespace) <= longest && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
 }
 
 // Path returns namespace/name, or name.

@@ -10,7 +10,8 @@ import (
 // object: a namespaced owner is in it.
 func Owners(u *unstructured.Unstructured) []Ref {
 	var refs []Ref
-	for _, o := range u.GetOwnerReferences() {
+	owners, _ := OwnerReferences(u)
+	for _, o := range owners {
 		refs = append(refs, Ref{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: u.GetNamespace(), Name: o.Name})
 	}
 

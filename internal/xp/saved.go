@@ -2,6 +2,7 @@ package xp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,13 +31,14 @@ func (i Item) String() string {
 }
 
 func parseItem(s string) (Item, error) {
-	parts := strings.Split(s, "/")
-	resource := schema.ParseGroupResource(parts[0])
-	if len(parts) != 3 || resource.Resource == "" || parts[2] == "" {
+	of, path, _ := strings.Cut(s, "/")
+	namespace, name, _ := strings.Cut(path, "/")
+	resource := schema.ParseGroupResource(of)
+	if resource.Resource == "" || name == "" || strings.Contains(name, "/") {
 		return Item{}, fmt.Errorf(`cannot read %q as "resource.group/namespace/name"`, s)
 	}
 
-	return Item{GroupResource: resource, Namespace: parts[1], Name: parts[2]}, nil
+	return Item{GroupResource: resource, Namespace: namespace, Name: name}, nil
 }
 
 // SetRestoreFirst notes on the backup's copy of u what a restore must restore before u. It replaces
@@ -55,6 +57,10 @@ func RestoreFirst(u *unstructured.Unstructured) (items []Item, ok bool, err erro
 	if err != nil || !ok {
 		return nil, false, err
 	}
+	if len(list) > MostRefs {
+		return nil, false, fmt.Errorf("cannot read metadata[%s] of %s: it has %d entries, and %d are supported", FieldRestoreFirst, String(u), len(list), MostRefs)
+	}
+	items = slices.Grow(items, len(list))
 	for _, entry := range list {
 		s, _ := entry.(string)
 		item, err := parseItem(s)
@@ -127,8 +133,16 @@ const Format = 1
 func CheckFormat(u *unstructured.Unstructured) error {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	format, ok := metadata[FieldFormat]
-	if !ok || format == int64(Format) || format == float64(Format) {
-		return nil
+	switch n := format.(type) {
+	case int64, float64:
+		if n == int64(Format) || n == float64(Format) {
+			return nil
+		}
+	default:
+		if !ok {
+			return nil
+		}
+		format = fmt.Sprintf("that is a %T", format)
 	}
 
 	return reason.NewerFormat.Errorf("a newer version of this plugin backed it up, in format %v; this version reads up to %d", format, Format)

@@ -1,0 +1,133 @@
+package adoption
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// packedText returns the text, packed as a mark has it.
+func packedText(t *testing.T, text string) string {
+	t.Helper()
+	packed, err := deflate([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return packed
+}
+
+// hostileMarks returns marks that a tenant can write, which need much memory if they are read
+// without bounds.
+func hostileMarks(t *testing.T) map[string]string {
+	t.Helper()
+	list := func(entry string, bytes int) string {
+		return "[" + strings.Repeat(entry+",", bytes/(len(entry)+1)-1) + entry + "]"
+	}
+	begin := `{"restore":"` + restoreName + `","since":"` + restoredAt + `","reason":"r","of":"XOrder.example.org/x"`
+	const mib = 1 << 20
+	marks := map[string]string{}
+	for name, composed := range map[string]string{
+		"EmptyRefs":  `{"resourceRefs":` + list(`{}`, 8*mib-64) + `}`,
+		"NullRefs":   `{"resourceRefs":` + list(`null`, 8*mib-64) + `}`,
+		"Conditions": `{"resourceRefs":[{}],"composedConditions":` + list(`""`, 8*mib-64) + `}`,
+		"LongName":   `{"resourceRefs":[{"name":"` + strings.Repeat("x", 8*mib-64) + `"}]}`,
+		"TwoLists":   `{"resourceRefs":` + list(`{}`, 4*mib) + `,"resourceRefs":` + list(`{}`, 3*mib) + `}`,
+		"Unknown":    `{"resourceRefs":[{}],"other":` + list(`[]`, 7*mib) + `}`,
+		"Spaces":     strings.Repeat(" ", 64*mib),
+		"Nested":     strings.Repeat("[", 7*mib),
+	} {
+		marks[name] = begin + `,"composed":"` + packedText(t, composed) + `"}`
+	}
+	for name, fields := range map[string]string{
+		"Listed":       `"resourceRefs":` + list(`{}`, 250<<10),
+		"Managers":     `"managers":` + list(`[]`, 250<<10),
+		"Environments": `"environmentConfigs":` + list(`""`, 250<<10),
+		"Inputs":       `"inputs":` + list(`{}`, 250<<10),
+		"TooLong":      `"resourceRefs":` + list(`{}`, 2*mib),
+		"Fields":       `"managedFields":"` + packedText(t, list(`{}`, mib-64)) + `"`,
+		"FieldsSpaces": `"managedFields":"` + packedText(t, strings.Repeat(" ", 64*mib)) + `"`,
+	} {
+		marks[name] = begin + "," + fields + "}"
+	}
+
+	return marks
+}
+
+// mostPerMark is how many bytes each reading of a mark may allocate. An item of a backup or restore
+// is read a handful of times, in the memory that Velero's server has (512 MiB by default).
+const mostPerMark = 4 << 20
+
+// mostUnpacked is the same for readings that unpack the references of an XR: of marks that this
+// plugin has signed and, in commands, of others. These are 64 bytes each in memory.
+const mostUnpacked = 48 << 20
+
+// Anyone who can write an object can write its mark, and Velero's server calls this plugin for each
+// object. So a mark is verified before it is unpacked, and a mark that can't be verified is read
+// within bounds.
+func TestHostileMarksNeedLittleMemory(t *testing.T) {
+	for name, mark := range hostileMarks(t) {
+		t.Run(name, func(t *testing.T) {
+			for of, do := range map[string]func(){
+				"HoldOf": func() { _, _ = HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Key.HoldOf": func() {
+					if _, err := key.HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))); !errors.Is(err, ErrForged) {
+						t.Errorf("got error %v", err)
+					}
+				},
+				"Unverified.HoldOf": func() { _, _ = Unverified.HoldOf(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Put": func() {
+					_, _ = Put(xptest.XR("x", xptest.Annotated(AnnotationHold, mark)), Hold{Restore: restoreName, Since: restoredAt})
+				},
+				"RemoveBackedUpHold": func() { _ = RemoveBackedUpHold(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"ForgetsManagers":    func() { _ = ForgetsManagers(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+				"Finish":             func() { _, _ = Finish(xptest.XR("x", xptest.Annotated(AnnotationHold, mark))) },
+			} {
+				most := uint64(mostPerMark)
+				if of == "Unverified.HoldOf" {
+					most = mostUnpacked
+				}
+				if n := xptest.Allocated(do); n > most {
+					t.Errorf("%s of a mark of %d bytes allocates %d bytes, more than %d", of, len(mark), n, most)
+				}
+			}
+		})
+	}
+}
+
+// What can be packed can be read again, up to the most.
+func TestMostRefs(t *testing.T) {
+	for _, n := range []int{manyRefs + 1, xp.MostRefs, xp.MostRefs + 1} {
+		h := &Hold{}
+		for i := range n {
+			h.Refs = append(h.Refs, xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: xptest.Namespace, Name: strconv.Itoa(i)})
+			h.ComposedConditions = append(h.ComposedConditions, "Ready,Synced")
+		}
+		want := *h
+		if err := h.packRefs(); (err == nil) != (n <= xp.MostRefs) {
+			t.Fatalf("%d references: got error %v", n, err)
+		}
+		if n > xp.MostRefs {
+			continue
+		}
+		packed := h.Composed
+		if diff := cmp.Diff(want.Refs, h.Refs); diff == "" {
+			t.Fatal("the references are not packed")
+		}
+		if used := xptest.Allocated(func() { _, _ = readComposed(packed) }); used > mostUnpacked {
+			t.Errorf("to unpack %d references allocates %d bytes", n, used)
+		}
+		if err := h.unpackRefs(); err != nil {
+			t.Fatalf("%d references: %v", n, err)
+		}
+		if diff := cmp.Diff(want, *h); diff != "" {
+			t.Errorf("%d references\n-want, +got:\n%s", n, diff)
+		}
+	}
+}
