@@ -215,7 +215,7 @@ func (h *Hold) complete(u *unstructured.Unstructured) error {
 			h.Refs[i].Namespace = u.GetNamespace()
 		}
 		for i := range h.Inputs {
-			if !h.Inputs[i].isRelease() { // A release can be in another namespace than its Release.
+			if !xp.IsStateSecret(h.Inputs[i].Name) { // A state can be in another namespace than its MR.
 				h.Inputs[i].Namespace = u.GetNamespace()
 			}
 		}
