@@ -47,7 +47,7 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
 	s, err := t.resolver.input(ctx, f, r)
-	stored := included(backup, r.Namespace) && !t.resolver.filteredOut(ctx, f, item, backup)
+	stored := included(backup, r.Namespace) && t.resolver.filteredOut(ctx, f, item, backup) == "" && (s == nil || t.resolver.finds(ctx, s, item, backup))
 	comes := stored && !selective(backup)
 	switch {
 	case s == nil && xp.IsStateSecret(r.Name):
@@ -57,7 +57,7 @@ func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool
 			t.resolver.takeRevisions(ctx, f)
 		}
 	case !stored && t.resolver.isFirst(item):
-		f.skip(f.of, r, reason.InputMissing.Messagef("%s", missingInputText(f.of, r)))
+		f.skip(f.of, r, reason.InputMissing.Messagef("%s", missingInputText(f.of, r, backup)))
 	}
 	if err == nil {
 		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isExcluded(s)})
@@ -77,17 +77,20 @@ func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 
 // missingInputText returns what happens if a backup lacks a Secret that an MR's provider reads, and
 // the next step.
-func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
+func missingInputText(mr *unstructured.Unstructured, r xp.Ref, backup *velerov1.Backup) string {
+	next := ". Add " + r.Namespace + " to --include-namespaces"
+	if included(backup, r.Namespace) {
+		next = ". Have the filters of the backup include it"
+	}
 	state, ok := xp.StateIn(r.Name)
 	without := state.Keeper + " keeps its " + state.What + " there, and without it " + state.Again
 	switch {
 	case !ok:
-		return "its provider reads it, and without it fails, or generates another password than the one in use. Add " + r.Namespace +
-			" to --include-namespaces, or set " + setting.NameCredentials + " to include"
+		return "its provider reads it, and without it fails, or generates another password than the one in use" + next + ", or set " + setting.NameCredentials + " to include"
 	case isInOtherNamespace(mr, r):
-		return without + ". Add " + r.Namespace + " to --include-namespaces"
+		return without + next
 	default:
-		return without + ". Add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+		return without + next + ", or set " + setting.NameCredentials + " to include"
 	}
 }
 
