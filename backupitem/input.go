@@ -47,7 +47,7 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
 	s, err := t.resolver.input(ctx, f, r)
-	stored := included(backup, r.Namespace) && t.resolver.filteredOut(ctx, f, item, backup) == "" && (s == nil || t.resolver.finds(ctx, s, item, backup))
+	stored := included(backup, r.Namespace) && t.resolver.finds(ctx, f, s, item, backup)
 	comes := stored && !selective(backup)
 	switch {
 	case s == nil && xp.IsStateSecret(r.Name):

@@ -137,9 +137,15 @@ func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backu
 	}
 }
 
-// finds reports whether a backup has an object that nothing requests, as far as its resource
-// policies say.
-func (res *Resolver) finds(ctx context.Context, u *unstructured.Unstructured, i xp.Item, backup *velerov1.Backup) bool {
+// finds reports whether the backup's filters for resources include an object that nothing requests.
+// u is nil if there is none.
+func (res *Resolver) finds(ctx context.Context, f *found, u *unstructured.Unstructured, i xp.Item, backup *velerov1.Backup) bool {
+	if res.filteredOut(ctx, f, i, backup) != "" {
+		return false
+	}
+	if u == nil {
+		return true
+	}
 	filters, _ := res.resourcesOf(ctx, backup)
 	selected, applies := filters.policies.Selects(policy.Object{Resource: i.GroupResource, Namespace: i.Namespace, Name: i.Name, Labels: u.GetLabels})
 
