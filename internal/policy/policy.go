@@ -175,8 +175,9 @@ func (p *Policies) filterOf(o Object) (f *Filter, applies bool) {
 }
 
 func findFilter(filters []Filter, o Object) *Filter {
+	isKind := func(kind string) bool { return strings.EqualFold(kind, o.Kind) }
 	i := slices.IndexFunc(filters, func(f Filter) bool {
-		return !f.isCatchAll() && (xp.MatchesResource(f.Kinds, o.Resource) || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, o.Kind) }))
+		return !f.isCatchAll() && (xp.MatchesResource(f.Kinds, o.Resource) || slices.ContainsFunc(f.Kinds, isKind))
 	})
 	if i < 0 {
 		return nil
