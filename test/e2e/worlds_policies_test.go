@@ -56,7 +56,9 @@ func testSingle(t *testing.T, s *suite, n *shape) {
 	s.awaitCompleted(t, single)
 	must(t, one.AwaitReady(ctx, s.target))
 	want := maps.Clone(n.picture)
-	maps.DeleteFunc(want, func(id string, l drill.Likeness) bool { return !strings.Contains(id+fmt.Sprint(l.Owners), single+"-03") })
+	maps.DeleteFunc(want, func(id string, l drill.Likeness) bool {
+		return !strings.Contains(id+fmt.Sprint(l.Owners), single+"-03")
+	})
 	if len(want) != one.Size {
 		t.Fatalf("the tree had %d objects, not %d", len(want), one.Size)
 	}
