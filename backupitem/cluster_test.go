@@ -120,6 +120,7 @@ func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 	}
 	version, ok := map[schema.GroupKind]string{
 		{Group: "cloud.example.org", Kind: "ProviderConfig"}: "v1beta1", {Group: "example.org", Kind: "ProviderConfig"}: "v1beta1",
+		{Group: "tf.upbound.io", Kind: "ProviderConfig"}: "v1beta1", {Group: "tf.m.upbound.io", Kind: "ClusterProviderConfig"}: "v1beta1",
 		{Group: "m.example.org", Kind: "ProviderConfig"}: "v1", {Group: "m.example.org", Kind: "ClusterProviderConfig"}: "v1",
 		{Group: "example.org", Kind: "StoreConfig"}: "v1alpha1", {Group: xp.GroupSecrets, Kind: "StoreConfig"}: "v1alpha1",
 	}[gk]

@@ -37,21 +37,20 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 			f.skip(of, to, reason.ExcludedByFilter.Messagef("the backup has --include-cluster-resources=false. To restore the tree, back up without that"))
 
 			return true
-		case res.filteredOut(ctx, f, i, backup):
+		}
+		if why := res.filteredOut(ctx, f, i, backup); why != "" {
 			if !slices.Contains(f.shared, i) || res.isFirst(i) {
-				f.skip(of, to, reason.ExcludedByFilter.Messagef("the backup's resource filters leave its kind out. If a restore needs it, include %s, then back up again",
-					i.GroupResource))
+				f.skip(of, to, reason.ExcludedByFilter.Messagef("%s", why))
 			}
 
 			return true
-		default:
-			beyond = beyond || i.Namespace != "" && !included(backup, i.Namespace)
-
-			return false
 		}
+		beyond = beyond || i.Namespace != "" && !included(backup, i.Namespace)
+
+		return false
 	})
 	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool {
-		return !res.leftOut(ctx, backup, i, f.published[i]).IsZero() || res.filteredOut(ctx, f, i, backup)
+		return !res.leftOut(ctx, backup, i, f.published[i]).IsZero() || res.filteredOut(ctx, f, i, backup) != ""
 	})
 
 	return beyond

@@ -237,6 +237,10 @@ func TestTreeWarnsOfExcludedResources(t *testing.T) {
 		return kind + " " + path + ": the backup's resource filters leave its kind out. If a restore needs it, include " + kind +
 			", then back up again [ExcludedByFilter]"
 	}
+	unnamed := func(kind, path string) string {
+		return kind + " " + path + ": the names in the filter for " + kind + " in the backup's resource policy leave it out. If a restore needs it, add its name, then back up again " +
+			"[ExcludedByFilter]"
+	}
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -269,6 +273,16 @@ func TestTreeWarnsOfExcludedResources(t *testing.T) {
 		"PolicyBehind": {
 			reason: "The Backup's own filters take precedence over a policy's.", policy: "version: v1\nincludeExcludePolicy:\n  excludedNamespaceScopedResources: [localbuckets]\n",
 			spec: `{"includedNamespaceScopedResources":["localbuckets"],"resourcePolicy":{"kind":"configmap","name":"p"}}`,
+		},
+		"PolicyOfNames": {
+			reason: "A resource policy can leave out single objects of a kind, also if an action requests them.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`,
+			policy: "version: v1\nclusterScopedFilterPolicy: {resourceFilters: [{kinds: [buckets], excludedNames: [b*]}]}\n" +
+				"namespacedFilterPolicies: [{namespaces: [team-*], resourceFilters: [{kinds: [" + locals + "], names: [m]}]}]\n",
+			want: []string{unnamed(buckets, "b"), unnamed(locals, "team-a/l")},
+		},
+		"PolicyOfOthers": {
+			reason: "Kinds and labels in a policy are for what Velero finds, not for what is requested.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`,
+			policy: "version: v1\nnamespacedFilterPolicies: [{namespaces: [team-a], resourceFilters: [{kinds: [pods]}, {labelSelector: {matchLabels: {a: b}}}]}]\n",
 		},
 		"PolicyOfVolumes": {
 			reason: "A policy can be for volumes only.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`, policy: "version: v1\nvolumePolicies: []\n",

@@ -21,6 +21,11 @@ import (
 // restore waits for these.
 func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	refs := xp.InputSecrets(f.of)
+	if xp.IsWorkspace(f.of) {
+		if r, ok := xp.WorkspaceSecret(f.of, t.resolver.configOf(ctx, f, f.of)); ok {
+			refs = append(refs, r)
+		}
+	}
 	if len(refs) == 0 {
 		return
 	}
@@ -36,22 +41,22 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	}
 }
 
-// inputAt is inputs for one Secret. If a Helm release's Secret does not exist, it is in another
-// cluster.
+// inputAt is inputs for one Secret. If the Secret with the state of a tool does not exist, that is in
+// another cluster.
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
 	s, err := t.resolver.input(ctx, f, r)
-	stored := included(backup, r.Namespace) && !t.resolver.filteredOut(ctx, f, item, backup)
+	stored := included(backup, r.Namespace) && t.resolver.finds(ctx, f, s, item, backup)
 	comes := stored && !selective(backup)
 	switch {
-	case s == nil && xp.IsReleaseSecret(r.Name):
+	case s == nil && xp.IsStateSecret(r.Name):
 	case credentials && err == nil && !isInOtherNamespace(f.of, r):
 		f.takeInput(r, s, item)
 		if !comes && xp.IsReleaseSecret(r.Name) {
 			t.resolver.takeRevisions(ctx, f)
 		}
 	case !stored && t.resolver.isFirst(item):
-		f.skip(f.of, r, reason.InputMissing.Messagef("%s", missingInputText(f.of, r)))
+		f.skip(f.of, r, reason.InputMissing.Messagef("%s", missingInputText(f.of, r, backup)))
 	}
 	if err == nil {
 		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isExcluded(s)})
@@ -63,28 +68,30 @@ func secretItem(r xp.Ref) xp.Item {
 }
 
 // isInOtherNamespace reports whether a namespaced MR names a Secret in another namespace, which
-// only a Helm Release does. Nothing in the Secret shows which Release manages it, and a user can
-// name any.
+// only a Helm Release and a Terraform Workspace do. Nothing in the Secret shows which of these
+// manages it, and a user can name any.
 func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
 }
 
 // missingInputText returns what happens if a backup lacks a Secret that an MR's provider reads, and
 // the next step.
-func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
+func missingInputText(mr *unstructured.Unstructured, r xp.Ref, backup *velerov1.Backup) string {
+	next := ". Add " + r.Namespace + " to --include-namespaces"
+	if included(backup, r.Namespace) {
+		next = ". Have the filters of the backup include it"
+	}
+	state, ok := xp.StateIn(r.Name)
+	without := state.Keeper + " keeps its " + state.What + " there, and without it " + state.Again
 	switch {
-	case !xp.IsReleaseSecret(r.Name):
-		return "its provider reads it, and without it fails, or generates another password than the one in use. Add " + r.Namespace +
-			" to --include-namespaces, or set " + setting.NameCredentials + " to include"
+	case !ok:
+		return "its provider reads it, and without it fails, or generates another password than the one in use" + next + ", or set " + setting.NameCredentials + " to include"
 	case isInOtherNamespace(mr, r):
-		return installedAgain + ". Add " + r.Namespace + " to --include-namespaces"
+		return without + next
 	default:
-		return installedAgain + ". Add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+		return without + next + ", or set " + setting.NameCredentials + " to include"
 	}
 }
-
-// installedAgain is what happens if a backup lacks a Helm release's Secret.
-const installedAgain = "Helm keeps its release there, and without it " + xp.InstalledAgain
 
 // takeRevisions adds the Secrets of a Helm release's older revisions.
 func (res *Resolver) takeRevisions(ctx context.Context, f *found) {

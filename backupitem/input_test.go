@@ -11,6 +11,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,6 +52,10 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 			reason: "A Secret that a user excludes from backups stays out.", item: reads("locked"), config: include, spec: teamA,
 			left: []string{"Secret infra/locked: its label velero.io/exclude-from-backup keeps it out of backups"}, noted: "exists",
 		},
+		"Policy": {
+			reason: "A resource policy finds no other kinds than those in it.", item: reads("password"), left: []string{without}, noted: "exists",
+			spec: velerov1.BackupSpec{ResourcePolicy: &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "p"}},
+		},
 		"Gone":          {reason: "The plugin names a missing Secret.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}, noted: "missing"},
 		"GoneByDefault": {reason: "A restore must not wait for a Secret that the source lacked.", item: reads("gone"), noted: "missing"},
 		"Labelled": {
@@ -80,6 +85,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(xptest.Secret("password", xptest.In("infra")), xptest.Object("v1", "Namespace", "", "infra"),
+				xptest.Object("v1", "ConfigMap", "", "p", xptest.JSON(`{"data":{"p":"version: v1\nnamespacedFilterPolicies: [{namespaces: [infra], resourceFilters: [{kinds: [pods]}]}]"}}`)),
 				xptest.Secret("own"), xptest.Secret("locked", xptest.In("infra"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
 			c.settings, c.down = tc.config, tc.down
 			got := backUp(c, tc.item, &velerov1.Backup{Spec: tc.spec})
@@ -145,7 +151,7 @@ func TestTreeTakesReleases(t *testing.T) {
 	}{
 		"Here":         {reason: "The backup has the release's Secret with its namespace.", item: release(), spec: web, noted: "exists stored"},
 		"Elsewhere":    {reason: "The plugin names the Secret that the backup lacks.", item: release(), spec: teamA, left: left + ", or set provider-credentials to include", noted: "exists"},
-		"NoSecrets":    {reason: "The plugin names a Secret that a resource filter leaves out.", item: release(), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: left + ", or set provider-credentials to include", noted: "exists"},
+		"NoSecrets":    {reason: "The plugin names a Secret that a resource filter leaves out.", item: release(), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: strings.Replace(left, "Add web to --include-namespaces", "Have the filters of the backup include it", 1) + ", or set provider-credentials to include", noted: "exists"},
 		"OtherCluster": {reason: "The release is in another cluster, so this one has no Secret.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), spec: teamA, noted: "missing"},
 		"Included": {
 			reason: "The setting includes such Secrets, also of older revisions, except excluded ones.", item: release(), config: include, spec: teamA, noted: "exists stored",

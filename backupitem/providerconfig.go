@@ -17,17 +17,24 @@ import (
 // providerConfig adds the ProviderConfig of an MR. A cluster-scoped one is the platform's, as a
 // Composition is, and has no credentials in it.
 func (res *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
-	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
-	if err != nil || ref["name"] == "" {
-		return // An invalid reference names nothing.
-	}
-	u, _ := res.config(ctx, f, mr, cmp.Or(ref["kind"], "ProviderConfig"), ref["name"])
+	u := res.configOf(ctx, f, mr)
 	if u == nil {
 		return
 	}
 	if item, ok := res.item(f, u); ok && f.share(mr, u, item) {
 		f.before = append(f.before, item)
 	}
+}
+
+// configOf returns the ProviderConfig of an MR, nil if there is none.
+func (res *Resolver) configOf(ctx context.Context, f *found, mr *unstructured.Unstructured) *unstructured.Unstructured {
+	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
+	if err != nil || ref["name"] == "" {
+		return nil // An invalid reference names nothing.
+	}
+	u, _ := res.config(ctx, f, mr, cmp.Or(ref["kind"], "ProviderConfig"), ref["name"])
+
+	return u
 }
 
 // config returns the config of an MR's provider, nil if there is none. ok is false if it can't be

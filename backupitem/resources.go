@@ -8,8 +8,8 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/policy"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -43,6 +43,8 @@ func (s scope) with(policy scope) scope {
 // cluster-scoped resources into the backup.
 type resources struct {
 	namespaced, cluster scope
+	// policies are further filters, by resource and for single objects.
+	policies *policy.Policies
 }
 
 // resourcesOf returns the filters of a backup. If its resource policy can't be read, they lack
@@ -55,7 +57,8 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 			namespaced: scope{
 				included: slices.Concat(old.included, s.IncludedNamespaceScopedResources), excluded: slices.Concat(old.excluded, s.ExcludedNamespaceScopedResources),
 			},
-			cluster: scope{excluded: slices.Concat(old.excluded, s.ExcludedClusterScopedResources)},
+			cluster:  scope{excluded: slices.Concat(old.excluded, s.ExcludedClusterScopedResources)},
+			policies: &policy.Policies{},
 		}
 		if s.IncludeClusterResources == nil {
 			r.cluster.included = old.included
@@ -64,49 +67,38 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 		if s.ResourcePolicy == nil {
 			return
 		}
-		policy, err := res.policy(ctx, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: backup.Namespace, Name: s.ResourcePolicy.Name})
+		p, err := res.policyOf(ctx, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: backup.Namespace, Name: s.ResourcePolicy.Name})
 		if err != nil {
 			res.policyErr = err
 
 			return
 		}
-		res.filters = resources{namespaced: r.namespaced.with(policy.namespaced), cluster: scope{
-			included: r.cluster.included, excluded: r.cluster.with(policy.cluster).excluded,
-		}}
+		res.filters.policies = p
+		if of := p.IncludeExclude; of != nil {
+			res.filters.namespaced = r.namespaced.with(scope{included: of.IncludedNamespaceScoped, excluded: of.ExcludedNamespaceScoped})
+			res.filters.cluster.excluded = r.cluster.with(scope{excluded: of.ExcludedClusterScoped}).excluded
+		}
 	})
 
 	return res.filters, res.policyErr
 }
 
-// policy reads the filters of a resource policy, without those for single objects.
-func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
+// policyOf reads a resource policy.
+func (res *Resolver) policyOf(ctx context.Context, r xp.Ref) (*policy.Policies, error) {
 	u, err := res.reader.Get(ctx, r)
 	if err != nil {
-		return resources{}, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
+		return nil, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
 	}
 	data, _, err := unstructured.NestedStringMap(u.Object, "data")
 	if err != nil {
-		return resources{}, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
+		return nil, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
 	}
-	var all resources
-	for _, text := range data {
-		var policy struct {
-			IncludeExcludePolicy struct {
-				ExcludedClusterScopedResources   []string `json:"excludedClusterScopedResources"`
-				IncludedNamespaceScopedResources []string `json:"includedNamespaceScopedResources"`
-				ExcludedNamespaceScopedResources []string `json:"excludedNamespaceScopedResources"`
-			} `json:"includeExcludePolicy"`
-		}
-		if err := yaml.Unmarshal([]byte(text), &policy); err != nil {
-			return resources{}, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
-		}
-		p := policy.IncludeExcludePolicy
-		all.namespaced.included = append(all.namespaced.included, p.IncludedNamespaceScopedResources...)
-		all.namespaced.excluded = append(all.namespaced.excluded, p.ExcludedNamespaceScopedResources...)
-		all.cluster.excluded = append(all.cluster.excluded, p.ExcludedClusterScopedResources...)
+	p, err := policy.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
 	}
 
-	return all, nil
+	return p, nil
 }
 
 // isFirst reports whether an item that thousands of others can name is warned of for the first
@@ -120,8 +112,8 @@ func (res *Resolver) isFirst(i xp.Item) bool {
 	return !reported
 }
 
-// filteredOut reports whether the backup's resource filters exclude an item.
-func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
+// filteredOut returns which filters of the backup for resources exclude an item; "" if none do.
+func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) string {
 	filters, err := res.resourcesOf(ctx, backup)
 	if err != nil {
 		res.reportedUnfiltered.Do(func() {
@@ -131,9 +123,31 @@ func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backu
 			})
 		})
 	}
+	of := filters.namespaced
 	if i.Namespace == "" {
-		return filters.cluster.leavesOut(i.GroupResource)
+		of = filters.cluster
 	}
+	switch {
+	case of.leavesOut(i.GroupResource):
+		return "the backup's resource filters leave its kind out. If a restore needs it, include " + i.GroupResource.String() + ", then back up again"
+	case !filters.policies.Admits(policy.Object{Resource: i.GroupResource, Namespace: i.Namespace, Name: i.Name}):
+		return "the names in the filter for " + i.GroupResource.String() + " in the backup's resource policy leave it out. If a restore needs it, add its name, then back up again"
+	default:
+		return ""
+	}
+}
 
-	return filters.namespaced.leavesOut(i.GroupResource)
+// finds reports whether the backup's filters for resources include an object that nothing requests.
+// u is nil if there is none.
+func (res *Resolver) finds(ctx context.Context, f *found, u *unstructured.Unstructured, i xp.Item, backup *velerov1.Backup) bool {
+	if res.filteredOut(ctx, f, i, backup) != "" {
+		return false
+	}
+	if u == nil {
+		return true
+	}
+	filters, _ := res.resourcesOf(ctx, backup)
+	selected, applies := filters.policies.Selects(policy.Object{Resource: i.GroupResource, Namespace: i.Namespace, Name: i.Name, Labels: u.GetLabels})
+
+	return !applies || selected
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
@@ -137,7 +138,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if len(trees) == 0 {
 		problems = append(problems, emptyProblems(backup, file, i.namespace, all)...)
 	}
-	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn()), i.platformAgainst(ctx)))
+	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn(), false), i.platformAgainst(ctx, results)))
 	if err := i.print(r, i.out); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (i *inspect) run(ctx context.Context, file string) error {
 
 // platformAgainst returns the known defects of the Crossplane version in the target cluster, and a
 // warning if its Velero does not run this plugin; none of what can't be read.
-func (i *inspect) platformAgainst(ctx context.Context) []report.Problem {
+func (i *inspect) platformAgainst(ctx context.Context, results []report.ItemResult) []report.Problem {
 	if !i.against {
 		return nil
 	}
@@ -161,5 +162,7 @@ func (i *inspect) platformAgainst(ctx context.Context) []report.Problem {
 		return problems
 	}
 
-	return append(problems, diagnosis.Defects(diagnosis.Cluster, found)...)
+	unserved := slices.ContainsFunc(results, func(r report.ItemResult) bool { return r.Outcome.Code == reason.KindNotServed })
+
+	return append(problems, diagnosis.Defects(diagnosis.Cluster, found, unserved)...)
 }

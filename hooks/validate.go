@@ -252,7 +252,7 @@ func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Prob
 	i, err := v.cluster.Installation(ctx)
 	if err == nil {
 		s.State.Installation = &i
-		problems = diagnosis.Defects(diagnosis.Cluster, i)
+		problems = diagnosis.Defects(diagnosis.Cluster, i, s.LacksComposed(s.State))
 	}
 	if rights, err := v.cluster.Rights(ctx, i.Namespace); err == nil {
 		problems = append(problems, rights.Misplaced(diagnosis.Cluster)...)

@@ -142,6 +142,34 @@ func TestValidateOfVersions(t *testing.T) {
 	}
 }
 
+// A package of which the cache has only a part is Healthy, and its kinds are not served.
+func TestValidateOfTruncatedPackages(t *testing.T) {
+	gone := xptest.XR("x", xptest.Reconciled(), xptest.Refs(xptest.Object("gone.example.org/v1", "Gone", "", "g")))
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    []string
+	}{
+		"Unserved": {
+			reason: "The kind can be missing for this defect.", objects: []*unstructured.Unstructured{gone, deploymentOf("v2.4.2")},
+			want: []string{"Dangling Gone g", "KnownDefect Deployment crossplane-system/crossplane"},
+		},
+		"Fixed":  {reason: "The kind is missing for another reason.", objects: []*unstructured.Unstructured{gone, deploymentOf("v2.4.3")}, want: []string{"Dangling Gone g"}},
+		"Served": {reason: "All kinds are there.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Reconciled()), deploymentOf("v2.4.2")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, err := newServer(tc.objects...).validation().validate(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // Velero without this plugin is a problem of no tree, and each selection has it. It is the Velero of
 // the flag --velero-namespace.
 func TestValidateOfPlugin(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 // namespace need not exist. It fails if the cluster can't be read, and if Velero would refuse the
 // Restore's filters.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
-	selected, err := newSelection(restore)
+	selected, err := newSelection(ctx, cluster, restore)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,17 @@ type fakeDryRunCluster struct {
 	standby *adoption.Standby
 }
 
+func (s *fakeDryRunCluster) WithoutShortNames(filters []string) ([]string, error) {
+	full := slices.Clone(filters)
+	for n := range full {
+		if full[n] == "cm" {
+			full[n] = "configmaps"
+		}
+	}
+
+	return full, s.err
+}
+
 func (s *fakeDryRunCluster) Standby(context.Context, adoption.Key, xp.Ref) (*adoption.Standby, error) {
 	return s.standby, nil
 }

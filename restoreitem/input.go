@@ -36,9 +36,10 @@ func (a *Adopt) findInputs(i *item) {
 }
 
 // inputTarget returns the Secret that the restored MR's provider reads and that is r in the backup.
-// Namespace mappings don't apply to the namespace that a Helm Release names in its spec.
+// Namespace mappings don't apply to the namespace that a Helm Release names in its spec, nor to that
+// in Terraform code.
 func (i *item) inputTarget(r xp.Ref) xp.Ref {
-	if !xp.IsReleaseSecret(r.Name) || !xp.NamesReleaseNamespace(i.original) {
+	if !xp.IsStateSecret(r.Name) || !xp.IsWorkspace(i.original) && !xp.NamesReleaseNamespace(i.original) {
 		r.Namespace = targetNamespace(r.Namespace, i.restore)
 	}
 
@@ -84,9 +85,9 @@ func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 
 		return
 	}
-	if xp.IsReleaseSecret(r.Name) {
-		i.warn(reason.InputMissing.Messagef("%s, in which Helm keeps the release of %s, is not in the cluster. Unless the release is in another cluster, %s. "+
-			"Restore the Secret", r, xp.String(i.original), xp.InstalledAgain))
+	if state, ok := xp.StateIn(r.Name); ok {
+		i.warn(reason.InputMissing.Messagef("%s, in which %s keeps the %s of %s, is not in the cluster. Unless the %s is in another cluster, %s. Restore the Secret",
+			r, state.Keeper, state.What, xp.String(i.original), state.What, state.Again))
 
 		return
 	}

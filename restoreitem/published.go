@@ -78,7 +78,8 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 }
 
 // includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
-// does not include. It doesn't if its user chooses resources or excludes the namespace.
+// does not include. It doesn't if its user chooses resources or excludes the namespace. Label
+// selectors and resource policies are only for what Velero finds itself.
 func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	s := restore.Spec
 	// Velero adds to the excluded resources those that it never restores (velero
@@ -86,7 +87,7 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
 	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
 
-	return all && !chosen && s.ResourcePolicy == nil && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
+	return all && !chosen && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
 }
 
 // publisherOf returns what a Secret was requested for. reached means that it was, and owned that
@@ -106,7 +107,7 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 
 // excludesSecret reports whether a restore's filters exclude a Secret, or may do so.
 func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
-	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore) || restore.Spec.ResourcePolicy != nil
+	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore)
 }
 
 // restoreSecretCommand returns the command that restores a Secret from the same backup to the given

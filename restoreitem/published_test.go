@@ -86,15 +86,15 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
 		},
 		"Policy": {
-			reason: "A resource policy can leave any resource out.", item: mr,
+			reason: "A resource policy can leave the Secret out, and does so where Velero finds it.", item: mr,
 			spec: spec(func(s *velerov1.RestoreSpec) {
 				s.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
 			}), want: want{Secret: true, By: bring},
 		},
 		"PolicyOfNamespace": {
-			reason: "The plugin must not bring a Secret against a resource policy.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
+			reason: "A resource policy is not for what is requested, as labels are not.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
 				s.IncludedNamespaces, s.ResourcePolicy = []string{"team-a"}, &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
-			}), want: want{Secret: true, By: bring},
+			}), want: want{Secret: true, By: bring, First: asked},
 		},
 		"Label": {
 			reason: "The Secret may lack the label.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) { s.LabelSelector = &metav1.LabelSelector{} }),

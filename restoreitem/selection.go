@@ -1,16 +1,20 @@
 package restoreitem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/util/collections"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/policy"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -21,12 +25,15 @@ type selection struct {
 	restore *velerov1.Restore
 	// labels are the label selectors, of which one must match; none if all items match.
 	labels []labels.Selector
+	// policies are the filters in the Restore's resource policies.
+	policies *policy.Policies
 }
 
 // newSelection fails if Velero would refuse the Restore's filters
-// (velero pkg/controller/restore_controller.go, validateAndComplete), and if they can't be known.
-func newSelection(restore *velerov1.Restore) (selection, error) {
-	s, spec := selection{restore: restore}, restore.Spec
+// (velero pkg/controller/restore_controller.go, validateAndComplete), and if they can't be known. A
+// nil cluster has no resource policies.
+func newSelection(ctx context.Context, cluster DryRunCluster, restore *velerov1.Restore) (selection, error) {
+	s, spec := selection{restore: restore, policies: &policy.Policies{}}, restore.Spec
 	errs := slices.Concat(
 		collections.ValidateIncludesExcludes(spec.IncludedResources, spec.ExcludedResources),
 		collections.ValidateIncludesExcludes(spec.IncludedNamespaces, spec.ExcludedNamespaces),
@@ -39,8 +46,10 @@ func newSelection(restore *velerov1.Restore) (selection, error) {
 		}
 	}
 	if spec.ResourcePolicy != nil {
-		errs = append(errs, fmt.Errorf("what its resourcePolicy %s selects is known only to Velero: leave that out to see what the other filters select",
-			spec.ResourcePolicy.Name))
+		var err error
+		if s.policies, err = readPolicies(ctx, cluster, restore.Namespace, spec.ResourcePolicy); err != nil {
+			errs = append(errs, fmt.Errorf("its resource policies in ConfigMap %s/%s: %w", restore.Namespace, spec.ResourcePolicy.Name, err))
+		}
 	}
 	for _, l := range selectors {
 		selector, err := metav1.LabelSelectorAsSelector(l)
@@ -70,11 +79,43 @@ func (s selection) leavesOut(i archive.Item, requested bool) reason.Message {
 		return reason.Message{}
 	case clusterScoped && ofNamespaces(s.restore):
 		return reason.NotSelected.Messagef("the Restore is of namespaces, and nothing in these requests it")
-	case !s.matchesLabels(i):
+	}
+	selected, applies := s.policies.Selects(policy.Object{
+		Resource: i.GroupResource, Namespace: i.Namespace, Name: i.Name, Kind: i.Ref().Kind, Labels: func() map[string]string { return i.Object().GetLabels() },
+	})
+	switch {
+	case applies && !selected:
+		return reason.NotSelected.Messagef("the Restore's resource policies do not select it, and nothing requests it")
+	case !applies && !s.matchesLabels(i):
 		return reason.NotSelected.Messagef("the Restore does not select its labels, and nothing requests it")
 	default:
 		return reason.Message{}
 	}
+}
+
+// readPolicies reads the resource policies of a Restore.
+func readPolicies(ctx context.Context, cluster DryRunCluster, namespace string, named *corev1.TypedLocalObjectReference) (*policy.Policies, error) {
+	if !strings.EqualFold(named.Kind, "configmap") {
+		return nil, fmt.Errorf("Velero takes a ConfigMap, not a %q", named.Kind) //nolint:staticcheck // It is a name.
+	}
+	if cluster == nil {
+		return nil, errors.New("without a cluster they can't be read")
+	}
+	data, err := cluster.ConfigMap(ctx, namespace, named.Name)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The caller names the ConfigMap.
+	}
+	p, err := policy.Parse(data)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The caller names the ConfigMap.
+	}
+	for _, f := range p.Filters() {
+		if f.Kinds, err = cluster.WithoutShortNames(f.Kinds); err != nil {
+			return nil, err //nolint:wrapcheck // It says what can't be read.
+		}
+	}
+
+	return p, p.CheckRestore() //nolint:wrapcheck // The caller names the ConfigMap.
 }
 
 func (s selection) matchesLabels(i archive.Item) bool {

@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,9 +94,13 @@ func TestDryRunRefusesFilters(t *testing.T) {
 		"Contradiction": {reason: "Velero refuses what is included and excluded.", spec: velerov1.RestoreSpec{
 			IncludedNamespaces: []string{"a"}, ExcludedNamespaces: []string{"a"},
 		}, want: "excludes list cannot contain an item in the includes list"},
-		"Policy": {
-			reason: "What a policy selects is not guessed.", spec: velerov1.RestoreSpec{ResourcePolicy: &corev1.TypedLocalObjectReference{Name: "few"}},
-			want: "resourcePolicy few",
+		"Policies": {
+			reason: "Without a cluster there are no policies.", spec: velerov1.RestoreSpec{ResourcePolicy: &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "few"}},
+			want: "ConfigMap velero/few: without a cluster",
+		},
+		"PoliciesKind": {
+			reason: "Velero takes ConfigMaps only.", spec: velerov1.RestoreSpec{ResourcePolicy: &corev1.TypedLocalObjectReference{Kind: "Secret", Name: "few"}},
+			want: `not a "Secret"`,
 		},
 		"Operator": {
 			reason: "A selector that can't be read selects nothing.", want: "not a valid label selector operator",
@@ -108,6 +113,69 @@ func TestDryRunRefusesFilters(t *testing.T) {
 			restore.Spec = tc.spec
 			if _, err := dryRunResults(t.Context(), packed(t, newShop().all()...), nil, restore); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s want an error with %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+// A policy selects what Velero finds; what a selected item requests comes whatever its name.
+func TestDryRunOfPolicies(t *testing.T) {
+	s := newShop()
+	s.mr = xptest.With(s.mr, xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
+	other := xptest.Claim("other")
+	backup := append(s.all(), other, xptest.Object("v1", "ConfigMap", "team-a", "d", xptest.Labelled("app", "b")))
+	tree := []string{
+		"create CompositionRevision orders-1a2b3c for XOrder x", "create Composition orders for XOrder x",
+		"create CompositeResourceDefinition xorders.example.org for XOrder x",
+	}
+	const policies = "version: v1\nnamespacedFilterPolicies:\n- namespaces: [team-a]\n  resourceFilters:\n  - "
+	cases := map[string]struct {
+		reason, policies string
+		labels           map[string]string
+		want             []string
+		err              string
+	}{
+		"OneTree": {
+			reason: "One tree is selected by the name of its claim.", policies: policies + "{kinds: [orderclaims.example.org], names: [c]}",
+			want: append(append([]string{"create Namespace team-a"}, tree...), "hold XOrder x for OrderClaim team-a/c", "hold Bucket b for OrderClaim team-a/c",
+				"create Secret team-a/s for OrderClaim team-a/c", "hold OrderClaim team-a/c", "skip CustomResourceDefinition buckets.cloud.example.org", "skip ConfigMap team-a/d", "skip OrderClaim team-a/other"),
+		},
+		"Nothing": {
+			reason: "A policy without a kind of the tree selects nothing of it.", policies: policies + "{kinds: [cm], names: [d]}", labels: map[string]string{"app": "a"},
+			want: []string{"create Namespace team-a", "create ConfigMap team-a/d", "skip OrderClaim team-a/c"},
+		},
+		"Gone":    {reason: "Velero refuses a Restore without its policies.", err: "its resource policies in ConfigMap velero/few: it has 0 keys"},
+		"Refused": {reason: "Velero refuses the policies.", policies: "version: v2", err: "v2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			restore, c := restoreOf(nil), live()
+			restore.Spec = velerov1.RestoreSpec{
+				IncludedNamespaces: []string{"team-a"}, ResourcePolicy: &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "few"},
+			}
+			if tc.labels != nil {
+				restore.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: tc.labels}
+			}
+			if tc.policies != "" {
+				c.configMap = map[string]string{"policies.yaml": tc.policies}
+			}
+			results, err := dryRunResults(t.Context(), packed(t, backup...), &fakeDryRunCluster{cluster: c, resources: anything}, restore)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("%s\nwant an error with %q, got %v", tc.reason, tc.err, err)
+				}
+
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := resultLines(results)
+			if name == "Nothing" {
+				got = slices.DeleteFunc(got, func(line string) bool { return !slices.Contains(tc.want, line) && strings.HasPrefix(line, "skip ") })
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 
 var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
-// takesSecrets reports whether a restore takes Secrets. A resource policy can't be evaluated here.
+// takesSecrets reports whether a restore takes Secrets.
 func takesSecrets(restore *velerov1.Restore) bool {
 	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources

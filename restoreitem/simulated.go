@@ -27,6 +27,9 @@ type DryRunCluster interface {
 	ResourceMapper
 	ClaimKinds
 	Obstacles
+	// WithoutShortNames returns resource filters with the full names of resources in place of short
+	// names.
+	WithoutShortNames(filters []string) ([]string, error)
 	// Standby returns the live object that r names as one to refresh; nil if it is none.
 	Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error)
 }

@@ -12,6 +12,7 @@ import (
 func TestDefects(t *testing.T) {
 	cases := map[string]struct {
 		reason, version string
+		unserved        bool
 		want            []string
 	}{
 		"WatchCollector": {reason: "This version has the watch garbage collector.", version: "1.19.2", want: []string{"#5400"}},
@@ -24,14 +25,23 @@ func TestDefects(t *testing.T) {
 		"V241Build":      {reason: "Users can run builds of their own.", version: "2.4.1-up.1", want: []string{"#7838"}},
 		"V242":           {reason: "This version fixes the defect.", version: "2.4.2"},
 		"V243":           {reason: "Later patch versions keep the fix.", version: "2.4.3"},
-		"V25":            {reason: "Later minor versions keep the fix.", version: "2.5.0"},
-		"Unknown":        {reason: "The image has no version, so there is no warning.", version: ""},
-		"NoVersion":      {reason: "A version that can't be compared gives no warning.", version: "1.x"},
+		"V241Unserved": {
+			reason: "A kind that is not served can be of a package that was downloaded in part.", version: "2.4.1", unserved: true, want: []string{"#7838", "#1112"},
+		},
+		"V243Unserved": {reason: "This version fixes the defect.", version: "2.4.3", unserved: true},
+		"V235Unserved": {reason: "The cache of this version is that of 2.3.0.", version: "2.3.5", unserved: true, want: []string{"#1112"}},
+		"V236Unserved": {reason: "Whether this version has the defect is not known.", version: "2.3.6", unserved: true},
+		"V226Unserved": {reason: "The defect came with the cache of 2.2.0.", version: "2.2.6", unserved: true, want: []string{"#1112"}},
+		"V227Unserved": {reason: "This version fixes the defect.", version: "2.2.7", unserved: true},
+		"V21Unserved":  {reason: "This version has another cache.", version: "2.1.8", unserved: true},
+		"V25":          {reason: "Later minor versions keep the fix.", version: "2.5.0"},
+		"Unknown":      {reason: "The image has no version, so there is no warning.", version: ""},
+		"NoVersion":    {reason: "A version that can't be compared gives no warning.", version: "1.x"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, d := range (Installation{Version: tc.version}).Defects() {
+			for _, d := range (Installation{Version: tc.version}).Defects(tc.unserved) {
 				_, issue, _ := strings.Cut(d.What, "#")
 				got = append(got, "#"+issue[:4])
 			}
@@ -41,7 +51,7 @@ func TestDefects(t *testing.T) {
 		})
 	}
 	for _, d := range defects {
-		if d.Before == "" || !strings.Contains(d.What, "crossplane #") {
+		if d.Before == "" || !strings.Contains(d.What, "crossplane #") && !strings.Contains(d.What, "crossplane-runtime #") {
 			t.Errorf("a defect must name its issue and its first fixed version: %+v", d)
 		}
 	}

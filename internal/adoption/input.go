@@ -58,19 +58,17 @@ func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Me
 // missing returns the consequence of the missing Secret, and the next step.
 func (i Input) missing() string {
 	is := "which its provider reads"
-	if i.isRelease() {
-		is = "in which Helm keeps its release"
+	if state, ok := xp.StateIn(i.Name); ok {
+		is = "in which " + state.Keeper + " keeps its " + state.What
 	}
 
 	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
-func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
-
 // without returns the consequence of the missing Secret.
 func (i Input) without() string {
-	if i.isRelease() {
-		return "without it " + xp.InstalledAgain
+	if state, ok := xp.StateIn(i.Name); ok {
+		return "without it " + state.Again
 	}
 
 	return "without it the provider fails, or generates another password than the one in use"
@@ -83,8 +81,8 @@ func (i Input) next() string {
 		return "the restore has left it out; restore it: " + i.By
 	case i.Stored:
 		return "it was not restored; restore again"
-	case i.isRelease():
-		return "it is not in the backup; restore it from another one, or, if the chart may be installed again, release this with --force"
+	case xp.IsStateSecret(i.Name):
+		return "it is not in the backup; restore it from another one, or, if that may happen, release this with --force"
 	default:
 		return "it is not in the backup; create it, with what the external resource has"
 	}

@@ -23,7 +23,7 @@ const (
 var releaseInput = Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"}
 
 const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm keeps its release, is missing: without it provider-helm installs the chart again over " +
-	"what is there, with new passwords where the chart makes some; it is not in the backup; restore it from another one, or, if the chart may be installed again, " +
+	"what is there, with new passwords where the chart makes some; it is not in the backup; restore it from another one, or, if that may happen, " +
 	"release this with --force" + inputCode
 
 // reading returns u held until the Secrets that its provider reads exist, then changed by the

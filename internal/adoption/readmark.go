@@ -97,7 +97,7 @@ func (h *Hold) stayIn(namespace string) {
 		h.Refs[i].Namespace = namespace
 	}
 	for i := range h.Inputs {
-		if !h.Inputs[i].isRelease() { // A release can be in another namespace than its Release.
+		if !xp.IsStateSecret(h.Inputs[i].Name) { // A state can be in another namespace than its MR.
 			h.Inputs[i].Namespace = namespace
 		}
 	}

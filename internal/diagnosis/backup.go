@@ -41,10 +41,10 @@ func (d *diagnosis) checkInputs() {
 				continue
 			}
 			reported[r] = true
-			if xp.IsReleaseSecret(r.Name) {
-				d.add(reason.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
-					"back up its namespace too, unless the release is in another cluster. Without it provider-helm installs the chart again over the existing one, so "+
-						"a restore holds what needs it until it exists")
+			if state, ok := xp.StateIn(r.Name); ok {
+				d.add(reason.InputMissing, report.Warning, r, state.Keeper+" keeps the "+state.What+" of "+o.String()+" in it, and it is not in the backup",
+					"back up its namespace too, unless the "+state.What+" is in another cluster. Without it "+state.Again+", so a restore holds what needs it until it "+
+						"exists")
 
 				continue
 			}

@@ -1,6 +1,9 @@
 package diagnosis
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -8,11 +11,12 @@ import (
 )
 
 // Defects returns a warning for each known defect of the Crossplane version in a cluster, or of the
-// one where a backup was made. An unknown version has none.
-func Defects(of Subject, i adoption.Installation) []report.Problem {
+// one where a backup was made. An unknown version has none. unserved is true if the cluster lacks a
+// kind that something needs.
+func Defects(of Subject, i adoption.Installation, unserved bool) []report.Problem {
 	problems := make([]report.Problem, 0, 1)
-	for _, d := range i.Defects() {
-		why, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+d.Before+" or later"
+	for _, d := range i.Defects(unserved) {
+		why, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+cmp.Or(d.Fixed, d.Before)+" or later"
 		if of == Backup {
 			why, next = "the source cluster ran Crossplane "+i.Version+", which "+d.What, "restore into "+d.Before+" or later"
 		} else if d.Until != "" {
@@ -22,6 +26,18 @@ func Defects(of Subject, i adoption.Installation) []report.Problem {
 	}
 
 	return problems
+}
+
+// LacksComposed reports whether a cluster does not serve a kind that an XR composes, unless the kind
+// is only not active.
+func (o *Objects) LacksComposed(s ClusterState) bool {
+	return slices.ContainsFunc(o.lists, func(l list) bool {
+		return slices.ContainsFunc(l.refs, func(r xp.Ref) bool {
+			gk := r.GroupVersionKind().GroupKind()
+
+			return o.unserved[gk] && s.inactive(gk) == ""
+		})
+	})
 }
 
 // RanOn returns the Crossplane whose Deployment is among the objects; the zero value if there is

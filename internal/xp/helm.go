@@ -9,9 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InstalledAgain is, as part of a message, the consequence of missing Helm Secrets of a release.
-const InstalledAgain = "provider-helm installs the chart again over what is there, with new passwords where the chart makes some"
-
 const (
 	// prefixRelease is the prefix of the Secrets in which Helm keeps the revisions of releases
 	// (helm pkg/storage, makeKey).

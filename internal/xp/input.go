@@ -12,7 +12,9 @@ import (
 // database, sorted and without duplicates. It finds them by the names that providers give to
 // references to Secrets. A namespaced MR can name Secrets in its own namespace only. A manifest
 // that provider-kubernetes applies is skipped: its references are not for the provider. For a
-// Release of provider-helm the Secret of its newest revision is included, in any namespace.
+// Release of provider-helm the Secret of its newest revision is included, in any namespace, and for a
+// Workspace of provider-terraform that with its state, if a backup has noted it: only the
+// ProviderConfig names it.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
 	found := secretNames{in: mr.GetNamespace(), refs: map[Ref]bool{}}
 	for _, field := range []string{"forProvider", "initProvider"} {
@@ -20,6 +22,9 @@ func InputSecrets(mr *unstructured.Unstructured) []Ref {
 		collectSecrets(v, found)
 	}
 	if r, ok := ReleaseSecret(mr); ok {
+		found.refs[r] = true
+	}
+	for _, r := range notedStates(mr) {
 		found.refs[r] = true
 	}
 
@@ -97,15 +102,8 @@ func SetInputs(u *unstructured.Unstructured, inputs []Input) {
 // Inputs reads the note of SetInputs. The function that it returns looks one Secret up; it returns
 // false if the note does not have it.
 func Inputs(mr *unstructured.Unstructured) func(secret Ref) (in Input, ok bool) {
-	list, _, _ := field(mr, FieldInputs)
 	known := map[ID]Input{}
-	for _, entry := range list {
-		m, _ := entry.(map[string]any)
-		in := Input{Ref: Ref{APIVersion: "v1", Kind: "Secret"}}
-		in.Namespace, _ = m["namespace"].(string)
-		in.Name, _ = m["name"].(string)
-		in.Exists, _ = m["exists"].(bool)
-		in.Stored, _ = m["stored"].(bool)
+	for _, in := range inputs(mr) {
 		known[in.ID()] = in
 	}
 
@@ -114,4 +112,20 @@ func Inputs(mr *unstructured.Unstructured) func(secret Ref) (in Input, ok bool) 
 
 		return in, ok
 	}
+}
+
+func inputs(mr *unstructured.Unstructured) []Input {
+	list, _, _ := field(mr, FieldInputs)
+	all := make([]Input, 0, len(list))
+	for _, entry := range list {
+		m, _ := entry.(map[string]any)
+		in := Input{Ref: Ref{APIVersion: "v1", Kind: "Secret"}}
+		in.Namespace, _ = m["namespace"].(string)
+		in.Name, _ = m["name"].(string)
+		in.Exists, _ = m["exists"].(bool)
+		in.Stored, _ = m["stored"].(bool)
+		all = append(all, in)
+	}
+
+	return all
 }

@@ -42,6 +42,9 @@ type Likeness struct {
 	Managers Managers
 }
 
+// Absent are the fields of an object that is named and does not exist.
+const Absent = "named, but not there"
+
 // Picture returns the current Picture of the scene.
 func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 	all, err := s.objects(ctx, c)
@@ -50,7 +53,7 @@ func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 	}
 	p := Picture{}
 	for _, r := range all.missing {
-		p[fmt.Sprintf("%s %s/%s", r.kind.Kind, r.namespace, r.name)] = Likeness{Fields: "named, but not there"}
+		p[fmt.Sprintf("%s %s/%s", r.kind.Kind, r.namespace, r.name)] = Likeness{Fields: Absent}
 	}
 	byUID := map[string]string{}
 	for id, u := range all.objects {

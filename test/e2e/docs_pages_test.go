@@ -89,7 +89,13 @@ func scenes() []scene {
 				"kubectl delete -k example/drill", "velero restore create after-the-drill --from-schedule nightly --wait", "velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/namespace.md", begin: event{forgotten: true}},
+		{
+			page: "docs/namespace.md", begin: event{forgotten: true},
+			meanwhile: map[string]event{
+				"velero restore create shop-alone --from-backup nightly --include-namespaces team-a --resource-policies-configmap one-tree --wait": {forgotten: true},
+			},
+			end: event{run: []string{"kubectl get environment shop -n team-a", "velero-plugin-for-crossplane validate -n team-a"}},
+		},
 		{page: "docs/cloning.md", end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}}},
 		{
 			page: "docs/handover.md",

@@ -18,7 +18,7 @@ const (
 	kubernetesV137 = "v1.37.2"
 
 	CrossplaneV2 = "v2.3.4"
-	CrossplaneV1 = "v1.20.11"
+	CrossplaneV1 = "v1.20.13"
 
 	// CrossplaneV20 and CrossplaneV24 are the minors beside CrossplaneV2. They collect garbage in
 	// other ways: in the background, and never resources that they don't control.
