@@ -39,6 +39,8 @@ type Inventory interface {
 
 	// Exists reports whether r existed when its kind was first read.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
+	// ExistsNow reports whether r exists. It takes a request.
+	ExistsNow(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
@@ -267,7 +269,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		a.awaitStored(i, held)
 	}
 	a.warnOfStore(i)
-	if held == nil && i.isUnchanged() {
+	if held == nil && i.isUnchanged() && !a.keepsExisting(i) {
 		a.returnManagers(i)
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
@@ -286,6 +288,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return nil, err
 	}
 	a.returnManagers(i)
+	a.refuseUpdate(i)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
 	if held != nil || xp.IsComposite(i.original) {

@@ -23,6 +23,8 @@ import (
 // A cluster is a fake of the cluster that is restored to.
 type cluster struct {
 	objects []*unstructured.Unstructured
+	// since are the objects that other writers have created since their kinds were first read.
+	since []*unstructured.Unstructured
 	// configMap is the data of any ConfigMap that is read by name.
 	configMap map[string]string
 	// config are the settings.
@@ -89,6 +91,12 @@ func (c *cluster) Exists(_ context.Context, r xp.Ref) (bool, error) {
 	}
 
 	return false, c.err
+}
+
+func (c *cluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
+	c.objects, c.since = append(c.objects, c.since...), nil
+
+	return c.Exists(ctx, r)
 }
 
 func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {

@@ -196,6 +196,11 @@ func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return exists, c.keepError(err)
 }
 
+// ExistsNow is Exists: a dry run looks at the cluster at one time.
+func (c *simulatedCluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
+	return c.Exists(ctx, r)
+}
+
 func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if c.live == nil {
 		return false, nil

@@ -132,7 +132,7 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
 	}
-	can, err := a.cluster.CanTakeOver(context.Background(), i.self())
+	can, err := a.canTakeOver(i)
 	if err != nil && !isAbsent(err) {
 		return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
 	}
@@ -157,6 +157,16 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	out.OperationID = operationID(i.self())
 
 	return out, nil
+}
+
+// canTakeOver reports whether the live claim may be one that another writer created. If the Restore
+// updates what exists, TakeOver looks at each claim as it is now.
+func (a *Adopt) canTakeOver(i *item) (bool, error) {
+	if i.updatesExisting() {
+		return true, nil
+	}
+
+	return a.cluster.CanTakeOver(context.Background(), i.self()) //nolint:wrapcheck // takeOverClaim wraps it.
 }
 
 // labelsOf returns the labels that Velero writes on what a restore creates (velero

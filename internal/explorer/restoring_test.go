@@ -85,6 +85,8 @@ func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (
 
 func (cluster) Exists(context.Context, xp.Ref) (bool, error) { return false, nil }
 
+func (cluster) ExistsNow(context.Context, xp.Ref) (bool, error) { return false, nil }
+
 func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
 	return nil, nil
 }
