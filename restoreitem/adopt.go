@@ -46,6 +46,8 @@ type Inventory interface {
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
 	// when the kind was first read.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
+	// RunsCrossplane reports whether Crossplane runs, or is to run, in a namespace.
+	RunsCrossplane(ctx context.Context, namespace string) (bool, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
@@ -119,7 +121,9 @@ type Adopt struct {
 	// missingStores are the StoreConfigs that notes name, because their store is outside of the
 	// cluster.
 	missingStores sync.Map
-	results       results
+	// systems has whether namespaces are Crossplane's.
+	systems sync.Map
+	results results
 	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
 	rules     []modifierRule
@@ -146,6 +150,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		restore:      input.Restore,
 		remarks:      a.remarks,
 	}
+	a.requested.restored(i.original)
 	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)

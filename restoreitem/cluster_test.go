@@ -29,6 +29,8 @@ type cluster struct {
 	configMap map[string]string
 	// config are the settings.
 	config map[string]string
+	// crossplane is the namespace in which Crossplane runs.
+	crossplane string
 	// reconciled are the kinds that Crossplane or a provider reconciles.
 	reconciled []string
 
@@ -136,6 +138,10 @@ func (c *cluster) Restore(_ context.Context, namespace, name string) (*unstructu
 	c.asked = append(c.asked, "restore "+namespace+"/"+name)
 
 	return &unstructured.Unstructured{Object: c.restore}, c.restoreErr
+}
+
+func (c *cluster) RunsCrossplane(_ context.Context, namespace string) (bool, error) {
+	return namespace == c.crossplane, c.err
 }
 
 func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {

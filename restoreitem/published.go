@@ -3,7 +3,9 @@ package restoreitem
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -65,16 +67,59 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 	if brings || !known && !noted {
 		return
 	}
-	live, err := a.cluster.Exists(context.Background(), xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
-	if err != nil || !live {
-		a.warn(i.log.WithError(err), reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it, because the namespace does not exist or "+
-			"can't be read. The hold of the object has the command that restores the Secret", r))
+	if exists, err := a.cluster.Exists(context.Background(), to); err == nil && exists {
+		return
+	}
+	if why := a.keepsOut(i, to); why != "" {
+		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores the "+
+			"Secret", r, why))
 
 		return
 	}
-	a.requested.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
+	a.requested.reach(r, publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
 	xp.SetMustRestore(i.Unstructured)
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+}
+
+// keepsOut returns why a Secret must not be brought to a namespace that the restore does not
+// include, "" if it may be. All that the backup says of it may be forged, so what is live decides:
+// the plugin adds a Secret where Crossplane or a provider could publish one, and changes none.
+func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
+	ctx := context.Background()
+	system, err := a.isSystemNamespace(to.Namespace, i.restore)
+	if err == nil && system {
+		return "in the namespaces of Kubernetes, Velero and Crossplane a restore of other namespaces brings nothing"
+	}
+	reconciled, reconciledErr := a.cluster.IsReconciled(ctx, i.GroupVersionKind())
+	namespace, namespaceErr := a.cluster.Exists(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
+	switch err := errors.Join(err, reconciledErr, namespaceErr); {
+	case err != nil:
+		return "the cluster can't be read: " + err.Error()
+	case !namespace:
+		return "the namespace does not exist"
+	case !reconciled:
+		return "neither Crossplane nor a provider reconciles the kind of the object that names it"
+	default:
+		return ""
+	}
+}
+
+// isSystemNamespace reports whether a namespace is that of Kubernetes, Velero or Crossplane, where
+// a Secret can be a credential of the cluster or of all tenants.
+func (a *Adopt) isSystemNamespace(namespace string, restore *velerov1.Restore) (bool, error) {
+	if strings.HasPrefix(namespace, "kube-") || namespace == cmp.Or(restore.Namespace, velerov1.DefaultNamespace) {
+		return true, nil
+	}
+	if v, known := a.systems.Load(namespace); known {
+		return v == true, nil
+	}
+	runs, err := a.cluster.RunsCrossplane(context.Background(), namespace)
+	if err != nil {
+		return false, apiErrorf("cannot find out whether Crossplane runs in the namespace %s: %w", namespace, err)
+	}
+	a.systems.Store(namespace, runs)
+
+	return runs, nil
 }
 
 // includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
@@ -89,6 +134,37 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	return all && !chosen && s.ResourcePolicy == nil && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
 }
 
+// reach records the request of a connection secret, which Velero comes to next.
+func (ri *RequestedItems) reach(secret xp.Ref, by publisher) {
+	ri.reached.Store(secret.ID(), by)
+	ri.mu.Lock()
+	defer ri.mu.Unlock()
+	ri.next = &secret
+}
+
+// takeNext returns the connection secret that the last action has requested, nil if there is none.
+// The item to which Velero comes is in its file, unless the backup lacks that.
+func (ri *RequestedItems) takeNext() *xp.Ref {
+	ri.mu.Lock()
+	defer ri.mu.Unlock()
+	next := ri.next
+	ri.next = nil
+
+	return next
+}
+
+// isSwapped reports whether the item is in the file of the requested connection secret, and is not
+// that. Velero creates it in the requested namespace, whatever its own is. If the backup lacks the
+// file the item is another, and no Secret: Velero restores Secrets before what requests them.
+func (o *Order) isSwapped(item *unstructured.Unstructured, next *xp.Ref) bool {
+	if next == nil || next.ID() == xp.RefTo(item).ID() {
+		return false
+	}
+	gvr, _, err := o.mapper.Resource(item.GroupVersionKind())
+
+	return item.GetKind() == next.Kind || err == nil && gvr.Resource == resourceSecrets.Resource
+}
+
 // publisherOf returns what a Secret was requested for. reached means that it was, and owned that
 // the Secret is that publisher's: the backup may have been tampered with.
 func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
@@ -99,7 +175,7 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 	by, _ = v.(publisher)
 	c, ok := xp.Controller(secret)
 	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind ||
-		by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid)
+		by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid) && (xp.IsConnectionSecret(secret) || xp.IsOpaque(secret))
 
 	return by, true, owned
 }

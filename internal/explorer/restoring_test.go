@@ -98,6 +98,8 @@ func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
+func (cluster) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
+
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 
 func (cluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }

@@ -199,6 +199,9 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 // RaiseRevision does nothing: no XR follows the newest revision here.
 func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
+// RunsCrossplane returns false: Crossplane does not run here.
+func (*view) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
+
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	k, _ := KindOf(gvk.GroupKind())
