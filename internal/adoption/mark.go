@@ -219,6 +219,12 @@ func (h *Hold) complete(u *unstructured.Unstructured) error {
 				h.Inputs[i].Namespace = u.GetNamespace()
 			}
 		}
+		if h.Stored != nil {
+			h.Stored.Namespace = u.GetNamespace()
+		}
+		if h.Owner != nil && h.Owner.Namespace != "" { // An XR can be cluster-scoped.
+			h.Owner.Namespace = u.GetNamespace()
+		}
 	}
 
 	return nil
