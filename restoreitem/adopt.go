@@ -112,10 +112,8 @@ type Adopt struct {
 	warnedSplitBrain bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
-	refused sync.Map
-	// remembered are XRs of the backup, as JSON, until the first of their composed resources is
-	// restored.
-	remembered sync.Map
+	refused    sync.Map
+	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
 	missingSecrets sync.Map
 	// missingStores are the StoreConfigs that notes name, because their store is outside of the

@@ -60,6 +60,7 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+			u.SetNamespace(targetNamespace(u.GetNamespace(), restore)) // As Velero does.
 			h, err := adoption.HoldOf(u)
 			if err != nil || h == nil {
 				t.Fatal(h, err)
