@@ -154,6 +154,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	out, err := a.execute(i)
 	if err == nil {
 		i.note(out)
+		a.expectSecrets(i, out)
 		a.warnedUnreadable = a.warnedUnreadable || i.unreadable
 	}
 
@@ -358,7 +359,10 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
-// AreAdditionalItemsReady is not called: the action does not wait for additional items.
+// AreAdditionalItemsReady notes that Velero has been to the connection secrets that Execute has
+// requested.
 func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
+	a.requested.restoredSecrets()
+
 	return true, nil
 }

@@ -80,7 +80,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 // execute is Execute without the code in the error.
 func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
-	out, next := &velero.RestoreItemActionExecuteOutput{}, o.requested.takeNext()
+	out := &velero.RestoreItemActionExecuteOutput{}
 	if xp.SkipReason(item) != "" {
 		return out, nil
 	}
@@ -95,7 +95,7 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if xp.IsRevision(item) {
 		o.requested.required.Store(item.GetName(), xp.Required(item))
 	}
-	if why, forged := o.refuses(item, next, input.Restore); !why.IsZero() {
+	if why, forged := o.refuses(item, input.Restore); !why.IsZero() {
 		out = out.WithoutRestore()
 		out.OperationID = noteID(xp.RefTo(item), why.String(), forged)
 
@@ -137,17 +137,14 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 }
 
 // refuses returns why a restore must not take an item, the zero Message if it may. forged means
-// that the backup was tampered with. next is the Secret that was requested last.
-func (o *Order) refuses(item *unstructured.Unstructured, next *xp.Ref, restore *velerov1.Restore) (why reason.Message, forged bool) {
+// that the backup was tampered with.
+func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why reason.Message, forged bool) {
 	by, reached, owned := o.requested.publisherOf(item)
 	switch {
-	case o.isSwapped(item, next):
-		why, forged = reason.BackupTampered.Messagef("%s is not restored: it is in the file of %s, in a namespace that is not restored. Find out who wrote to the "+
-			"backup", xp.String(item), next), true
 	case o.isForged(item, restore):
 		why, forged = reason.BackupTampered.Messagef("%s is not restored: the name of its file is that of another kind. Find out who wrote to the backup",
 			xp.String(item)), true
-	case !reached && o.requested.isUnexpected(item, restore):
+	case o.requested.isUnexpected(item, restore):
 		why, forged = reason.BackupTampered.Messagef("%s is not restored: it is in the file of another object. Find out who wrote to the backup",
 			xp.String(item)), true
 	case reached && !owned:

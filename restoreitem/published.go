@@ -56,6 +56,18 @@ func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutp
 	}
 }
 
+// expectSecrets records the requested Secrets, which Velero comes to next.
+func (a *Adopt) expectSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
+	if !out.WaitForAdditionalItems {
+		return
+	}
+	secrets := make([]xp.Item, 0, len(out.AdditionalItems))
+	for _, id := range out.AdditionalItems {
+		secrets = append(secrets, xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
+	}
+	a.requested.expectSecrets(i.original, secrets)
+}
+
 // requestSecret requests one Secret. noted means that the item records it as published.
 func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
 	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
@@ -76,9 +88,10 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 
 		return
 	}
-	a.requested.reach(r, publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
+	a.requested.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
 	xp.SetMustRestore(i.Unstructured)
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.
 }
 
 // keepsOut returns why a Secret must not be brought to a namespace that the restore does not
@@ -132,37 +145,6 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
 
 	return all && !chosen && s.ResourcePolicy == nil && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)
-}
-
-// reach records the request of a connection secret, which Velero comes to next.
-func (ri *RequestedItems) reach(secret xp.Ref, by publisher) {
-	ri.reached.Store(secret.ID(), by)
-	ri.mu.Lock()
-	defer ri.mu.Unlock()
-	ri.next = &secret
-}
-
-// takeNext returns the connection secret that the last action has requested, nil if there is none.
-// The item to which Velero comes is in its file, unless the backup lacks that.
-func (ri *RequestedItems) takeNext() *xp.Ref {
-	ri.mu.Lock()
-	defer ri.mu.Unlock()
-	next := ri.next
-	ri.next = nil
-
-	return next
-}
-
-// isSwapped reports whether the item is in the file of the requested connection secret, and is not
-// that. Velero creates it in the requested namespace, whatever its own is. If the backup lacks the
-// file the item is another, and no Secret: Velero restores Secrets before what requests them.
-func (o *Order) isSwapped(item *unstructured.Unstructured, next *xp.Ref) bool {
-	if next == nil || next.ID() == xp.RefTo(item).ID() {
-		return false
-	}
-	gvr, _, err := o.mapper.Resource(item.GroupVersionKind())
-
-	return item.GetKind() == next.Kind || err == nil && gvr.Resource == resourceSecrets.Resource
 }
 
 // publisherOf returns what a Secret was requested for. reached means that it was, and owned that

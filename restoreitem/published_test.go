@@ -211,14 +211,17 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		secret *unstructured.Unstructured
-		want   bool
+		// missing means that the backup lacks the Secret, or Velero leaves it out.
+		missing bool
+		want    bool
 	}{
 		"OwnSecret":    {reason: "The publisher controls the Secret.", secret: secret, want: true},
 		"OtherName":    {reason: "The file of the Secret has another one.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name"))},
 		"OtherPlace":   {reason: "Velero would create the restored tenant's Secret in the other namespace.", secret: xptest.With(secret, xptest.In("team-a"), xptest.Field("Opaque", "type"))},
 		"Token":        {reason: "A token of a ServiceAccount is no connection secret.", secret: xptest.With(secret, xptest.Field("kubernetes.io/service-account-token", "type"))},
 		"StoredToken":  {reason: "A secret store publishes Opaque Secrets.", secret: xptest.With(secret, xptest.StoredBy(mr), xptest.Field("bootstrap.kubernetes.io/token", "type"))},
-		"OtherItem":    {reason: "The backup lacks the Secret, so Velero comes to another item.", secret: xptest.MR("other"), want: true},
+		"OtherKind":    {reason: "A custom resource can be called like a Secret.", secret: xptest.Object("example.org/v1", "Secret", "infra", "s")},
+		"OtherItem":    {reason: "Velero has come to another item.", secret: xptest.Secret("t", xptest.Field("kubernetes.io/tls", "type")), missing: true, want: true},
 		"Uncontrolled": {reason: "Without a controller the Secret has no known publisher.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},
 		"OtherOwner":   {reason: "Another MR controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
 		"OtherUID":     {reason: "A publisher of the same name with another UID controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
@@ -234,6 +237,11 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 			adopt := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested))
 			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
+			}
+			if tc.missing {
+				if ready, err := adopt.AreAdditionalItemsReady(nil, restore); !ready || err != nil {
+					t.Fatal(ready, err)
+				}
 			}
 			out, err := order.Execute(inputFor(tc.secret, restore))
 			if err != nil {

@@ -184,6 +184,9 @@ func (r *restore) item(i xp.Item) {
 		for _, id := range more {
 			r.item(xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
 		}
+		if out.WaitForAdditionalItems {
+			_, _ = a.AreAdditionalItemsReady(nil, r.Of) // Nothing becomes ready later.
+		}
 	}
 	r.create(i, original, u)
 }
