@@ -65,7 +65,9 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 			kinds[gv.WithResource(r.Name)] = r.Kind + "List"
 		}
 	}
-	secret := xptest.Secret(live.MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString(markKey), "data", "key"))
+	secret := xptest.Secret(live.MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString(markKey), "data", "key"),
+		xptest.Field("Opaque", "type"), xptest.Field(true, "immutable"), xptest.Labelled("velero.io/exclude-from-backup", "true"),
+		xptest.Labelled("app.kubernetes.io/managed-by", live.FieldManager))
 	all := []runtime.Object{secret}
 	for _, u := range objects {
 		u = xptest.With(u, xptest.Version("1"))

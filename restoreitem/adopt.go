@@ -39,11 +39,15 @@ type Inventory interface {
 
 	// Exists reports whether r existed when its kind was first read.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
+	// ExistsNow reports whether r exists. It takes a request.
+	ExistsNow(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
 	// when the kind was first read.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
+	// RunsCrossplane reports whether Crossplane runs, or is to run, in a namespace.
+	RunsCrossplane(ctx context.Context, namespace string) (bool, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
@@ -115,7 +119,9 @@ type Adopt struct {
 	// missingStores are the StoreConfigs that notes name, because their store is outside of the
 	// cluster.
 	missingStores sync.Map
-	results       results
+	// systems has whether namespaces are Crossplane's.
+	systems sync.Map
+	results results
 	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
 	rules     []modifierRule
@@ -143,11 +149,13 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		remarks:      a.remarks,
 	}
 	a.warned.begin()
+	a.requested.restored(i.original)
 	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)
 	if err == nil {
 		i.note(out)
+		a.expectSecrets(i, out)
 		a.warnedUnreadable = a.warnedUnreadable || i.unreadable
 	}
 
@@ -266,7 +274,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		a.awaitStored(i, held)
 	}
 	a.warnOfStore(i)
-	if held == nil && i.isUnchanged() {
+	if held == nil && i.isUnchanged() && !a.keepsExisting(i) {
 		a.returnManagers(i)
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
@@ -286,6 +294,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return nil, err
 	}
 	a.returnManagers(i)
+	a.refuseUpdate(i)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
 	if held != nil || xp.IsComposite(i.original) {
@@ -352,7 +361,10 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
-// AreAdditionalItemsReady is not called: the action does not wait for additional items.
+// AreAdditionalItemsReady notes that Velero has been to the connection secrets that Execute has
+// requested.
 func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
+	a.requested.restoredSecrets()
+
 	return true, nil
 }

@@ -23,10 +23,14 @@ import (
 // A cluster is a fake of the cluster that is restored to.
 type cluster struct {
 	objects []*unstructured.Unstructured
+	// since are the objects that other writers have created since their kinds were first read.
+	since []*unstructured.Unstructured
 	// configMap is the data of any ConfigMap that is read by name.
 	configMap map[string]string
 	// config are the settings.
 	config map[string]string
+	// crossplane is the namespace in which Crossplane runs.
+	crossplane string
 	// reconciled are the kinds that Crossplane or a provider reconciles.
 	reconciled []string
 
@@ -91,6 +95,12 @@ func (c *cluster) Exists(_ context.Context, r xp.Ref) (bool, error) {
 	return false, c.err
 }
 
+func (c *cluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
+	c.objects, c.since = append(c.objects, c.since...), nil
+
+	return c.Exists(ctx, r)
+}
+
 func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	c.asked = append(c.asked, "named "+gvk.Kind+" "+externalName)
 	var named []xp.Managing
@@ -128,6 +138,10 @@ func (c *cluster) Restore(_ context.Context, namespace, name string) (*unstructu
 	c.asked = append(c.asked, "restore "+namespace+"/"+name)
 
 	return &unstructured.Unstructured{Object: c.restore}, c.restoreErr
+}
+
+func (c *cluster) RunsCrossplane(_ context.Context, namespace string) (bool, error) {
+	return namespace == c.crossplane, c.err
 }
 
 func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {

@@ -147,8 +147,10 @@ type itemRun struct {
 	updated  *unstructured.Unstructured
 	left     []registeredAction
 	remarked []remark
-	// first are the additional items of the last action that are still to come.
-	first []velero.ResourceIdentifier
+	// first are the additional items of the last action that are still to come. waiting is that
+	// action if it waits for them.
+	first   []velero.ResourceIdentifier
+	waiting riav2.RestoreItemAction
 	// outcome is the result, nil until it is known.
 	outcome *report.Outcome
 }
@@ -186,6 +188,9 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 			if n := d.backup.Index(next); n >= 0 && d.selection.leavesOut(d.backup.Items[n], true).IsZero() {
 				path = d.push(path, n, &v.self)
 			}
+		case v.waiting != nil:
+			_, _ = v.waiting.AreAdditionalItemsReady(nil, d.restore) // Nothing is created that could become ready.
+			v.waiting = nil
 		case v.outcome != nil:
 			d.conclude(v)
 			path = path[:len(path)-1]
@@ -265,7 +270,9 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	case out.UpdatedItem != nil:
 		v.updated = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}
-	v.first = out.AdditionalItems
+	if v.first = out.AdditionalItems; out.WaitForAdditionalItems {
+		v.waiting = c.action
+	}
 
 	return nil
 }

@@ -26,17 +26,42 @@ func (a *Adopt) handleLive(i *item) (*velero.RestoreItemActionExecuteOutput, err
 	return a.keepLive(i), nil
 }
 
-// isLive reports whether Velero would write the item over a live object.
+// isLive reports whether Velero would write the item over a live object. It looks now: another
+// writer can have created the object since its kind was first read.
 func (a *Adopt) isLive(i *item) (bool, error) {
-	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() || a.isStandby(i) && !i.isHeld() && !i.isManaged() {
+	if !a.keepsExisting(i) {
 		return false, nil
 	}
-	live, err := a.cluster.Exists(context.Background(), i.self())
+	live, err := a.cluster.ExistsNow(context.Background(), i.self())
 	if err != nil {
 		return false, apiErrorf("cannot find out whether %s exists: %w", xp.String(i.original), err)
 	}
 
 	return live, nil
+}
+
+// keepsExisting reports whether a live object stays as it is although the Restore updates what
+// exists.
+func (a *Adopt) keepsExisting(i *item) bool {
+	return i.updatesExisting() && !i.isReplaceable() && (!a.isStandby(i) || i.isHeld() || i.isManaged())
+}
+
+// updatesExisting reports whether Velero writes the backup's items over live objects.
+func (i *item) updatesExisting() bool {
+	return i.restore.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate
+}
+
+// refuseUpdate makes the API server refuse an update with the item, if another writer creates the
+// object after isLive has looked. On a creation the API server ignores this field, and on an update
+// it is immutable (kubernetes apiserver pkg/registry/rest/meta.go, WipeObjectMetaSystemFields;
+// apimachinery pkg/api/validation/objectmeta.go). An object in deletion has 0 there. Velero writes
+// the status of an object that it has created with the whole item, which only custom resources
+// accept with this field.
+func (a *Adopt) refuseUpdate(i *item) {
+	custom := xp.IsCustomGroup(i.GroupVersionKind().Group)
+	if i.standby == nil && a.keepsExisting(i) && (custom || i.GetKind() == "Secret") {
+		i.SetDeletionGracePeriodSeconds(new(int64(1)))
+	}
 }
 
 // keepLive keeps a live object as it is, also with --existing-resource-policy=update. With the

@@ -5,8 +5,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -87,9 +89,17 @@ func (i *item) controller() (metav1.OwnerReference, bool) {
 // may have been changed.
 func (i *item) keepGenerateName() {
 	prefix := i.original.GetGenerateName()
-	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") {
+	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") || i.isCut(prefix) {
 		i.SetGenerateName(prefix)
 	}
+}
+
+// isCut reports whether the item's name begins with the prefix as far as Crossplane takes it, so
+// that a hyphen and a hash of 12 characters fit into 63 (crossplane internal/names, ChildName).
+func (i *item) isCut(prefix string) bool {
+	const longest = validation.DNS1123LabelMaxLength - 13
+
+	return len(prefix) > longest && strings.HasPrefix(i.GetName(), prefix[:longest]) && len(apivalidation.NameIsDNSSubdomain(prefix, true)) == 0
 }
 
 // restoreName returns the Restore as marks name it: namespace/name.

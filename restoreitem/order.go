@@ -128,6 +128,7 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	o.addEarly(item, in)
 	out.AdditionalItems = slices.Grow(out.AdditionalItems, len(in))
+	o.requested.expect(item, in)
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
@@ -145,6 +146,9 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 	switch {
 	case o.isForged(item, restore):
 		why, forged = reason.BackupTampered.Messagef("%s is not restored: the name of its file is that of another kind. Find out who wrote to the backup",
+			xp.String(item)), true
+	case o.requested.isUnexpected(item, restore):
+		why, forged = reason.BackupTampered.Messagef("%s is not restored: it is in the file of another object. Find out who wrote to the backup",
 			xp.String(item)), true
 	case reached && !owned:
 		why, forged = reason.BackupTampered.Messagef("%s is not restored: %s names it, but it is not the connection secret of that, and in a namespace that is not "+

@@ -3,7 +3,9 @@ package restoreitem
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -54,6 +56,18 @@ func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutp
 	}
 }
 
+// expectSecrets records the requested Secrets, which Velero comes to next.
+func (a *Adopt) expectSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
+	if !out.WaitForAdditionalItems {
+		return
+	}
+	secrets := make([]xp.Item, 0, len(out.AdditionalItems))
+	for _, id := range out.AdditionalItems {
+		secrets = append(secrets, xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
+	}
+	a.requested.expectSecrets(i.original, secrets)
+}
+
 // requestSecret requests one Secret. noted means that the item records it as published.
 func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
 	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
@@ -65,16 +79,60 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 	if brings || !known && !noted {
 		return
 	}
-	live, err := a.cluster.Exists(context.Background(), xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
-	if err != nil || !live {
-		a.warn(i.log.WithError(err), reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it, because the namespace does not exist or "+
-			"can't be read. The hold of the object has the command that restores the Secret", r))
+	if exists, err := a.cluster.Exists(context.Background(), to); err == nil && exists {
+		return
+	}
+	if why := a.keepsOut(i, to); why != "" {
+		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores the "+
+			"Secret", r, why))
 
 		return
 	}
 	a.requested.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
 	xp.SetMustRestore(i.Unstructured)
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.
+}
+
+// keepsOut returns why a Secret must not be brought to a namespace that the restore does not
+// include, "" if it may be. All that the backup says of it may be forged, so what is live decides:
+// the plugin adds a Secret where Crossplane or a provider could publish one, and changes none.
+func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
+	ctx := context.Background()
+	system, err := a.isSystemNamespace(to.Namespace, i.restore)
+	if err == nil && system {
+		return "in the namespaces of Kubernetes, Velero and Crossplane a restore of other namespaces brings nothing"
+	}
+	reconciled, reconciledErr := a.cluster.IsReconciled(ctx, i.GroupVersionKind())
+	namespace, namespaceErr := a.cluster.Exists(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
+	switch err := errors.Join(err, reconciledErr, namespaceErr); {
+	case err != nil:
+		return "the cluster can't be read: " + err.Error()
+	case !namespace:
+		return "the namespace does not exist"
+	case !reconciled:
+		return "neither Crossplane nor a provider reconciles the kind of the object that names it"
+	default:
+		return ""
+	}
+}
+
+// isSystemNamespace reports whether a namespace is that of Kubernetes, Velero or Crossplane, where
+// a Secret can be a credential of the cluster or of all tenants.
+func (a *Adopt) isSystemNamespace(namespace string, restore *velerov1.Restore) (bool, error) {
+	if strings.HasPrefix(namespace, "kube-") || namespace == cmp.Or(restore.Namespace, velerov1.DefaultNamespace) {
+		return true, nil
+	}
+	if v, known := a.systems.Load(namespace); known {
+		return v == true, nil
+	}
+	runs, err := a.cluster.RunsCrossplane(context.Background(), namespace)
+	if err != nil {
+		return false, apiErrorf("cannot find out whether Crossplane runs in the namespace %s: %w", namespace, err)
+	}
+	a.systems.Store(namespace, runs)
+
+	return runs, nil
 }
 
 // includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
@@ -100,7 +158,7 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 	by, _ = v.(publisher)
 	c, ok := xp.Controller(secret)
 	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind ||
-		by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid)
+		by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid) && (xp.IsConnectionSecret(secret) || xp.IsOpaque(secret))
 
 	return by, true, owned
 }

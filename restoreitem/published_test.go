@@ -55,8 +55,33 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 		spec    velerov1.RestoreSpec
 		in      string
 		missing bool
-		want    want
+		// change changes the cluster.
+		change func(c *cluster)
+		want   want
 	}{
+		"Velero": {
+			reason: "A Secret there can be a credential of Velero's.", item: xptest.With(mr, xptest.PublishesTo("velero", "s")), spec: ofTeamA,
+			want: want{Secret: true, By: strings.Replace(bring, "infra", "velero", 1)},
+		},
+		"OtherVeleroItself": {
+			reason: "Velero can run in another namespace.", item: mr, in: "infra", spec: ofTeamA, want: want{Secret: true, By: bring + " --namespace infra"},
+		},
+		"Kubernetes": {
+			reason: "A Secret there can be a bootstrap token.", item: xptest.With(mr, xptest.PublishesTo("kube-system", "s")), spec: ofTeamA,
+			want: want{Secret: true, By: strings.Replace(bring, "infra", "kube-system", 1)},
+		},
+		"Crossplane": {
+			reason: "A Secret there can be a credential of a provider's.", item: mr, spec: ofTeamA, change: func(c *cluster) { c.crossplane = "infra" },
+			want: want{Secret: true, By: bring},
+		},
+		"Unreconciled": {
+			reason: "Nothing publishes for an object that neither Crossplane nor a provider reconciles.", item: mr, spec: ofTeamA,
+			change: func(c *cluster) { c.reconciled = nil }, want: want{Secret: true, By: bring},
+		},
+		"Exists": {
+			reason: "A live Secret stays as it is.", item: mr, spec: ofTeamA,
+			change: func(c *cluster) { c.objects = append(c.objects, xptest.Secret("s", xptest.In("infra"))) }, want: want{Secret: true, By: bring},
+		},
 		"Namespace": {
 			reason: "The Secret belongs to its publisher, whatever its namespace.", item: mr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
 		},
@@ -149,6 +174,10 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			if tc.missing {
 				c = live()
 			}
+			c.objects, c.reconciled = append(c.objects, xptest.Object("v1", "Namespace", "", "velero"), xptest.Object("v1", "Namespace", "", "kube-system")), publishing()
+			if tc.change != nil {
+				tc.change(c)
+			}
 			out, err := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested)).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
@@ -169,6 +198,9 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	}
 }
 
+// publishing are the kinds that Crossplane and a provider reconcile.
+func publishing() []string { return []string{xptest.ManagedKind, xptest.LegacyKind} }
+
 // A Secret from a namespace that is not included must be the requested one, whatever the backup
 // has.
 func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
@@ -179,10 +211,17 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		secret *unstructured.Unstructured
-		want   bool
+		// missing means that the backup lacks the Secret, or Velero leaves it out.
+		missing bool
+		want    bool
 	}{
 		"OwnSecret":    {reason: "The publisher controls the Secret.", secret: secret, want: true},
-		"Another":      {reason: "No publisher asked for this Secret, so Velero's filters decide.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name")), want: true},
+		"OtherName":    {reason: "The file of the Secret has another one.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name"))},
+		"OtherPlace":   {reason: "Velero would create the restored tenant's Secret in the other namespace.", secret: xptest.With(secret, xptest.In("team-a"), xptest.Field("Opaque", "type"))},
+		"Token":        {reason: "A token of a ServiceAccount is no connection secret.", secret: xptest.With(secret, xptest.Field("kubernetes.io/service-account-token", "type"))},
+		"StoredToken":  {reason: "A secret store publishes Opaque Secrets.", secret: xptest.With(secret, xptest.StoredBy(mr), xptest.Field("bootstrap.kubernetes.io/token", "type"))},
+		"OtherKind":    {reason: "A custom resource can be called like a Secret.", secret: xptest.Object("example.org/v1", "Secret", "infra", "s")},
+		"OtherItem":    {reason: "Velero has come to another item.", secret: xptest.Secret("t", xptest.Field("kubernetes.io/tls", "type")), missing: true, want: true},
 		"Uncontrolled": {reason: "Without a controller the Secret has no known publisher.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},
 		"OtherOwner":   {reason: "Another MR controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
 		"OtherUID":     {reason: "A publisher of the same name with another UID controls the Secret.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
@@ -193,9 +232,16 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			requested := &RequestedItems{}
 			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
-			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log, WithRequestedItems(requested))
+			c := live(xptest.Object("v1", "Namespace", "", "infra"))
+			c.reconciled = publishing()
+			adopt := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested))
 			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
+			}
+			if tc.missing {
+				if ready, err := adopt.AreAdditionalItemsReady(nil, restore); !ready || err != nil {
+					t.Fatal(ready, err)
+				}
 			}
 			out, err := order.Execute(inputFor(tc.secret, restore))
 			if err != nil {

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,6 +175,7 @@ func TestAdoptRefusesForControllersOnly(t *testing.T) {
 
 // Velero removes generateName.
 func TestAdoptKeepsGenerateName(t *testing.T) {
+	long := strings.Repeat("x", 63) // The longest name of an XR.
 	cases := map[string]struct {
 		reason         string
 		name, prefix   string
@@ -185,6 +187,10 @@ func TestAdoptKeepsGenerateName(t *testing.T) {
 		"None":        {reason: "Some composed resources have no generateName.", name: "x", controlled: true},
 		"Other":       {reason: "The API server refuses a generateName that cannot start a name.", name: "x-1", prefix: "Not A Name", controlled: true},
 		"Dot":         {reason: "A name segment cannot end with a dot.", name: "x.y", prefix: "x.", controlled: true},
+		"Cut":         {reason: "Crossplane v2 cuts the XR's name for a hash.", name: long[:50] + "-0123456789ab", prefix: long + "-", controlled: true, want: long + "-"},
+		"CutByV1":     {reason: "Crossplane v1 cuts the XR's name for five characters.", name: long[:58] + "1a2b3", prefix: long + "-", controlled: true, want: long + "-"},
+		"CutInvalid":  {reason: "The API server refuses a generateName that cannot start a name.", name: long[:50] + "-0123456789ab", prefix: long + "_", controlled: true},
+		"CutOther":    {reason: "The name was not made from the generateName.", name: "x-1", prefix: long + "-", controlled: true},
 		"NotComposed": {reason: "Crossplane does not apply an MR that it does not compose.", name: "x-1", prefix: "x-"},
 	}
 	for name, tc := range cases {

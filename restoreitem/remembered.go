@@ -6,45 +6,52 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// maxRemembered is how many bytes of JSON of XRs are remembered: 20,000 XRs of 3 KiB. A tenant's can
-// have 1.5 MiB each, and what they compose may never come.
-const maxRemembered = 64 << 20
+// rememberedLimit is how many bytes of remembered XRs the process keeps: it shares the memory of
+// Velero's Pod. An XR of 20 composed resources takes about 1 KiB.
+const rememberedLimit = 16 << 20
 
 // rememberedXRs are XRs of the backup, as JSON, until the first of their composed resources is
-// restored.
+// restored. What exceeds the limit is not kept.
 type rememberedXRs struct {
-	mu   sync.Mutex
-	xrs  map[xp.ID][]byte
-	size int
+	mu      sync.Mutex
+	encoded map[xp.ID][]byte
+	size    int
+	full    bool
 }
 
-// add remembers an XR. If there is no room, it forgets the longest ones.
-func (r *rememberedXRs) add(id xp.ID, xr []byte) {
+// add reports whether there was room for the XR.
+func (r *rememberedXRs) add(id xp.ID, encoded []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.xrs == nil {
-		r.xrs = map[xp.ID][]byte{}
+	size := r.size - len(r.encoded[id]) + len(encoded)
+	if size > rememberedLimit {
+		return false
 	}
-	r.size += len(xr) - len(r.xrs[id])
-	r.xrs[id] = xr
-	for r.size > maxRemembered {
-		for other, b := range r.xrs {
-			if len(b) > len(r.xrs[id]) {
-				id = other
-			}
-		}
-		r.size -= len(r.xrs[id])
-		delete(r.xrs, id)
+	if r.encoded == nil {
+		r.encoded = map[xp.ID][]byte{}
 	}
+	r.encoded[id], r.size = encoded, size
+
+	return true
 }
 
-// take returns an XR and forgets it; nil if it is not known.
-func (r *rememberedXRs) take(id xp.ID) []byte {
+// take returns an XR and forgets it.
+func (r *rememberedXRs) take(id xp.ID) (encoded []byte, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	xr := r.xrs[id]
-	r.size -= len(xr)
-	delete(r.xrs, id)
+	encoded, ok = r.encoded[id]
+	r.size -= len(encoded)
+	delete(r.encoded, id)
 
-	return xr
+	return encoded, ok
+}
+
+// isFirstLeftOut reports, once, that an XR was left out.
+func (r *rememberedXRs) isFirstLeftOut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first := !r.full
+	r.full = true
+
+	return first
 }

@@ -25,6 +25,8 @@ type RequestedItems struct {
 	early   sync.Map // Keys are itemNames of what was requested before custom resources.
 	live    sync.Map
 	reached sync.Map // Values are publishers, by the connection secret in a namespace that is not included.
+	// open are the requests of items that Velero has not come back to, the outermost first.
+	open []openRequest
 	// held are the holds that this process has put on.
 	held rememberedHolds
 	// environments are the names of EnvironmentConfigs in the CompositionRevisions that the restore

@@ -204,6 +204,11 @@ func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return exists, c.keepError(err)
 }
 
+// ExistsNow is Exists: a dry run looks at the cluster at one time.
+func (c *simulatedCluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
+	return c.Exists(ctx, r)
+}
+
 func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if c.live == nil {
 		return false, nil
@@ -270,6 +275,16 @@ func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructur
 	}
 
 	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// RunsCrossplane reports whether Crossplane runs in a namespace.
+func (c *simulatedCluster) RunsCrossplane(ctx context.Context, namespace string) (bool, error) {
+	if c.live == nil {
+		return adoption.IsOwnNamespace(namespace), nil
+	}
+	runs, err := c.live.RunsCrossplane(ctx, namespace)
+
+	return runs, c.keepError(err)
 }
 
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.

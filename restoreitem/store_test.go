@@ -53,11 +53,14 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
-			out, err := NewAdopt(Crossplane(), live(infra), nil, log, WithRequestedItems(&RequestedItems{})).Execute(inputFor(tc.item, restore))
+			c := live(infra)
+			c.reconciled = publishing()
+			out, err := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(&RequestedItems{})).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
 			u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+			u.SetNamespace(targetNamespace(u.GetNamespace(), restore)) // As Velero does.
 			h, err := adoption.HoldOf(u)
 			if err != nil || h == nil {
 				t.Fatal(h, err)
@@ -104,7 +107,9 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = teamA()
-			if _, err := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log, WithRequestedItems(requested)).Execute(inputFor(mr, restore)); err != nil {
+			c := live(xptest.Object("v1", "Namespace", "", "infra"))
+			c.reconciled = publishing()
+			if _, err := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested)).Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}
 			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.secret, restore))

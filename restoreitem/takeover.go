@@ -11,7 +11,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -34,17 +33,19 @@ func (a *Adopt) remember(i *item) error {
 	if err != nil || len(refs) == 0 || claimed || !xp.IsComposite(i.original) || !i.mayTakeOver() {
 		return nil //nolint:nilerr // What can't be read can't be held.
 	}
-	kept := maps.Clone(i.original.Object)
-	kept["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
-	u := &unstructured.Unstructured{Object: kept}
-	kept["metadata"], _, _ = unstructured.NestedMap(kept, "metadata")
-	unstructured.RemoveNestedField(kept, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
-	// There can be thousands of XRs, and they are much smaller as JSON.
-	b, err := json.Marshal(u.Object)
+	kept := xp.Inheritance(i.original)
+	kept.Object["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
+	b, err := json.Marshal(kept.Object)
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
 	}
-	a.remembered.add(i.self().ID(), b)
+	if a.remembered.add(i.self().ID(), b) {
+		return nil
+	}
+	if a.remembered.isFirstLeftOut() {
+		i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the backup: "+
+			"it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit>>20))
+	}
 
 	return nil
 }
@@ -60,16 +61,16 @@ func (i *item) mayTakeOver() bool {
 // given one.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
-	kept := a.remembered.take(self.ID())
-	if kept == nil {
+	b, ok := a.remembered.take(self.ID())
+	if !ok {
 		return owner, nil
 	}
 	if h, err := a.liveHold(i, owner); err != nil || h == nil && !adoption.CanTakeOver(owner) || h != nil && !h.TakenOver {
 		return owner, err
 	}
-	taken, err := a.takeOverAs(i, self, kept)
+	taken, err := a.takeOverAs(i, self, b)
 	if err != nil {
-		a.remembered.add(self.ID(), kept) // The next composed resource tries again.
+		a.remembered.add(self.ID(), b) // The next composed resource tries again.
 
 		return nil, apiErrorf("cannot take over %s: %w", self, err)
 	}
@@ -131,7 +132,7 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
 	}
-	can, err := a.cluster.CanTakeOver(context.Background(), i.self())
+	can, err := a.canTakeOver(i)
 	if err != nil && !isAbsent(err) {
 		return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
 	}
@@ -156,6 +157,16 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	out.OperationID = operationID(i.self())
 
 	return out, nil
+}
+
+// canTakeOver reports whether the live claim may be one that another writer created. If the Restore
+// updates what exists, TakeOver looks at each claim as it is now.
+func (a *Adopt) canTakeOver(i *item) (bool, error) {
+	if i.updatesExisting() {
+		return true, nil
+	}
+
+	return a.cluster.CanTakeOver(context.Background(), i.self()) //nolint:wrapcheck // takeOverClaim wraps it.
 }
 
 // labelsOf returns the labels that Velero writes on what a restore creates (velero

@@ -92,8 +92,10 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		live   *cluster
+		update bool
 		want   want
 	}{
+		"Meanwhile":       {reason: "The claim was created while the restore ran.", live: &cluster{taken: claim}, update: true, want: want{Skipped: true, Operation: true}},
 		"Fresh":           {reason: "The live claim has no XR yet, so the restore takes it over.", live: &cluster{takeable: []string{name}, taken: claim}, want: want{Skipped: true, Operation: true}},
 		"ReconciledFirst": {reason: "The live claim has got another XR since.", live: &cluster{takeable: []string{name}}, want: want{Operation: true}},
 		"Other":           {reason: "The cluster has no such claim.", live: &cluster{}, want: want{Operation: true}},
@@ -101,7 +103,11 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			out, err := NewAdopt(Crossplane(), tc.live, nil, log).Execute(inputFor(claim, restoreOf(nil)))
+			restore := restoreOf(nil)
+			if tc.update {
+				restore = updating()
+			}
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log).Execute(inputFor(claim, restore))
 			if err != nil {
 				t.Fatal(err)
 			}

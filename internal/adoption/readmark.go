@@ -101,6 +101,12 @@ func (h *Hold) stayIn(namespace string) {
 			h.Inputs[i].Namespace = namespace
 		}
 	}
+	if h.Stored != nil {
+		h.Stored.Namespace = namespace
+	}
+	if h.Owner != nil && h.Owner.Namespace != "" { // An XR can be cluster-scoped.
+		h.Owner.Namespace = namespace
+	}
 }
 
 // markedOf returns the identity of u in its mark. It leaves out the namespace, which a restore can

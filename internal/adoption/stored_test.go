@@ -86,7 +86,7 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	if diff := cmp.Diff(refs(old), snapshot(with(mr, stored)).Inputs()); diff != "" {
 		t.Errorf("the inputs must name the Secret: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(refs(claim, old, xr), snapshot(with(claim, stored)).Needs(refs(claim))); diff != "" {
+	if diff := cmp.Diff(refs(claim, xptest.With(old, xptest.In("team-a")), xr), snapshot(with(claim, stored)).Needs(refs(claim))); diff != "" {
 		t.Errorf("the needs must name the Secret: -want, +got:\n%s", diff)
 	}
 }

@@ -85,6 +85,8 @@ func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (
 
 func (cluster) Exists(context.Context, xp.Ref) (bool, error) { return false, nil }
 
+func (cluster) ExistsNow(context.Context, xp.Ref) (bool, error) { return false, nil }
+
 func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
 	return nil, nil
 }
@@ -95,6 +97,8 @@ func (cluster) RaiseRevision(context.Context, *unstructured.Unstructured) error 
 func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
 	return nil, nil
 }
+
+func (cluster) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
 
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 

@@ -33,6 +33,16 @@ func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return i.objects[r.ID()], err
 }
 
+// ExistsNow reports whether the object that r names exists.
+func (c *Cluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
+	_, err := c.Get(ctx, r)
+	if isUnserved(err) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
 // Deleting reports whether the object that r names was being deleted when its inventory was made.
 func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())

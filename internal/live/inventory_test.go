@@ -65,6 +65,9 @@ func TestInventoryListsOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"buckets "}, s.requests("list")); diff != "" || len(s.requests("get")) > 0 {
 		t.Errorf("a restore has many items of a kind, and one list must serve them: -want, +requested:\n%s", diff)
 	}
+	if ok, err := c.ExistsNow(context.Background(), xp.RefTo(absent)); !ok || err != nil {
+		t.Errorf("another writer's object must count from its creation on; got %v, %v", ok, err)
+	}
 }
 
 func TestInventoryErrors(t *testing.T) {

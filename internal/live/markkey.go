@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,17 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // MarkKeySecret is the name of the Secret in Velero's namespace with the key that signs the marks
-// of holds. A user who can read it can write valid marks.
+// of holds. A user who can read it, or create it before the plugin does, can write valid marks.
 const MarkKeySecret = FieldManager + "-mark-key"
 
 const (
 	markKeyField = "key"
 	// labelExclude keeps an object out of Velero's backups.
 	labelExclude = "velero.io/exclude-from-backup"
+	// labelManagedBy has the program that creates an object.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	secretType     = "Opaque"
 )
 
 // MarkKey returns the key that signs the marks of holds. It reads the key once from a Secret in
@@ -36,12 +41,12 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 	secret := make([]byte, adoption.KeySize)
 	_, _ = rand.Read(secret) // It never fails.
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"apiVersion": "v1", "kind": "Secret", "type": secretType, "immutable": true,
 		"data": map[string]any{markKeyField: base64.StdEncoding.EncodeToString(secret)},
 	}}
 	u.SetNamespace(namespace)
 	u.SetName(MarkKeySecret)
-	u.SetLabels(map[string]string{labelExclude: "true", "app.kubernetes.io/managed-by": FieldManager})
+	u.SetLabels(map[string]string{labelExclude: "true", labelManagedBy: FieldManager})
 	secrets := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace)
 	err = c.withRetry(ctx.Done(), apiServerName, func() error {
 		_, err := secrets.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
@@ -83,16 +88,34 @@ func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.K
 	if err != nil {
 		return nil, fmt.Errorf(what+": %w", err)
 	}
-	encoded, _, _ := unstructured.NestedString(u.Object, "data", markKeyField)
-	b, err := base64.StdEncoding.DecodeString(encoded)
-	if err == nil {
-		key, err = adoption.NewKey(b)
-	}
+	key, err = markKeyIn(u)
 	if err != nil {
-		return nil, fmt.Errorf(what+" in Secret %s/%s: %w; delete the Secret to have another one made, and release what is held by then with --trust-marks",
-			namespace, MarkKeySecret, err)
+		return nil, reason.MarkKeyForeign.Errorf(what+" in Secret %s/%s: %w; this plugin has not written it so. Find out who did, and delete the Secret to have another "+
+			"one made. Release what is held by then with --trust-marks", namespace, MarkKeySecret, err)
 	}
 	c.keepMarkKey(namespace, key)
 
 	return key, nil
+}
+
+// markKeyIn returns the key in the Secret, which must be as MarkKey creates it. So no controller
+// fills it, such as that of ServiceAccounts' tokens, no one changes it, and no backup has it.
+func markKeyIn(u *unstructured.Unstructured) (adoption.Key, error) {
+	kind, _, _ := unstructured.NestedString(u.Object, "type")
+	immutable, _, _ := unstructured.NestedBool(u.Object, "immutable")
+	switch {
+	case kind != secretType:
+		return nil, fmt.Errorf("its type is %q and not %s", kind, secretType)
+	case xp.Label(u, labelExclude) != "true" || xp.Label(u, labelManagedBy) != FieldManager:
+		return nil, fmt.Errorf("it lacks the labels %s=true and %s=%s", labelExclude, labelManagedBy, FieldManager)
+	case !immutable:
+		return nil, errors.New("it is not immutable")
+	}
+	encoded, _, _ := unstructured.NestedString(u.Object, "data", markKeyField)
+	b, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // ReadMarkKey adds the Secret.
+	}
+
+	return adoption.NewKey(b) //nolint:wrapcheck // ReadMarkKey adds the Secret.
 }

@@ -11,12 +11,16 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func keySecret(value string) *unstructured.Unstructured {
-	return xptest.Secret(MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString([]byte(value)), "data", markKeyField))
+func keySecret(value string, o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.Secret(MarkKeySecret, append([]xptest.Option{
+		xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString([]byte(value)), "data", markKeyField), xptest.Field("Opaque", "type"),
+		xptest.Field(true, "immutable"), xptest.Labelled(labelExclude, "true"), xptest.Labelled(labelManagedBy, FieldManager),
+	}, o...)...)
 }
 
 func TestMarkKey(t *testing.T) {
@@ -65,16 +69,26 @@ func TestMarkKeyOfAnother(t *testing.T) {
 }
 
 func TestReadMarkKey(t *testing.T) {
+	good := strings.Repeat("k", adoption.KeySize)
 	cases := map[string]struct {
 		reason string
 		secret *unstructured.Unstructured
 		want   string
 	}{
-		"None":     {reason: "A process that only verifies creates no key.", want: "not found"},
-		"TooShort": {reason: "An attacker could guess a short key.", secret: keySecret("short"), want: "delete the Secret to have another one made"},
-		"NoKey":    {reason: "Another writer has emptied the Secret.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero")), want: "cannot read the key"},
+		"None": {reason: "A process that only verifies creates no key.", want: "not found"},
+		"Token": {
+			reason: "A controller fills a Secret of this type.", secret: keySecret(good, xptest.Field("kubernetes.io/service-account-token", "type")),
+			want: `its type is "kubernetes.io/service-account-token" and not Opaque`,
+		},
+		"Unlabelled": {reason: "A backup would have the key.", secret: keySecret(good, xptest.Without("metadata", "labels")), want: "it lacks the labels"},
+		"OtherManager": {
+			reason: "Another program has created the Secret.", secret: keySecret(good, xptest.Labelled(labelManagedBy, "helm")), want: "it lacks the labels",
+		},
+		"Mutable":  {reason: "A user could change the key.", secret: keySecret(good, xptest.Without("immutable")), want: "it is not immutable"},
+		"TooShort": {reason: "An attacker could guess a short key.", secret: keySecret("short"), want: "cannot use a key of 5 bytes"},
+		"NoKey":    {reason: "Another writer has created an empty Secret.", secret: keySecret(""), want: "cannot use a key of 0 bytes"},
 		"NoBase64": {
-			reason: "An API server returns Base64 only.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero"), xptest.Field("?", "data", markKeyField)), want: "cannot read the key",
+			reason: "An API server returns Base64 only.", secret: keySecret("", xptest.Field("?", "data", markKeyField)), want: "cannot read the key",
 		},
 	}
 	for name, tc := range cases {
@@ -86,6 +100,9 @@ func TestReadMarkKey(t *testing.T) {
 			_, err := s.cluster().ReadMarkKey(t.Context(), "velero")
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\ngot %v", tc.reason, err)
+			}
+			if tc.secret != nil && (reason.CodeOf(err) != reason.MarkKeyForeign || !strings.Contains(err.Error(), "velero/"+MarkKeySecret)) {
+				t.Errorf("%s\nthe error must name the Secret, with its code: %v", tc.reason, err)
 			}
 			if name == "None" && !apierrors.IsNotFound(err) {
 				t.Errorf("the error must be a NotFound error: %v", err)

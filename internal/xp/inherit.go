@@ -46,6 +46,44 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 	return nil
 }
 
+// Inheritance returns the part of the backup's copy of an XR that Inherit, InheritedPaths and a hold
+// of the inheriting XR read. It has neither the XR's own parameters nor its status.
+func Inheritance(backup *unstructured.Unstructured) *unstructured.Unstructured {
+	in, _, _ := unstructured.NestedMap(backup.Object, "metadata")
+	metadata := map[string]any{}
+	for _, name := range slices.Concat([]string{"name", "namespace", "uid", "finalizers", "managedFields", "ownerReferences"}, backupMetadata) {
+		if value, ok := in[name]; ok {
+			metadata[name] = value
+		}
+	}
+	for field, own := range map[string]map[string]string{"annotations": backup.GetAnnotations(), "labels": backup.GetLabels()} {
+		theirs := map[string]any{}
+		for name, value := range inherited(nil, own) {
+			theirs[name] = value
+		}
+		metadata[field] = theirs
+	}
+	spec := map[string]any{}
+	for _, name := range inheritedSpec {
+		if value, ok, _ := unstructured.NestedFieldNoCopy(backup.Object, "spec", name); ok {
+			spec[name] = value
+		}
+	}
+	if hasV2Schema(backup) {
+		spec["crossplane"], _, _ = unstructured.NestedFieldNoCopy(backup.Object, "spec", "crossplane")
+	}
+
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": backup.GetAPIVersion(), "kind": backup.GetKind(), "metadata": metadata, "spec": spec,
+	}}
+}
+
+// inheritedSpec are the fields in the spec of an XR that are Crossplane v1's.
+var inheritedSpec = []string{ //nolint:gochecknoglobals // It is a constant list.
+	fieldComposition, fieldRevision, "compositionSelector", "compositionRevisionSelector", "compositionUpdatePolicy", "resourceRefs", "claimRef",
+	"environmentConfigRefs", "writeConnectionSecretToRef", "publishConnectionDetailsTo",
+}
+
 // InheritedPaths returns the paths of the fields that Inherit can write.
 func InheritedPaths(backup *unstructured.Unstructured) [][]string {
 	from := Instance{backup}

@@ -88,6 +88,14 @@ func IsConnectionSecret(u *unstructured.Unstructured) bool {
 	return isCore(u, "Secret") && t == SecretTypeConnection
 }
 
+// IsOpaque reports whether u is a Secret of the default type, which no controller of Kubernetes
+// reads.
+func IsOpaque(u *unstructured.Unstructured) bool {
+	t, _, _ := unstructured.NestedString(u.Object, "type")
+
+	return isCore(u, "Secret") && (t == "" || t == "Opaque")
+}
+
 // IsRevision reports whether u is a CompositionRevision.
 func IsRevision(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "CompositionRevision" && u.GroupVersionKind().Group == GroupAPIExtensions

@@ -163,6 +163,11 @@ func (v *view) Exists(_ context.Context, r xp.Ref) (bool, error) {
 	return v.cached(r.GroupVersionKind().GroupKind())[r.ID()] != nil, nil
 }
 
+// ExistsNow reports whether an object exists.
+func (v *view) ExistsNow(_ context.Context, r xp.Ref) (bool, error) {
+	return v.objects[r.ID()] != nil, nil
+}
+
 // Named returns the MRs that had an external-name at the first request for their kind.
 func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	var refs []xp.Managing
@@ -193,6 +198,9 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 
 // RaiseRevision does nothing: no XR follows the newest revision here.
 func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
+
+// RunsCrossplane returns false: Crossplane does not run here.
+func (*view) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
 
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {

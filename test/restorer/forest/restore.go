@@ -184,6 +184,9 @@ func (r *restore) item(i xp.Item) {
 		for _, id := range more {
 			r.item(xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
 		}
+		if out.WaitForAdditionalItems {
+			_, _ = a.AreAdditionalItemsReady(nil, r.Of) // Nothing becomes ready later.
+		}
 	}
 	r.create(i, original, u)
 }
@@ -201,7 +204,8 @@ func (r *restore) create(i xp.Item, original, u *unstructured.Unstructured) {
 		if r.defect.Again != nil {
 			r.defect.Again(live)
 		}
-		if r.Of.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate {
+		// The API server refuses an update of this field.
+		if r.Of.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate && u.GetDeletionGracePeriodSeconds() == nil {
 			r.overwrite(live, u)
 		}
 
@@ -225,6 +229,7 @@ func (r *restore) create(i xp.Item, original, u *unstructured.Unstructured) {
 	u.SetLabels(l)
 	r.count++
 	u.SetUID(types.UID(fmt.Sprintf("new-%s-%d", r.Of.Name, r.count)))
+	u.SetDeletionGracePeriodSeconds(nil)
 	u = u.DeepCopy()
 	r.cluster.objects[id] = u
 	r.Created = append(r.Created, Restored{Item: i, Object: u.DeepCopy(), Early: r.early})
