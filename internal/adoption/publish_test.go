@@ -50,7 +50,7 @@ func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 // awaiting is forSecret for a Secret in the backup.
 func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true}); err != nil {
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, Reported: ReportedOf(u)}); err != nil {
 		panic(err) // The test is wrong.
 	}
 

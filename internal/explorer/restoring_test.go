@@ -98,6 +98,8 @@ func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 
+func (cluster) ServerTime(own time.Time) time.Time { return own }
+
 func (cluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
 
 func (c cluster) MarkKey(context.Context, string) (adoption.Key, error) { return c.key, nil }
