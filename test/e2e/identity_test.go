@@ -52,6 +52,12 @@ type identity struct {
 // provider is down, as in a new cluster: first with Velero alone, then with the plugin.
 func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
+	testIdentityBy(t, nil, version, dir)
+}
+
+// testIdentityBy is testIdentity with the clocks of the source's and the target's components.
+func testIdentityBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Version, dir string) {
+	t.Helper()
 	t.Parallel()
 	provider := []string{
 		"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org",
@@ -60,7 +66,7 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 		provider = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
 	}
 	s := newIdentity(t, &identity{
-		suite: &suite{version: version}, maker: ownMaker(version), dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version),
+		suite: &suite{version: version, clocks: clocks}, maker: ownMaker(version), dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version),
 		provider: provider, others: version != stack.V1,
 	})
 	s.fill(t)
@@ -142,7 +148,7 @@ func alone() []string { return []string{"lost", "pending", "dropped", "uninforme
 func newIdentity(t *testing.T, s *identity) *identity {
 	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Plugin: true, Gate: true})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Plugin: true, Gate: true, Clocks: allOf(s.clocks)})...)
 	must(t, err)
 	s.host, err = stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
@@ -169,7 +175,7 @@ func (s *identity) placeScenes() {
 func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
-		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener,
+		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener, Clocks: s.clocks[name],
 		// Otherwise a create that hangs is given up after a minute, and a create whose result is
 		// unknown is tried again after half a minute.
 		ProviderArgs: slices.Concat(s.provider, []string{"--timeout", "10m", "--creation-grace-period", "1s"}),

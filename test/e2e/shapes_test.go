@@ -56,6 +56,12 @@ type shape struct {
 // cluster that has only the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {
 	t.Helper()
+	testShapesBy(t, nil, version, dir, shapes)
+}
+
+// testShapesBy is testShapes with the clocks of the source's and the target's components.
+func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Version, dir string, shapes map[string]*shape) {
+	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	for name, n := range shapes {
@@ -65,7 +71,8 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 		}
 		n.Dir = filepath.Join("testdata", dir, n.Dir)
 	}
-	s := newStage(t, version)
+	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, Clocks: allOf(clocks)})
+	s.clocks = clocks
 	maps.DeleteFunc(shapes, func(name string, _ *shape) bool { return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name) })
 	names := slices.Sorted(maps.Keys(shapes))
 
@@ -157,7 +164,7 @@ func newStageOf(t *testing.T, options ...stack.Options) *suite {
 // platform starts a cluster, with Velero alone, that has the platform of each shape.
 func (s *suite) platform(t *testing.T, name string, extra func(n *shape) string, shapes map[string]*shape) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener, Clocks: s.clocks[name]})
 	must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		must(t, shapes[name].Install(t.Context(), c, extra(shapes[name])))
