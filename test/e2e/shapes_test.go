@@ -73,7 +73,9 @@ func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Ve
 	}
 	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, Clocks: allOf(clocks)})
 	s.clocks = clocks
-	maps.DeleteFunc(shapes, func(name string, _ *shape) bool { return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name) })
+	maps.DeleteFunc(shapes, func(name string, _ *shape) bool {
+		return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name)
+	})
 	names := slices.Sorted(maps.Keys(shapes))
 
 	s.source = s.platform(t, "source", func(*shape) string { return "source.yaml" }, shapes)
