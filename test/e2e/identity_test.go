@@ -86,6 +86,9 @@ func testIdentityBy(t *testing.T, clocks map[string]stack.Clocks, version stack.
 
 	since := s.seq(t)
 	must(t, s.target.Start(t.Context(), stack.CloudProvider))
+	if version != stack.V1 {
+		t.Run("DeletedWhileObserved", func(t *testing.T) { s.testDeletedWhileObserved(t) })
+	}
 	t.Run("VeleroAlone", func(t *testing.T) {
 		t.Run("Lost", func(t *testing.T) { s.testAloneLost(t) })
 		t.Run("InFlight", func(t *testing.T) { s.testAloneInFlight(t) })
@@ -134,6 +137,7 @@ func identityScenes(version stack.Version) map[string]*shape {
 		scenes["dropped"].Dir, scenes["old"].Dir = "", "dropped"
 	} else {
 		scenes["uninformed"].Dir = "informed"
+		scenes["forsaken"] = &shape{reason: "The external resource of an MR that was deleted must not be forgotten.", Scene: drill.Scene{Dir: "gone"}}
 		scenes["heedless"] = &shape{reason: "A provider that ignores the pause creates a second external resource, which must be reported."}
 		maps.Copy(scenes, rarerScenes())
 	}
@@ -374,12 +378,13 @@ func (s *identity) restoreAll(t *testing.T) {
 	restores := []string{"sound", "chosen", "first", "flight", "awaited", "old"}
 	if s.version != stack.V1 {
 		restores = append(restores, s.restoreRarer(t)...)
+		s.startRestore(t, "forsaken", "all", "--include-namespaces", "forsaken", "--annotations", observeFirst)
 		s.startRestore(t, "heedless", "all", "--include-namespaces", "heedless")
 		s.startRestore(t, nameBackedUp, "all", "--include-namespaces", nameBackedUp, "--item-operation-timeout", "30s")
 		s.startRestore(t, nameRestored, "alone", "--include-namespaces", nameRestored, "--item-operation-timeout", "30s")
 		s.startRestore(t, nameUnwanted, "alone", "--include-namespaces", nameUnwanted, "--item-operation-timeout", "30s", "--annotations",
 			"velero.crossplane.io/external-name-from-id=none")
-		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "heedless")
+		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "forsaken", "heedless")
 	}
 	for _, r := range restores {
 		must(t, drill.AwaitOperations(t.Context(), s.target, r))
