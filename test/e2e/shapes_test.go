@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -109,6 +110,9 @@ func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Ve
 			t.Run(name, func(t *testing.T) { s.testRestored(t, shapes[name]) })
 		}
 	})
+	if ahead := clocks["target"][stack.Velero]; ahead != 0 {
+		s.wantAhead(t, names[0], ahead)
+	}
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
@@ -117,6 +121,19 @@ func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Ve
 		}
 	})
 	t.Run("Validated", func(t *testing.T) { s.testValidated(t, shapes) })
+}
+
+// wantAhead expects Velero's clock to be ahead of the API server's (the control).
+func (s *suite) wantAhead(t *testing.T, restore string, ahead time.Duration) {
+	t.Helper()
+	u, err := drill.AwaitRestore(t.Context(), s.target, restore)
+	must(t, err)
+	at, _, _ := unstructured.NestedString(u.Object, "status", "startTimestamp")
+	began, err := time.Parse(time.RFC3339, at)
+	must(t, err)
+	if off := began.Sub(u.GetCreationTimestamp().Time) - ahead; off.Abs() > 2*time.Minute {
+		t.Errorf("Velero's clock must be %s ahead; it is off by %s", ahead, off)
+	}
 }
 
 // testValidated expects validate to report only real problems: the damage by Velero alone, and
