@@ -116,7 +116,7 @@ func (a *actions) tree(log logrus.FieldLogger) (any, error) {
 func (a *actions) discovery(log logrus.FieldLogger) (any, error) {
 	cluster, err := a.connect()
 
-	return backupitem.NewDiscovery(cluster, log), err
+	return backupitem.NewDiscovery(cluster, cluster.ServerTime, log), err
 }
 
 func (a *actions) block(log logrus.FieldLogger) (any, error) {

@@ -38,6 +38,8 @@ type Discovery struct {
 	log    logrus.FieldLogger
 	// started returns when the server was started.
 	started func() (time.Time, error)
+	// serverTime returns what the API server's clock showed when this machine's showed own.
+	serverTime func(own time.Time) time.Time
 
 	scopeWarning sync.Once
 	mu           sync.Mutex
@@ -48,8 +50,8 @@ type Discovery struct {
 var _ biav2.BackupItemAction = &Discovery{}
 
 // NewDiscovery returns the action. It serves one backup.
-func NewDiscovery(reader Reader, log logrus.FieldLogger) *Discovery {
-	return &Discovery{reader: reader, log: log, started: serverStarted}
+func NewDiscovery(reader Reader, serverTime func(own time.Time) time.Time, log logrus.FieldLogger) *Discovery {
+	return &Discovery{reader: reader, serverTime: serverTime, log: log, started: serverStarted}
 }
 
 // serverStarted returns when the parent process, which is Velero's server, was started.
@@ -155,20 +157,15 @@ func (d *Discovery) recentKinds(ctx context.Context, backup *velerov1.Backup) ([
 		discovered = started
 	}
 	gvk := schema.GroupVersionKind{Group: xp.GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
-	var recent []xp.DefinedKind
-	err := d.reader.Each(ctx, gvk, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
-		for _, k := range xp.DefinedKinds(xrd) {
-			if k.Since.After(discovered) {
-				recent = append(recent, k)
-			}
-		}
-	})
+	var kinds []xp.DefinedKind
+	err := d.reader.Each(ctx, gvk, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) { kinds = append(kinds, xp.DefinedKinds(xrd)...) })
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	d.recent, d.known = recent, true
+	discovered = d.serverTime(discovered) // It is known after an answer of the API server.
+	d.recent, d.known = slices.DeleteFunc(kinds, func(k xp.DefinedKind) bool { return !k.Since.After(discovered) }), true
 
-	return recent, nil
+	return d.recent, nil
 }
 
 // Progress is not called: the action starts no operation.

@@ -32,6 +32,9 @@ func definition(name, kind, claimKind, version string, before time.Duration) *un
 		{"type":"Offered","status":"True","lastTransitionTime":"`+since+`"}]}}`))
 }
 
+// inStep is the clock of an API server that is in step with Velero's.
+func inStep(own time.Time) time.Time { return own }
+
 // A lister lists objects, and fails for one kind.
 type lister struct {
 	*cluster
@@ -60,7 +63,9 @@ func TestDiscovery(t *testing.T) {
 		reason  string
 		reader  *lister
 		started func() (time.Time, error)
-		want    []string
+		// ahead is by how much the API server's clock is ahead of Velero's.
+		ahead time.Duration
+		want  []string
 	}{
 		"Recent": {
 			reason: "Velero may have listed kinds before this XRD, and would report Completed.",
@@ -71,6 +76,19 @@ func TestDiscovery(t *testing.T) {
 			reader: &lister{cluster: clusterOf(definition("orders.example.org", xptest.ModernKind, "", "v1", 2*time.Minute), modern)},
 			want: []string{`1 of kind Order.example.org in namespace team-a can be missing in this backup: the XRD orders.example.org is from 11:58:00, and Velero looks for new ` +
 				`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first [KindTooNew]`},
+		},
+		"VeleroAhead": {
+			reason: "The clock of Velero's Pod is five minutes fast.", started: long, ahead: -5 * time.Minute,
+			reader: &lister{cluster: clusterOf(legacy(7*time.Minute), claim)},
+			want: []string{`1 of kind OrderClaim.example.org in namespace team-a can be missing in this backup: the XRD xorders.example.org is from 11:53:00, and Velero looks for new ` +
+				`kinds every 5 minutes. Back up again after 11:58:15, or restart the Velero server first [KindTooNew]`},
+		},
+		"VeleroBehind": {
+			reason: "The clock of Velero's Pod is five minutes slow.", started: long, ahead: 5 * time.Minute, reader: &lister{cluster: clusterOf(legacy(time.Minute), claim)},
+		},
+		"CrossplaneBehind": {
+			reason: "The clock of Crossplane's Pod is five minutes slow.", started: long, want: []string{recent},
+			reader: &lister{cluster: clusterOf(xptest.With(legacy(7*time.Minute), xptest.Field("2026-01-02T11:58:00Z", "metadata", "creationTimestamp")), claim)},
 		},
 		"Old": {
 			reason: "Velero has listed kinds since the XRD's creation.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+15*time.Second), claim)}, started: long,
@@ -118,7 +136,7 @@ func TestDiscovery(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			d := NewDiscovery(tc.reader, log)
+			d := NewDiscovery(tc.reader, func(own time.Time) time.Time { return own.Add(tc.ahead) }, log)
 			d.started = tc.started
 			at := metav1.NewTime(backedUpAt())
 			namespace := xptest.Object("v1", "Namespace", "", "team-a")
@@ -147,7 +165,7 @@ func TestDiscoveryReadsOnce(t *testing.T) {
 		cluster: clusterOf(definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", time.Hour)),
 		failing: "CompositeResourceDefinition", err: errAPI,
 	}
-	d := NewDiscovery(reader, log)
+	d := NewDiscovery(reader, inStep, log)
 	d.started = func() (time.Time, error) { return time.Time{}, nil }
 	for range 3 {
 		if _, _, _, _, err := d.Execute(xptest.Object("v1", "Namespace", "", "team-a"), &velerov1.Backup{}); err != nil {
@@ -168,7 +186,7 @@ func TestServerStarted(t *testing.T) {
 }
 
 func TestDiscoveryHasNoOperations(t *testing.T) {
-	d := NewDiscovery(nil, nil)
+	d := NewDiscovery(nil, inStep, nil)
 	if _, err := d.Progress("id", nil); err == nil {
 		t.Error("want an error for an operation that was never started")
 	}

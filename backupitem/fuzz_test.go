@@ -103,7 +103,7 @@ func FuzzDiscovery(f *testing.F) {
 		}
 		log, _ := logtest.NewNullLogger()
 		item := xptest.Object("v1", "Namespace", "", namespace)
-		stored, items, _, _, err := NewDiscovery(clusterOf(append(xptest.HostileObjects(), u)...), log).Execute(item, hostileBackup(0))
+		stored, items, _, _, err := NewDiscovery(clusterOf(append(xptest.HostileObjects(), u)...), inStep, log).Execute(item, hostileBackup(0))
 		if err != nil || len(items) > 0 || !cmp.Equal(item.Object, stored.UnstructuredContent()) {
 			t.Errorf("the backup must have the unchanged Namespace, whatever the XRDs: got %v, %v, %v", stored, items, err)
 		}

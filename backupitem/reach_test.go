@@ -161,7 +161,7 @@ func TestDiscoveryWarnsOfWhatIsClusterScoped(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			d := NewDiscovery(clusterOf(), log)
+			d := NewDiscovery(clusterOf(), inStep, log)
 			for _, namespace := range []string{"team-a", "team-b", "team-c"} {
 				if _, _, _, _, err := d.Execute(xptest.Object("v1", "Namespace", "", namespace), &velerov1.Backup{Spec: tc.spec}); err != nil {
 					t.Fatal(err)

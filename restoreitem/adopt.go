@@ -26,6 +26,8 @@ type Cluster interface {
 	LiveWriter
 	Inventory
 
+	// ServerTime returns what the API server's clock showed when this machine's showed own.
+	ServerTime(own time.Time) time.Time
 	// MarkKey returns the key that signs marks. It is in the given namespace, Velero's.
 	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
 	// Owner returns the live object that an owner reference of an item in the namespace means. If
@@ -99,7 +101,8 @@ type Adopt struct {
 	cluster  Cluster
 	adopter  Adopter
 	log      logrus.FieldLogger
-	now      func() time.Time
+	// now returns the API server's time.
+	now func() time.Time
 
 	settings func(of metav1.Object) (setting.Settings, error)
 	// skipped are the kinds that the log names as not restored.
@@ -131,7 +134,10 @@ var _ riav2.RestoreItemAction = &Adopt{}
 
 // NewAdopt returns the action for what the selector selects. It serves one restore.
 func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, options ...Option) *Adopt {
-	return &Adopt{shared: sharedBy(options), selector: selector, cluster: cluster, adopter: adopter, log: log, now: time.Now, settings: setting.Of(cluster)}
+	return &Adopt{
+		shared: sharedBy(options), selector: selector, cluster: cluster, adopter: adopter, log: log, settings: setting.Of(cluster),
+		now: func() time.Time { return cluster.ServerTime(time.Now()) },
+	}
 }
 
 // Name is not called by Velero.

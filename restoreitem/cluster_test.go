@@ -59,6 +59,9 @@ type cluster struct {
 	managedErr error
 	movedErr   error
 
+	// ahead is by how much its API server's clock is ahead.
+	ahead time.Duration
+
 	// asked are the calls: the method and its object.
 	asked []string
 }
@@ -164,6 +167,8 @@ func (c *cluster) ReturnStatus(_ context.Context, _ adoption.Key, r xp.Ref, stat
 
 	return c.err
 }
+
+func (c *cluster) ServerTime(own time.Time) time.Time { return own.Add(c.ahead) }
 
 func (c *cluster) MarkKey(_ context.Context, namespace string) (adoption.Key, error) {
 	c.keyIn = namespace

@@ -19,7 +19,7 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	if err != nil {
 		return err
 	}
-	h.Restore, h.Since = i.restoreName(), a.now().UTC().Format(time.RFC3339)
+	h.Restore, h.Since, h.Reported = i.restoreName(), a.now().UTC().Format(time.RFC3339), adoption.ReportedOf(i.original)
 	if err := a.noteContent(i, &h); err != nil {
 		return err
 	}

@@ -156,10 +156,7 @@ func (a *Adopt) adoptAll(ref xp.Ref, restore *velerov1.Restore) (map[xp.ID]adopt
 	if err != nil {
 		return nil, err
 	}
-	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name}
-	if at := restore.Status.StartTimestamp; at != nil {
-		by.Started = at.Time
-	}
+	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore)}
 	if a.requested != nil {
 		by.Held = a.requested.held.get
 	}

@@ -28,10 +28,12 @@ type fakeAdopter struct {
 	// asked are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each
 	// call of GiveUp.
 	asked, gaveUp []string
+	// by is who asked last.
+	by adoption.Requester
 }
 
-func (w *fakeAdopter) Adopt(_ context.Context, _ adoption.Key, _ adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	w.asked = append(w.asked, selector+" "+ref.String())
+func (w *fakeAdopter) Adopt(_ context.Context, _ adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+	w.asked, w.by = append(w.asked, selector+" "+ref.String()), by
 
 	return w.plans, w.err
 }

@@ -128,7 +128,7 @@ func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.Owne
 	case !i.copied && isLeftover(owner, ref, i):
 		i.warn(reason.UsageLeftBehind.Messagef("It is not restored, because its XR %s does not list it, and it would protect %s for ever. Where it still exists, "+
 			"and what it protects is not in use, clear it: %s", ref.Name, xp.Protected(i.original), xp.ClearUsage(i.original)))
-	case !i.copied && without && i.isOfThisRestore(owner):
+	case !i.copied && without && a.isOfThisRestore(owner, i):
 		a.refused.Store(i.self().ID(), true)
 
 		// A restore releases nothing before it has restored all, so another writer is at work.
@@ -174,10 +174,10 @@ func (i *item) isOlderThan(u *unstructured.Unstructured) bool {
 
 // isOfThisRestore reports whether this restore created u. A writer that replaces an object removes
 // the label, so without one the time decides.
-func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
-	name, began := xp.Label(u, xp.LabelRestore), i.restore.Status.StartTimestamp
-	if name == "" && began != nil {
-		return !u.GetCreationTimestamp().Time.Before(began.Time)
+func (a *Adopt) isOfThisRestore(u *unstructured.Unstructured, i *item) bool {
+	name, began := xp.Label(u, xp.LabelRestore), a.startOf(i.restore)
+	if name == "" && !began.IsZero() {
+		return !u.GetCreationTimestamp().Time.Before(began)
 	}
 
 	return name == label.GetValidName(i.restore.Name)

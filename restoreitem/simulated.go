@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -317,6 +318,9 @@ func (c *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error
 func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) {
 	return adoption.Unverified, nil
 }
+
+// ServerTime returns own: nothing is compared with times of the cluster.
+func (*simulatedCluster) ServerTime(own time.Time) time.Time { return own }
 
 // RaiseRevision does nothing: it would write.
 func (*simulatedCluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }

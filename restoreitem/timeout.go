@@ -25,7 +25,7 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 
 		return
 	}
-	limit, began := settings.AdoptionTimeout, restoredAt(restore, plan)
+	limit, began := settings.AdoptionTimeout, a.restoredAt(restore, plan)
 	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
 		return
 	}
@@ -49,11 +49,20 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 // restoredAt returns when the time for an adoption starts: when the restore's last object was
 // created, since Velero polls operations only after that. It is not before the restore began, since
 // the object can be from an earlier one.
-func restoredAt(restore *velerov1.Restore, plan adoption.Plan) time.Time {
-	began := plan.RestoredAt
-	if start := restore.Status.StartTimestamp; start != nil && start.After(began) {
-		began = start.Time
+func (a *Adopt) restoredAt(restore *velerov1.Restore, plan adoption.Plan) time.Time {
+	if start := a.startOf(restore); start.After(plan.RestoredAt) {
+		return start
 	}
 
-	return began
+	return plan.RestoredAt
+}
+
+// startOf returns when a restore began, by the API server's clock; zero if not known. Velero notes
+// it by the clock of its Pod, which this process shares.
+func (a *Adopt) startOf(restore *velerov1.Restore) time.Time {
+	if restore.Status.StartTimestamp == nil {
+		return time.Time{}
+	}
+
+	return a.cluster.ServerTime(restore.Status.StartTimestamp.Time)
 }

@@ -55,7 +55,7 @@ func TestNextOfManualRelease(t *testing.T) {
 		"XR": {reason: "All composed resources exist.", snapshot: snapshot(heldForManual(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
 		"Missing": {
 			reason: "The XR waits for the missing resource and is not ready.", snapshot: snapshot(heldForManual(composes(bucket)), revision), of: x,
-			want: want{Waiting: []string{"Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"}},
+			want: want{Waiting: []string{"Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"}},
 		},
 		"Unseen": {
 			reason: "Crossplane must have seen the resource.", of: x, snapshot: snapshot(heldFor(composes(), Hold{ByHand: true}), revision),
@@ -72,7 +72,7 @@ func TestNextOfManualRelease(t *testing.T) {
 		"HeldAndMissing": {
 			reason: "A composed resource that waits for something else is not ready.", snapshot: snapshot(heldForManual(composes(bucket, child)), heldForManual(bucket), revision), of: x,
 			want: want{Waiting: []string{
-				ready("Bucket b"), "XOrder child: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
+				ready("Bucket b"), "XOrder child: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
 			}},
 		},
 		"MR":    {reason: "An MR that no XR composes waits only for the user.", snapshot: snapshot(heldForManual(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},

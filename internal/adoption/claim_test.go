@@ -121,7 +121,7 @@ func TestNextForAClaim(t *testing.T) {
 		"Gone": {
 			reason:   "A claim that did not come back can't be adopted.",
 			snapshot: snapshot(), ref: xp.RefTo(claim),
-			want: outcome{Failed: "OrderClaim team-a/o: it was not restored, or was deleted since. See the errors of the restore [NotInCluster]"},
+			want: outcome{Failed: "OrderClaim team-a/o: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
 		},
 		"NotHeld": {reason: "A claim without a hold needs nothing.", snapshot: snapshot(claim), ref: xp.RefTo(claim), want: outcome{Done: true}},
 		"XRMissing": {

@@ -27,7 +27,7 @@ func (t *tree) checkComposed(observed bool) {
 		case u == nil:
 			t.checkMissing(r)
 		case u.GetDeletionTimestamp() != nil:
-			t.waitFor(r, false, reason.BeingDeleted.Messagef("%s: it is being deleted. See what its finalizers wait for, then restore it again", r))
+			t.awaitDeleted(r, u)
 		default:
 			if !t.planComposedManaged(r, u) {
 				t.checkControlled(r, u, observed)
@@ -41,6 +41,11 @@ func (t *tree) checkMissing(r xp.Ref) {
 	if t.awaitKnown(r) {
 		return
 	}
+	if why := t.snapshot.leftBy(r); !why.IsZero() {
+		t.waitFor(r, false, why)
+
+		return
+	}
 	if t.snapshot.unserved[gk] {
 		if name := t.snapshot.inactiveFor(gk); name != "" {
 			t.waitFor(r, false, reason.KindNotActive.Messagef("%s: its kind is not served, because its ManagedResourceDefinition %s is not active; %s. Then restore "+
@@ -52,8 +57,8 @@ func (t *tree) checkMissing(r xp.Ref) {
 
 		return
 	}
-	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it, or remove it from the resourceRefs of %s, and Crossplane "+
-		"composes another", r, xp.String(t.xr.Unstructured)))
+	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the "+
+		"resourceRefs of %s, and Crossplane composes another", r, xp.String(t.xr.Unstructured)))
 }
 
 // awaitKnown waits for r and returns true, if r could not be read and so may exist.

@@ -68,6 +68,9 @@ func specimens() map[string]specimen {
 		"create": {
 			reason: "An MR without external-name must not create anything.", object: bucket,
 			put: with(func(h *Hold) { h.Identity, h.Reason = xp.CreatePending, "a create was in flight" }),
+			then: func(h *Hold) {
+				h.Reported = &Reported{CreatePending: laterAt, CreateSucceeded: laterAt, Synced: laterAt}
+			},
 		},
 		"observes": {
 			reason: "An observing MR changes nothing.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),

@@ -29,30 +29,37 @@ func (t *tree) deleted(u *unstructured.Unstructured) reason.Message {
 		"annotation %s%s", xp.String(u), xp.AnnotationPaused, keepExternalNext)
 	// With foreground propagation the garbage collector deletes the XR's dependents first, even if
 	// the XR is paused.
-	too, absent := t.composedDeleted()
+	too, left, absent := t.composedDeleted()
+	if len(left) > 0 {
+		why.Text += "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: " + someOf(left)
+	}
 	if len(too) > 0 {
 		why.Text += "; these are being deleted too, with their external resources: " + someOf(too)
 	}
 	if len(absent) > 0 {
-		why.Text += "; these were deleted before it, with their external resources, or never restored: " + someOf(absent)
+		why.Text += "; these were deleted before it, with their external resources unless they only observed, or never restored: " + someOf(absent)
 	}
 
 	return why
 }
 
-// composedDeleted returns the composed resources that are being deleted, and those that are gone.
-func (t *tree) composedDeleted() (too, absent []xp.Ref) {
+// composedDeleted returns the composed resources that are being deleted, those that leave their
+// external resource behind, and the others that are gone.
+func (t *tree) composedDeleted() (too, left, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
 		u := t.snapshot.Get(r)
-		if _, unknown := t.snapshot.isUnknown(r); u == nil && !unknown {
+		_, unknown := t.snapshot.isUnknown(r)
+		switch {
+		case u == nil && !t.snapshot.leftBy(r).IsZero(), u != nil && u.GetDeletionTimestamp() != nil && !t.snapshot.leftExternalOf(u).IsZero():
+			left = append(left, r)
+		case u == nil && !unknown:
 			absent = append(absent, r)
-		}
-		if u != nil && u.GetDeletionTimestamp() != nil {
+		case u != nil && u.GetDeletionTimestamp() != nil:
 			too = append(too, r)
 		}
 	}
 
-	return too, absent
+	return too, left, absent
 }
 
 // claimDeleted is deleted for the XR's claim; zero if the claim is not held or not being deleted.
@@ -76,7 +83,10 @@ func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) reason.Message {
 }
 
 // deletedManaged returns what happens to a held MR that is being deleted, and the next step.
-func deletedManaged(u *unstructured.Unstructured) reason.Message {
+func deletedManaged(u *unstructured.Unstructured, h *Hold) reason.Message {
+	if why := h.leftExternal(u); !why.IsZero() {
+		return why
+	}
 	if !xp.IsPaused(u) {
 		return reason.BeingDeleted.Messagef("%s is being deleted%s", xp.String(u), restoreAgainNext)
 	}

@@ -3,6 +3,7 @@ package adoption
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -33,6 +34,8 @@ func TestNextOfDeleted(t *testing.T) {
 			"crossplane.io/paused; to keep that, first remove Delete from its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is " +
 			"gone" + code
 	)
+	const left = "Bucket b was deleted while it only observed, so its provider leaves its external resource \"b\" behind, and nothing manages that. Restore it " +
+		"again when it is gone, and it manages it as before; to delete both, delete it once it is released [DeletedWhileObserved]"
 	runPlans(t, map[string]planCase{
 		"XR": {
 			reason: "Crossplane would resume the deletion and delete all composed resources.", ref: xp.RefTo(x),
@@ -45,7 +48,7 @@ func TestNextOfDeleted(t *testing.T) {
 		},
 		"ForegroundOver": {
 			reason: "Composed resources that are gone before the first check can't be kept either.", ref: xp.RefTo(x), snapshot: snapshot(paused, revision),
-			want: outcome{Failed: ofXR + "; these were deleted before it, with their external resources, or never restored: Bucket b" + code},
+			want: outcome{Failed: ofXR + "; these were deleted before it, with their external resources unless they only observed, or never restored: Bucket b" + code},
 		},
 		"Claim": {
 			reason: "Crossplane deletes the XR when the claim is released.", ref: xp.RefTo(x),
@@ -72,8 +75,77 @@ func TestNextOfDeleted(t *testing.T) {
 			reason: "The provider would delete the external resource after the release.", ref: xp.RefTo(mr()), snapshot: snapshot(mr()), want: outcome{Failed: ofMR},
 		},
 		"ObservingMR": {
-			reason: "The release would restore the MR's own policies.", ref: xp.RefTo(mr()), snapshot: snapshot(xptest.With(mr(), unpaused())),
-			want: outcome{Failed: "Bucket b is being deleted" + restoreAgainNext + " [BeingDeleted]"},
+			reason: "Its provider does not delete the external resource.", ref: xp.RefTo(mr()), snapshot: snapshot(observing(bucket, xptest.Deleting())),
+			want: outcome{Failed: left},
+		},
+		"ObservingMROfXR": {
+			reason: "The XR would compose another external resource.", ref: xp.RefTo(x),
+			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused()), observing(bucket, xptest.Deleting()), revision),
+			want:     outcome{Total: 1, Waiting: []string{left}},
+		},
+		"OwnPoliciesKeep": {
+			reason: "The user wants the external resource to stay.", ref: xp.RefTo(mr()),
+			snapshot: snapshot(observing(xptest.With(bucket, policies(`["Observe","Create","Update"]`)), xptest.Deleting())),
+			want:     outcome{Failed: "Bucket b is being deleted" + restoreAgainNext + " [BeingDeleted]"},
+		},
+		"LetGoMR": {
+			reason: "A user has given the MR its policies back.", ref: xp.RefTo(mr()),
+			snapshot: snapshot(xptest.With(observing(bucket, xptest.Deleting()), policies(`["*"]`))),
+			want:     outcome{Failed: "Bucket b is being deleted" + restoreAgainNext + " [BeingDeleted]"},
+		},
+		"MRGone": {
+			reason: "The deletion was seen.", ref: xp.RefTo(mr()), snapshot: without(observing(bucket, xptest.Deleting())), want: outcome{Failed: left},
+		},
+		"MRGoneUnseen": {
+			reason: "It has only left the listing, or its deletion was not seen.", ref: xp.RefTo(mr()), snapshot: without(observing(bucket)),
+			want: outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
+		},
+		"MRGoneReleased": {
+			reason: "Its provider has deleted the external resource.", ref: xp.RefTo(mr()),
+			snapshot: without(xptest.With(observing(bucket, xptest.Deleting()), policies(`["*"]`))),
+			want:     outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
+		},
+		"MRGoneOfXR": {
+			reason: "The XR would compose another external resource.", ref: xp.RefTo(x),
+			snapshot: without(observing(bucket, xptest.Deleting()), held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused()), revision),
+			want:     outcome{Total: 1, Waiting: []string{left}},
+		},
+		"ForegroundObserving": {
+			reason: "Foreground deletion removes what only observes.", ref: xp.RefTo(x), snapshot: without(observing(bucket, xptest.Deleting()), paused, revision),
+			want: outcome{Failed: ofXR + "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: Bucket b" + code},
 		},
 	})
+}
+
+// howObserved is the hint of an object that is not in the cluster.
+const howObserved = "An MR that was deleted while it only observed has left its external resource behind: restore it again, and it manages that as before " +
+	"[NotInCluster]"
+
+// observing returns a restored MR that observes first, and is unpaused for that.
+func observing(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	return heldFor(xptest.With(u, xptest.Annotated(xp.AnnotationExternalName, "b")), Hold{Observes: true}, append([]xptest.Option{unpaused()}, o...)...)
+}
+
+// without returns a Snapshot of objects and of one that has just gone.
+func without(gone *unstructured.Unstructured, objects ...*unstructured.Unstructured) *Snapshot {
+	s := snapshot(append(objects, gone)...)
+	s.Remove(gone)
+
+	return s
+}
+
+// What a deleted MR has left behind is reported once it is gone.
+func TestLeftBehind(t *testing.T) {
+	gone := observing(xptest.MR("b"), xptest.Deleting())
+	s := without(gone)
+	want := []Notice{{
+		Target: xp.IdentityOnly(xp.RefTo(gone), gone.GetUID(), ""), Event: EventStopped, Warning: true, Message: Next(s, xp.RefTo(gone)).Failed.String(),
+	}}
+	if diff := cmp.Diff(want, s.LeftBehind()); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	s.Add(gone)
+	if again := s.LeftBehind(); len(again) > 0 {
+		t.Errorf("It exists again, and was reported: %v", again)
+	}
 }

@@ -83,7 +83,7 @@ func (k Key) handOver(u *unstructured.Unstructured, h *Hold, now time.Time) (Cha
 			warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u), lastWriterOf(u))
 		}
 	} else {
-		put, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, Handover: true})
+		put, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, Handover: true, Reported: ReportedOf(u)})
 		if err != nil {
 			return Change{}, err
 		}

@@ -77,6 +77,8 @@ type Hold struct {
 	Failing string `json:"failing,omitempty"`
 	// Identity is why an MR must not be left to create an external resource; "" if it may.
 	Identity xp.Identity `json:"identity,omitempty"`
+	// Reported is what the provider of an MR had noted before the hold; nil if not known.
+	Reported *Reported `json:"reported,omitempty"`
 	// Observes means that the hold made an MR observe only. Policies are the managementPolicies
 	// before that; empty if there were none.
 	Observes bool     `json:"observes,omitempty"`
@@ -136,7 +138,7 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
 //
 // From of it takes the Restore, Since, Clone, Quarantine, ByHand, Handover, Schedule, Content, Required, Failing, Identity,
-// Observes, Secret, SecretBy, Stored, Inputs, Owner, Status and Reason; "" is the reason for an XR,
+// Reported, Observes, Secret, SecretBy, Stored, Inputs, Owner, Status and Reason; "" is the reason for an XR,
 // and a quarantine has its own. The mark keeps the settings that the hold changes. If u was held
 // when it was backed up, it has a mark already, which has the user's own settings.
 //
@@ -146,7 +148,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Handover: of.Handover, Secret: of.Secret,
 		SecretBy: of.SecretBy, Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
-		Schedule: of.Schedule, Content: of.Content,
+		Schedule: of.Schedule, Content: of.Content, Reported: of.Reported,
 	}
 	h.awaitConsentOf(of)
 	earlier, err := HoldOf(u)

@@ -25,7 +25,7 @@ const (
 // heldFor returns u with a hold, then changed by the options.
 func heldFor(u *unstructured.Unstructured, of Hold, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	of.Restore, of.Since = restoreName, restoredAt
+	of.Restore, of.Since, of.Reported = restoreName, restoredAt, ReportedOf(u)
 	if _, err := Put(u, of); err != nil {
 		panic(err) // The test is wrong.
 	}

@@ -248,7 +248,7 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	if !s.isSuspect(u) || !s.isRequested(u) {
 		return Plan{Done: true}
 	}
-	if p, ok := createdAgain(u); ok {
+	if p, ok := s.createdAgain(u); ok {
 		return p
 	}
 	if p, ok := s.heldAgain(u); ok {
@@ -263,8 +263,11 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 
 // createdAgain returns the Plan for an MR whose provider has created another external resource
 // since the restore. ok is false if it has not.
-func createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
+func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	when, ok := createdHere(u)
+	if h := s.stripped(u); h != nil && h.Reported != nil {
+		when, ok = h.Reported.created(u)
+	}
 	if !ok {
 		return Plan{}, false
 	}
@@ -276,7 +279,8 @@ func createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 }
 
 // createdHere returns when the provider of an MR created an external resource, or was about to, if
-// that was after the MR was created in this cluster.
+// that was after the MR was created in this cluster. It compares the provider's clock with the API
+// server's, so it is for an MR of which nothing better is known.
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {

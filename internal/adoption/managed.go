@@ -40,7 +40,7 @@ func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 		return s.planUnheldManaged(u)
 	}
 	if u.GetDeletionTimestamp() != nil && !h.Freed {
-		return Plan{Failed: deletedManaged(u)}
+		return Plan{Failed: deletedManaged(u, h)}
 	}
 	e := managedStepOf(s, u, h)
 	if e.failed {

@@ -113,7 +113,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Gone": {
 			reason:   "An XR that did not come back can't be adopted.",
 			snapshot: snapshot(), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x: it was not restored, or was deleted since. See the errors of the restore [NotInCluster]"},
+			want: outcome{Failed: "XOrder x: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
 		},
 		"Unreadable": {
 			reason:   "A user must correct a mark that can't be read.",
@@ -124,7 +124,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Missing": {
 			reason:   "Crossplane would create the missing resource again.",
 			snapshot: snapshot(paused, revision), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
+			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"MissingAndRemoved": {
 			reason:   "The user has removed the reference, so the plan no longer waits for it.",
@@ -238,8 +238,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			reason:   "The message lists every cause at once, and the plan moves if any cause moves.",
 			snapshot: snapshot(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
 			want: outcome{Total: 2, Moving: true, Waiting: []string{
-				"Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
-				"Bucket c: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
+				"Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
+				"Bucket c: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]",
 				"CompositionRevision orders-1a2b3c: it is not in the cluster. Restore it, or set another compositionRevisionRef on XOrder x" +
 					howToConvert,
 				"XOrder x: Crossplane has not reported yet that it is paused [AwaitingPauseReport]",
@@ -318,7 +318,7 @@ func TestNextAfterTheUnpause(t *testing.T) {
 		"DeletedSince": {
 			reason:   "Crossplane has yet to create the resource again.",
 			snapshot: snapshot(free), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
+			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"Deleting": {
 			reason: "The hold no longer keeps Crossplane from anything.", snapshot: snapshot(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
@@ -371,7 +371,7 @@ func TestNextAfterTheUnpause(t *testing.T) {
 		"OwnPauseMissing": {
 			reason:   "No resource may be missing, even with the user's own pause.",
 			snapshot: snapshot(ownPause), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
+			want: wait(0, false, "Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"Released": {
 			reason:   "Without a hold there is nothing left to do.",

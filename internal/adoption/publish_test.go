@@ -50,7 +50,7 @@ func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 // awaiting is forSecret for a Secret in the backup.
 func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true}); err != nil {
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, Reported: ReportedOf(u)}); err != nil {
 		panic(err) // The test is wrong.
 	}
 
@@ -182,7 +182,7 @@ func TestNextForManaged(t *testing.T) {
 		},
 		"Gone": {
 			reason: "The plan reports an MR that did not come back.", snapshot: snapshot(), ref: xp.RefTo(mr),
-			want: outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore [NotInCluster]"},
+			want: outcome{Failed: "Bucket b: it was not restored, or was deleted since. See the errors of the restore. " + howObserved},
 		},
 		"Unreadable": {
 			reason:   "A user must correct a mark that can't be read.",
@@ -226,7 +226,7 @@ func TestNextReleasesComposed(t *testing.T) {
 		},
 		"OtherMissing": {
 			reason: "A ready MR is released even if the XR waits for something else.", snapshot: snapshot(paused, forSecret(mr), revision), ref: xp.RefTo(x),
-			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
+			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"),
 		},
 		"SecretFailed": {
 			reason: "An MR without its Secret does not delay the other MR.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),

@@ -31,6 +31,8 @@ type Snapshot struct {
 	restored map[types.UID]bool
 	// secretless means that connection secrets were not observed.
 	secretless bool
+	// leftBehind is what deleted MRs left behind.
+	leftBehind map[xp.ID]leftBehind
 	// now is when the Snapshot was observed.
 	now      time.Time
 	platform platform
@@ -53,6 +55,7 @@ func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
 		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observedObjects: map[xp.ID]*observedObject{},
+		leftBehind: map[xp.ID]leftBehind{},
 	}
 }
 
@@ -67,6 +70,7 @@ func (s *Snapshot) Pack() { s.packer, s.packed = pack.New(), map[xp.ID]pack.Obje
 func (s *Snapshot) Add(u *unstructured.Unstructured) {
 	id := cloneRef(xp.RefTo(u)).ID()
 	_, again := s.packed[id]
+	delete(s.leftBehind, id)
 	s.remove(id)
 	s.keep(id, u, again)
 	s.platform.add(u)
@@ -101,8 +105,11 @@ func isOnlyRead(u *unstructured.Unstructured) bool {
 		!xp.HasAnnotation(u, AnnotationHold)
 }
 
-// Remove records that an object does not exist any more.
-func (s *Snapshot) Remove(u *unstructured.Unstructured) { s.remove(cloneRef(xp.RefTo(u)).ID()) }
+// Remove records that an object does not exist any more. u is its last known state.
+func (s *Snapshot) Remove(u *unstructured.Unstructured) {
+	s.remove(cloneRef(xp.RefTo(u)).ID())
+	s.keepDeleted(u)
+}
 
 func (s *Snapshot) remove(id xp.ID) {
 	before := s.get(id)

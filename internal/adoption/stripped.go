@@ -33,7 +33,7 @@ func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 	if xp.IsManaged(u) {
-		if p, ok = createdAgain(u); ok {
+		if p, ok = s.createdAgain(u); ok {
 			return p, ok
 		}
 	}

@@ -19,24 +19,23 @@ type ignoredPause struct {
 // pauseIgnoredBy reports whether the provider of a held MR ignores the pause, as a provider with an
 // old crossplane-runtime does. No hold works with it, and only the MR shows it: for a paused MR a
 // provider writes one condition and nothing else (crossplane-runtime
-// pkg/reconciler/managed/reconciler.go). A time before the hold is from the backup. A time in the
-// same second counts, since times have no fractions.
+// pkg/reconciler/managed/reconciler.go).
 func pauseIgnoredBy(u *unstructured.Unstructured, h *Hold) (by ignoredPause, ok bool) {
-	if !xp.IsPaused(u) || h.ownPause() || h.Again || parseTime(h.Since).IsZero() {
+	if !xp.IsPaused(u) || h.ownPause() || h.Again || h.Reported == nil {
 		return ignoredPause{}, false
 	}
 	group := u.GroupVersionKind().Group
-	if when, created := createdHere(u); created && !when.Before(parseTime(h.Since)) {
+	if when, created := h.Reported.created(u); created {
 		return ignoredPause{created: true, why: reason.PauseIgnored.Messagef("the provider of %s began to create an external resource at %s, although it is "+
 			"held: it ignores %s, or another writer had removed that. Look in the cloud for a second external resource, upgrade the provider, then release this: %s",
 			group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 	}
-	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
-	if !ok || c.Reason == xp.ReasonReconcilePaused || c.Since.Before(parseTime(h.Since)) || c.Since.Before(u.GetCreationTimestamp().Time) {
+	when, ok := h.Reported.reconciled(u)
+	if !ok {
 		return ignoredPause{}, false
 	}
 
 	return ignoredPause{why: reason.PauseIgnored.Messagef("the provider of %s reconciled it at %s, although it is held: it ignores %s, or another writer had "+
 		"removed that. Check its external resource and its connection secret, upgrade the provider, then release this: %s",
-		group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+		group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }

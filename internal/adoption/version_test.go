@@ -64,7 +64,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		},
 		"Missing": {
 			reason: "The resource did not come back at all.", snapshot: retired(lists(old), revision), ref: xp.RefTo(x),
-			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is not in the cluster. Restore it, or remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"}},
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of XOrder x, and Crossplane composes another [NotInCluster]"}},
 		},
 		"Unreadable": {
 			reason: "The served versions can't be read.", snapshot: unreadable, ref: xp.RefTo(x),

@@ -102,6 +102,8 @@ func (cluster) RunsCrossplane(context.Context, string) (bool, error) { return fa
 
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 
+func (cluster) ServerTime(own time.Time) time.Time { return own }
+
 func (cluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
 
 func (c cluster) MarkKey(context.Context, string) (adoption.Key, error) { return c.key, nil }

@@ -148,7 +148,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 				return nil, o, err
 			}
 			// The Snapshot has what Crossplane wrote up to the time of each write.
-			o, seen = next, !changed && !asked && p.steps == 0 && !isLate(p.later())
+			o, seen = next, !changed && !asked && p.steps == 0 && !p.isLate(p.later())
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool,
 	// Leave most of the time to other processes.
 	least, most := max(p.pause, idleFactor*(p.observed+p.planned)), min(p.quiet, max(0, p.patience-time.Since(p.moved)))
 	if later := p.later(); !later.IsZero() {
-		most = min(p.quiet, max(0, time.Until(later)))
+		most = min(p.quiet, max(0, later.Sub(p.cluster.serverNow())))
 	}
 	if p.steps > 0 { // What it has written itself changes the next plans, and is no event.
 		most = min(least, most)
@@ -203,7 +203,7 @@ func (p *poll) later() time.Time {
 }
 
 // isLate reports whether the time is set and has come.
-func isLate(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
+func (a *Adopter) isLate(at time.Time) bool { return !at.IsZero() && !a.cluster.serverNow().Before(at) }
 
 // idleFactor is the ratio of a poll's idle time to its work. The API server may be on the same
 // machine.

@@ -51,8 +51,9 @@ type Cluster struct {
 	download downloadFn
 	name     string
 
-	// now is the clock.
-	now func() time.Time
+	// now is this machine's clock, and clock tells the API server's time.
+	now   func() time.Time
+	clock *clock
 
 	mu     sync.Mutex
 	groups served
@@ -63,9 +64,9 @@ type Cluster struct {
 	conversions map[schema.GroupVersionKind]unreadableKind
 	owners      map[xp.ID][]byte
 	ownersSize  int
-	// unresponsive is set after Crossplane did not acknowledge a pause in time.
-	unresponsive bool
-	inventories  map[schema.GroupKind]inventory
+	// silence is for how long TakeOver has waited in vain, by kind.
+	silence     map[schema.GroupKind]time.Duration
+	inventories map[schema.GroupKind]inventory
 	// restoredIndexes are what restores have created, by kind.
 	restoredIndexes map[schema.GroupKind]restoredIndex
 	// standbys are the objects in quarantine, by kind.
@@ -149,6 +150,8 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	config.NextProtos = []string{"http/1.1"}
 	config.DisableCompression = true          // On a local network compression takes longer than it saves.
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind returns a warning that the creator of the objects got before.
+	clock := &clock{}
+	config.Wrap(clock.wrap)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for the API server: %w", err)
@@ -163,7 +166,7 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
 	}
 	c := NewCluster(client, disco)
-	c.metadata, c.download = meta, downloadsFrom(config)
+	c.metadata, c.download, c.clock = meta, downloadsFrom(config), clock
 	if c.pages, err = pagesFrom(config); err != nil {
 		return nil, err
 	}
@@ -191,10 +194,12 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		pages:           pagesOf(client),
 		discovery:       resources,
 		now:             time.Now,
+		clock:           &clock{},
 		kinds:           map[schema.GroupVersion]kinds{},
 		versions:        map[schema.GroupKind]xp.Versions{},
 		conversions:     map[schema.GroupVersionKind]unreadableKind{},
 		owners:          map[xp.ID][]byte{},
+		silence:         map[schema.GroupKind]time.Duration{},
 		inventories:     map[schema.GroupKind]inventory{},
 		restoredIndexes: map[schema.GroupKind]restoredIndex{},
 		standbys:        map[schema.GroupKind]map[xp.ID]adoption.Standby{},

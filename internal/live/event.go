@@ -50,7 +50,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	now := time.Now().UTC().Format(time.RFC3339)
+	now := c.serverNow().UTC().Format(time.RFC3339)
 	event := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
 		"metadata": map[string]any{"generateName": strings.TrimRight(cut(u.GetName(), maxPrefix, ""), ".-") + ".", "namespace": namespace},

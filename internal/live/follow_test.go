@@ -42,6 +42,8 @@ func TestPollsActOnEvents(t *testing.T) {
 		lists int
 		done  bool
 		want  string
+		// events is how many Events report that something was left behind.
+		events int
 	}{
 		"Changed": {
 			reason: "The provider has observed the last MR.", lists: 1, done: true,
@@ -50,6 +52,15 @@ func TestPollsActOnEvents(t *testing.T) {
 		"Deleted": {
 			reason: "Crossplane must not reconcile an XR without its composed resources.", lists: 1, want: "Bucket c: it is not in the cluster",
 			happens: func(s *apiServer) { s.remove(other); s.put(t, ready) },
+		},
+		"DeletedObserving": {
+			reason: "Its external resource is left behind, and the XR would compose another.", lists: 1, want: "[DeletedWhileObserved]", events: 1,
+			happens: func(s *apiServer) {
+				gone := xptest.With(heldMR(other, adoption.Hold{Observes: true}), xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Deleting())
+				s.put(t, gone)
+				s.remove(gone)
+				s.put(t, ready)
+			},
 		},
 		"TakenAway": {
 			reason: "The composed resource has another controller now.", lists: 1, want: "Bucket c: its controller is XOrder y",
@@ -132,6 +143,16 @@ func TestPollsActOnEvents(t *testing.T) {
 			p := plans[xp.RefTo(xr).ID()]
 			if p.Done != tc.done || !strings.Contains(strings.Join(reason.Strings(p.Waiting), "\n"), tc.want) {
 				t.Errorf("%s\ngot %+v", tc.reason, p)
+			}
+			told := 0
+			for _, e := range s.all(events) {
+				about, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
+				if message, _ := e.Object["message"].(string); strings.HasSuffix(message, "[DeletedWhileObserved]") && about == other.GetName() {
+					told++
+				}
+			}
+			if told != tc.events {
+				t.Errorf("%s\n%d Events", tc.reason, told)
 			}
 			if n := s.takeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
 				t.Errorf("%s\nXRs were listed %d times", tc.reason, n)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,7 +126,7 @@ func (a *Adopter) HandOver(ctx context.Context, key adoption.Key, objects []*uns
 }
 
 func (a *Adopter) handOver(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
-	change, _ := key.HandOver(u, time.Now())
+	change, _ := key.HandOver(u, a.cluster.serverNow())
 	if change.Patch == nil {
 		return nil
 	}

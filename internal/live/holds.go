@@ -83,7 +83,7 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 		}
 		plan := adoption.Next(s.snapshot, r)
 		for _, pending := range plan.Pending {
-			if time.Since(pending.Since) >= defaultStuckAfter {
+			if s.cluster.serverNow().Sub(pending.Since) >= defaultStuckAfter {
 				plan = plan.Named(pending, adoption.Stuck(s.snapshot.Get(pending.Ref), installation()))
 			}
 		}

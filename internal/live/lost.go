@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -50,17 +52,17 @@ func (p *poll) keepLosses() {
 	}
 }
 
-// reportLost reports, once for each requested object, what it has lost since its hold was removed.
+// reportLost reports, once for each requested object, what it has lost since its hold was removed,
+// and what a deleted MR has left behind.
 func (p *poll) reportLost(ctx context.Context, o *observer) {
-	for _, n := range adoption.Losses(o.snapshot, p.plans) {
-		if !o.isRequested(xp.RefTo(n.Target).ID()) {
-			continue
-		}
+	losses := slices.DeleteFunc(adoption.Losses(o.snapshot, p.plans), func(n adoption.Notice) bool { return !o.isRequested(xp.RefTo(n.Target).ID()) })
+	for _, n := range append(losses, o.snapshot.LeftBehind()...) {
 		if _, seen := p.reportedLosses.LoadOrStore(n.Target.GetUID(), true); seen {
 			continue
 		}
 		p.log.WithFields(logrus.Fields{
-			"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName(), "reason": p.plans[xp.RefTo(n.Target).ID()].Failed.Code,
+			"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName(),
+			"reason": cmp.Or(p.plans[xp.RefTo(n.Target).ID()].Failed.Code, reason.DeletedWhileObserved), // An XR's composed MR has no Plan.
 		}).Error("Not adopted: " + n.Message)
 		p.recordEvent(ctx, n)
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,7 +87,7 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 
 // listNeeded lists what is needed and was not listed yet.
 func (o *observer) listNeeded(ctx context.Context) error {
-	o.snapshot.SetTime(time.Now())
+	o.snapshot.SetTime(o.cluster.serverNow())
 	for {
 		needs, err := o.inServed(o.snapshot.Needs(append(o.snapshot.Subjects(), o.refs...)))
 		if err != nil {

@@ -160,7 +160,7 @@ func (p *poll) isInProgress(plan adoption.Plan) bool {
 		return false
 	}
 	for _, s := range plan.Pending {
-		if !s.Begun || time.Since(s.Since) >= p.stuckAfter {
+		if !s.Begun || p.cluster.serverNow().Sub(s.Since) >= p.stuckAfter {
 			return false
 		}
 	}
@@ -256,7 +256,7 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 			continue
 		}
 		last, planned := p.plans[id]
-		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && !isLate(last.NextAt) && w.IsPlanCurrent(r) {
+		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && !p.isLate(last.NextAt) && w.IsPlanCurrent(r) {
 			plans[id] = last
 
 			continue

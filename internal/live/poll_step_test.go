@@ -69,7 +69,7 @@ func TestTemporary(t *testing.T) {
 			if tc.last.Pending != nil {
 				first = tc.last
 			}
-			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, initial: map[xp.ID]string{r.ID(): first.Fingerprint()}}
+			p := &poll{Adopter: &Adopter{cluster: NewCluster(nil, nil), stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, initial: map[xp.ID]string{r.ID(): first.Fingerprint()}}
 			if got := p.temporary()[r.ID()]; got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
 			}

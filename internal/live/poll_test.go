@@ -289,7 +289,7 @@ func TestReportBudget(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuckAfter: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
+			p := &poll{Adopter: &Adopter{cluster: NewCluster(nil, nil), patience: time.Minute / 2, stuckAfter: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
 			for i := range tc.others {
 				x := xptest.XR(fmt.Sprint("x", i))
 				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []reason.Message{{Text: "a word"}}, Pending: []adoption.PendingReconcile{{Ref: xp.RefTo(x), UID: x.GetUID(), Since: now, Begun: true}}}

@@ -34,7 +34,7 @@ func (p *poll) requestReconciles(ctx context.Context, o *observer, took time.Dur
 	if p.steps > 0 || p.answered && p.continues(took) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
 		return false
 	}
-	now := time.Now()
+	now := p.cluster.serverNow()
 	due := p.due(now)
 	if len(due) == 0 {
 		return false
@@ -79,7 +79,7 @@ func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 func (p *poll) explainPending(w *adoption.Snapshot) {
 	for id, plan := range p.plans {
 		for _, s := range plan.Pending {
-			if time.Since(s.Since) >= p.stuckAfter {
+			if p.cluster.serverNow().Sub(s.Since) >= p.stuckAfter {
 				plan = plan.Named(s, adoption.Stuck(w.Get(s.Ref), p.installed()))
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +70,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 		categories: map[string]map[schema.GroupKind]bool{},
 	}
 	s.objects.Limit(scope.Namespace)
-	s.snapshot.SetTime(time.Now())
+	s.snapshot.SetTime(c.serverNow())
 	s.snapshot.WithoutSecrets()
 	definitions := activationsIn(c)
 	inactive := func(gk schema.GroupKind) string { return definitions.inactive(ctx, gk) }
@@ -86,7 +85,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 
 	return &Survey{
 		Objects: s.objects, Restores: restores, Unread: unread, surveyor: s,
-		State: diagnosis.ClusterState{Now: time.Now(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
+		State: diagnosis.ClusterState{Now: c.serverNow(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
 	}, ctx.Err()
 }
 

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,10 +15,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Crossplane has pauseTimeout to acknowledge a pause, which is checked each pauseInterval.
+// Crossplane has pauseTimeout to acknowledge a pause, which is checked each pauseInterval. For
+// objects of a kind that it does not acknowledge, a restore waits silenceLimit in all, and then
+// checks each once: with a thousand objects it would take hours while Crossplane is not running.
+// Crossplane has a controller for each kind, so one kind proves nothing about others.
 const (
 	pauseTimeout  = 10 * time.Second
 	pauseInterval = 200 * time.Millisecond
+	silenceLimit  = 30 * time.Second
 )
 
 // TakeOver gives the live XR or claim that r names the composed resources of the backup's item, and
@@ -99,17 +104,22 @@ func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Uns
 	})
 }
 
+var errSilent = errors.New("Crossplane has not acknowledged the pause")
+
 // awaitPause waits until Crossplane has acknowledged an XR's pause. Crossplane may have been
 // reconciling the earlier version, and it writes resourceRefs with force. If it does not answer it
 // is probably not running; if it changes the XR nevertheless, the polls find that.
 func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
+	kind := r.GroupVersionKind().GroupKind()
 	c.mu.Lock()
-	timeout := pauseTimeout
-	if c.unresponsive {
-		timeout = 0
-	}
+	timeout := min(pauseTimeout, silenceLimit-c.silence[kind])
 	c.mu.Unlock()
-	err := wait.PollUntilContextTimeout(ctx, pauseInterval, timeout, false, func(context.Context) (bool, error) {
+	began, looks := time.Now(), 0
+	err := wait.PollUntilContextCancel(ctx, pauseInterval, false, func(context.Context) (bool, error) {
+		if looks > 0 && time.Since(began) >= timeout {
+			return false, errSilent
+		}
+		looks++
 		now, err := c.Get(ctx, r)
 		if isUnserved(err) {
 			u = nil
@@ -123,9 +133,9 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 
 		return adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
 	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
+	if errors.Is(err, errSilent) {
 		c.mu.Lock()
-		c.unresponsive = true // Waiting for each of a thousand objects would take hours.
+		c.silence[kind] += time.Since(began)
 		c.mu.Unlock()
 
 		return u, nil

@@ -2,10 +2,12 @@ package live
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -23,8 +25,9 @@ func TestTakeOver(t *testing.T) {
 		live   []*unstructured.Unstructured
 		// meanwhile are Crossplane's changes until the object is read again.
 		meanwhile []xptest.Option
-		empty     bool
-		want      want
+		// waited is for how long other XRs of the kind did not answer.
+		waited time.Duration
+		want   want
 	}{
 		"Seen": {
 			reason: "Crossplane has seen the pause and writes nothing more.", live: []*unstructured.Unstructured{fresh},
@@ -34,8 +37,16 @@ func TestTakeOver(t *testing.T) {
 			reason: "Crossplane was in the middle of composing and keeps the XR.", live: []*unstructured.Unstructured{fresh},
 			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
 		},
+		"OvertakenAfterSlow": {
+			reason: "That Crossplane was slow with another XR does not matter.", live: []*unstructured.Unstructured{fresh}, waited: 2 * pauseTimeout,
+			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
+		},
+		"OvertakenAfterSilence": {
+			reason: "Crossplane is up again.", live: []*unstructured.Unstructured{fresh}, waited: silenceLimit,
+			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
+		},
 		"Silent": {
-			reason: "Crossplane is not running, so the polls check whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, empty: true,
+			reason: "Crossplane is not running, so the polls check whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, waited: silenceLimit,
 			want: want{Taken: true, Held: true, Paused: true},
 		},
 		"Composed": {reason: "The XR lists its composed resources.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Refs(mr))}},
@@ -46,7 +57,8 @@ func TestTakeOver(t *testing.T) {
 			s := newServer(tc.live...)
 			s.PrependReactor("get", "xorders", s.changeAfterFirstGet(tc.meanwhile))
 			c := s.cluster()
-			c.unresponsive = tc.empty
+			kind := backup.GroupVersionKind().GroupKind()
+			c.silence[kind] = tc.waited
 			u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -60,6 +72,26 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// While Crossplane is not running, the waits for a kind end at the limit.
+func TestTakeOverSilent(t *testing.T) {
+	s := newServer(xptest.XR("a", xptest.Without("spec", "resourceRefs")), xptest.XR("b", xptest.Without("spec", "resourceRefs")))
+	c := s.cluster()
+	other := schema.GroupKind{Group: "example.org", Kind: "XOther"}
+	kind := xptest.XR("a").GroupVersionKind().GroupKind()
+	c.silence[kind], c.silence[other] = silenceLimit-pauseInterval, pauseTimeout
+	for _, name := range []string{"a", "b"} {
+		backup := xptest.XR(name, xptest.Refs(xptest.MR("b")))
+		began := time.Now()
+		u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
+		if err != nil || u == nil || time.Since(began) > pauseTimeout/2 {
+			t.Errorf("%s must be taken over after one look; got %v, %v after %s", name, u, err, time.Since(began))
+		}
+	}
+	if c.silence[kind] < silenceLimit || c.silence[other] != pauseTimeout {
+		t.Errorf("each kind has its own limit; got %v", c.silence)
 	}
 }
 

@@ -53,6 +53,7 @@ const (
 	VersionNotServed           Code = "VersionNotServed"
 	BeingDeleted               Code = "BeingDeleted"
 	DeletedWhileHeld           Code = "DeletedWhileHeld"
+	DeletedWhileObserved       Code = "DeletedWhileObserved"
 	AwaitingControl            Code = "AwaitingControl"
 	ControllerUnknown          Code = "ControllerUnknown"
 	NoLongerListed             Code = "NoLongerListed"

@@ -13,7 +13,8 @@ type DefinedKind struct {
 
 	// XRD is the name of the XRD.
 	XRD string
-	// Since is the transition time of the XRD's condition for this kind.
+	// Since is the transition time of the XRD's condition for this kind, by Crossplane's clock, or
+	// the creation of the XRD, by the API server's, whichever is later.
 	Since time.Time
 }
 
@@ -29,10 +30,18 @@ func DefinedKinds(xrd *unstructured.Unstructured) []DefinedKind {
 		if kind == "" || !ok || c.Status != "True" {
 			continue
 		}
-		kinds = append(kinds, DefinedKind{GroupVersionKind: gv.WithKind(kind), XRD: xrd.GetName(), Since: c.Since})
+		kinds = append(kinds, DefinedKind{GroupVersionKind: gv.WithKind(kind), XRD: xrd.GetName(), Since: latest(c.Since, xrd.GetCreationTimestamp().Time)})
 	}
 
 	return kinds
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+
+	return a
 }
 
 func servedVersion(xrd *unstructured.Unstructured) string {

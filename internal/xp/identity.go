@@ -178,6 +178,16 @@ func MayCreate(mr *unstructured.Unstructured) bool {
 	return !ok || slices.Contains(policies, PolicyAll) || slices.Contains(policies, "Create")
 }
 
+// MayDelete reports whether the provider of an MR deletes the external resource with the MR. Delete
+// in managementPolicies counts more than deletionPolicy (crossplane-runtime
+// pkg/reconciler/managed/policies.go).
+func MayDelete(mr *unstructured.Unstructured) bool {
+	policies, ok := ManagementPolicies(mr)
+	policy, _, _ := unstructured.NestedString(mr.Object, "spec", "deletionPolicy")
+
+	return slices.Contains(policies, "Delete") || (!ok || slices.Contains(policies, PolicyAll)) && policy != "Orphan"
+}
+
 // GroupFamily returns the API group of an MR without the part that marks namespaced MRs. Namespaced
 // and cluster-scoped kinds of a provider manage the same external resources.
 func GroupFamily(group string) string {

@@ -52,6 +52,12 @@ type identity struct {
 // provider is down, as in a new cluster: first with Velero alone, then with the plugin.
 func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
+	testIdentityBy(t, nil, version, dir)
+}
+
+// testIdentityBy is testIdentity with the clocks of the source's and the target's components.
+func testIdentityBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Version, dir string) {
+	t.Helper()
 	t.Parallel()
 	provider := []string{
 		"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org",
@@ -60,7 +66,7 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 		provider = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
 	}
 	s := newIdentity(t, &identity{
-		suite: &suite{version: version}, maker: ownMaker(version), dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version),
+		suite: &suite{version: version, clocks: clocks}, maker: ownMaker(version), dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version),
 		provider: provider, others: version != stack.V1,
 	})
 	s.fill(t)
@@ -80,6 +86,9 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 
 	since := s.seq(t)
 	must(t, s.target.Start(t.Context(), stack.CloudProvider))
+	if version != stack.V1 {
+		t.Run("DeletedWhileObserved", func(t *testing.T) { s.testDeletedWhileObserved(t) })
+	}
 	t.Run("VeleroAlone", func(t *testing.T) {
 		t.Run("Lost", func(t *testing.T) { s.testAloneLost(t) })
 		t.Run("InFlight", func(t *testing.T) { s.testAloneInFlight(t) })
@@ -128,6 +137,7 @@ func identityScenes(version stack.Version) map[string]*shape {
 		scenes["dropped"].Dir, scenes["old"].Dir = "", "dropped"
 	} else {
 		scenes["uninformed"].Dir = "informed"
+		scenes["forsaken"] = &shape{reason: "The external resource of an MR that was deleted must not be forgotten.", Scene: drill.Scene{Dir: "gone"}}
 		scenes["heedless"] = &shape{reason: "A provider that ignores the pause creates a second external resource, which must be reported."}
 		maps.Copy(scenes, rarerScenes())
 	}
@@ -142,7 +152,7 @@ func alone() []string { return []string{"lost", "pending", "dropped", "uninforme
 func newIdentity(t *testing.T, s *identity) *identity {
 	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Plugin: true, Gate: true})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Plugin: true, Gate: true, Clocks: allOf(s.clocks)})...)
 	must(t, err)
 	s.host, err = stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
@@ -169,7 +179,7 @@ func (s *identity) placeScenes() {
 func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
-		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener,
+		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener, Clocks: s.clocks[name],
 		// Otherwise a create that hangs is given up after a minute, and a create whose result is
 		// unknown is tried again after half a minute.
 		ProviderArgs: slices.Concat(s.provider, []string{"--timeout", "10m", "--creation-grace-period", "1s"}),
@@ -368,12 +378,13 @@ func (s *identity) restoreAll(t *testing.T) {
 	restores := []string{"sound", "chosen", "first", "flight", "awaited", "old"}
 	if s.version != stack.V1 {
 		restores = append(restores, s.restoreRarer(t)...)
+		s.startRestore(t, "forsaken", "all", "--include-namespaces", "forsaken", "--annotations", observeFirst)
 		s.startRestore(t, "heedless", "all", "--include-namespaces", "heedless")
 		s.startRestore(t, nameBackedUp, "all", "--include-namespaces", nameBackedUp, "--item-operation-timeout", "30s")
 		s.startRestore(t, nameRestored, "alone", "--include-namespaces", nameRestored, "--item-operation-timeout", "30s")
 		s.startRestore(t, nameUnwanted, "alone", "--include-namespaces", nameUnwanted, "--item-operation-timeout", "30s", "--annotations",
 			"velero.crossplane.io/external-name-from-id=none")
-		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "heedless")
+		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "forsaken", "heedless")
 	}
 	for _, r := range restores {
 		must(t, drill.AwaitOperations(t.Context(), s.target, r))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -60,6 +61,12 @@ type shape struct {
 // cluster that has only the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {
 	t.Helper()
+	testShapesBy(t, nil, version, dir, shapes)
+}
+
+// testShapesBy is testShapes with the clocks of the source's and the target's components.
+func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Version, dir string, shapes map[string]*shape) {
+	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	for name, n := range shapes {
@@ -69,8 +76,11 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 		}
 		n.Dir = filepath.Join("testdata", dir, n.Dir)
 	}
-	s := newStage(t, version)
-	maps.DeleteFunc(shapes, func(name string, _ *shape) bool { return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name) })
+	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, Clocks: allOf(clocks)})
+	s.clocks = clocks
+	maps.DeleteFunc(shapes, func(name string, _ *shape) bool {
+		return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name)
+	})
 	names := slices.Sorted(maps.Keys(shapes))
 
 	s.source = s.platform(t, "source", func(*shape) string { return "source.yaml" }, shapes)
@@ -112,6 +122,9 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 			t.Run(name, func(t *testing.T) { s.testRestored(t, shapes[name]) })
 		}
 	})
+	if ahead := clocks["target"][stack.Velero]; ahead != 0 {
+		s.wantAhead(t, names[0], ahead)
+	}
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
@@ -120,6 +133,19 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 		}
 	})
 	t.Run("Validated", func(t *testing.T) { s.testValidated(t, shapes) })
+}
+
+// wantAhead expects Velero's clock to be ahead of the API server's (the control).
+func (s *suite) wantAhead(t *testing.T, restore string, ahead time.Duration) {
+	t.Helper()
+	u, err := drill.AwaitRestore(t.Context(), s.target, restore)
+	must(t, err)
+	at, _, _ := unstructured.NestedString(u.Object, "status", "startTimestamp")
+	began, err := time.Parse(time.RFC3339, at)
+	must(t, err)
+	if off := began.Sub(u.GetCreationTimestamp().Time) - ahead; off.Abs() > 2*time.Minute {
+		t.Errorf("Velero's clock must be %s ahead; it is off by %s", ahead, off)
+	}
 }
 
 // testValidated expects validate to report only real problems: the damage by Velero alone, and
@@ -169,7 +195,7 @@ func newStageOf(t *testing.T, options ...stack.Options) *suite {
 // platform starts a cluster, with Velero alone, that has the platform of each shape.
 func (s *suite) platform(t *testing.T, name string, extra func(n *shape) string, shapes map[string]*shape) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener, Clocks: s.clocks[name]})
 	must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		must(t, shapes[name].Install(t.Context(), c, extra(shapes[name])))

@@ -39,6 +39,18 @@ type suite struct {
 	flux bool
 	// veleroArgs are arguments for the Velero of each cluster, beside oftener.
 	veleroArgs []string
+	// clocks are those of the source's and the target's components.
+	clocks map[string]stack.Clocks
+}
+
+// allOf returns the Clocks of several clusters in one.
+func allOf(clocks map[string]stack.Clocks) stack.Clocks {
+	all := stack.Clocks{}
+	for _, c := range clocks {
+		maps.Copy(all, c)
+	}
+
+	return all
 }
 
 // oftener makes Velero poll its operations every two seconds, not every ten.

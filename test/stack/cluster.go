@@ -98,6 +98,8 @@ type Options struct {
 	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the
 	// cluster starts without their CRDs and objects.
 	Packaged bool
+	// Clocks are those that differ from the machine's.
+	Clocks Clocks
 	// Audit makes the API server log each request, for Requests.
 	Audit bool
 	// AuditPatches is a resource whose patches are logged with their bodies; none if it is empty.
@@ -115,6 +117,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.Crossplane != None {
 			names = append(names, string(o.Crossplane), Function, CloudProvider)
+		}
+		if len(o.Clocks) > 0 {
+			names = append(names, skew)
 		}
 		if o.Gate {
 			names = append(names, Gate, AutoReady)
@@ -375,6 +380,9 @@ func (c *Cluster) Destroy() error {
 func (c *Cluster) run(ctx context.Context, m *component) error {
 	began := time.Now()
 	m.dir, m.log = filepath.Join(c.dir, m.name), logFile(c.dir, m.name)
+	if err := c.skew(m); err != nil {
+		return err
+	}
 	m.env = environment(c.dir, c.host.tmp, append(m.env, "KUBECONFIG="+c.kubeconfig)...)
 	if err := c.launch(ctx, m); err != nil {
 		return err

@@ -46,7 +46,7 @@ func newPKI(dir string) (*pki, error) {
 		return &x509.Certificate{
 			SerialNumber: big.NewInt(serial),
 			Subject:      pkix.Name{CommonName: name},
-			NotBefore:    time.Now().Add(-time.Minute),
+			NotBefore:    time.Now().Add(-time.Hour),
 			NotAfter:     time.Now().Add(validity),
 		}
 	}

@@ -58,7 +58,7 @@ func (c *Cluster) LinkPluginFile(path string) error {
 		return fmt.Errorf("cannot take the plugin away from Velero: %w", err)
 	}
 	if path != "" {
-		if err := os.Symlink(path, link); err != nil {
+		if err := c.linkPlugin("plugin", path); err != nil {
 			return fmt.Errorf("cannot give Velero the plugin: %w", err)
 		}
 	}

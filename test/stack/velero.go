@@ -158,7 +158,7 @@ func (c *Cluster) linkPlugins() error {
 		if err != nil {
 			return err
 		}
-		if err := os.Symlink(path, filepath.Join(c.pluginDir(), name)); err != nil {
+		if err := c.linkPlugin(name, path); err != nil {
 			return fmt.Errorf("cannot link Velero plugin %s: %w", name, err)
 		}
 	}
@@ -185,7 +185,7 @@ func (c *Cluster) veleroReady(ctx context.Context, p *process) error {
 	for _, field := range []string{"lastValidationTime", "lastSyncedTime"} {
 		value, _, _ := unstructured.NestedString(location.Object, "status", field)
 		at, err := time.Parse(time.RFC3339, value)
-		if err != nil || at.Before(p.began.Truncate(time.Second)) {
+		if err != nil || at.Before(p.began.Add(c.options.Clocks[Velero]).Truncate(time.Second)) {
 			return fmt.Errorf("%s: %s is %q, which is before the start", describe(location), field, value)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -225,6 +226,9 @@ func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
 
 	return key, nil
 }
+
+// ServerTime returns own: there is one clock.
+func (*view) ServerTime(own time.Time) time.Time { return own }
 
 // ReturnStatus writes the missing fields of a held object's status, as internal/live does.
 func (v *view) ReturnStatus(_ context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {

@@ -205,6 +205,7 @@ func locals() []local {
 		{Name: "cloud", Dir: "test/cloud", Package: "./cmd/cloud"},
 		{Name: "function-gate", Dir: "test/gate", Package: "."},
 		{Name: "provider-cloud", Dir: "test/cloud", Package: "./cmd/provider", Assets: "test/cloud/crds"},
+		{Name: "skew", Dir: "test", Package: "./stack/cmd/skew"},
 		{Name: "provider-upjet", Dir: "test/upjet", Package: "./cmd/provider", Assets: "test/upjet/crds"},
 	}
 }
