@@ -142,6 +142,9 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 
 		return managedStep{why: WhyHeld(h.Identity, id)}
 	}
+	if why := s.waitFromUID(h); !why.IsZero() {
+		return managedStep{why: why}
+	}
 	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
 		// A provider takes control of a Secret without a controller only if it publishes other
 		// data.

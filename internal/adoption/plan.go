@@ -257,6 +257,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkVersions()
 		t.checkStatus(u)
 		t.checkSecret(u)
+		t.checkFromUID()
 		follows := t.checkRevision()
 		t.checkSeen(u)
 		t.remarkFollowing(u)

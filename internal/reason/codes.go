@@ -75,6 +75,7 @@ const (
 	ObservesFirst              Code = "ObservesFirst"
 	NoManagementPolicies       Code = "NoManagementPolicies"
 	PauseIgnored               Code = "PauseIgnored"
+	UIDInIdentity              Code = "UIDInIdentity"
 	InputSecretMissing         Code = "InputSecretMissing"
 	ConnectionSecretMissing    Code = "ConnectionSecretMissing"
 	ConnectionSecretForeign    Code = "ConnectionSecretForeign"

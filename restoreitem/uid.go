@@ -1,0 +1,156 @@
+package restoreitem
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// carryUIDs replaces the UIDs that the XRs above a composed item had in the backup by those that
+// they have now, in names inside the cluster: when Crossplane and the provider look again, nothing
+// changes. An MR or XR with another field that Crossplane would change, and that may be its
+// identity, is held.
+func (a *Adopt) carryUIDs(i *item) {
+	c, ok := xp.Controller(i.original)
+	if !ok || !xp.IsComposed(i.original) {
+		return
+	}
+	noted := xp.UIDOwners(i.original)
+	uids := []types.UID{c.UID}
+	for _, o := range noted {
+		if !slices.Contains(uids, o.UID) {
+			uids = append(uids, o.UID)
+		}
+	}
+	fields := xp.UIDFields(i.original, uids...)
+	if len(fields) == 0 {
+		return
+	}
+	xr := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: i.namespace, Name: c.Name}
+	// In a restore by labels the Secret can come before its publisher, under its old name.
+	if !isSelective(i.restore) {
+		i.carried = a.carriedUIDs(i, c, noted)
+		xp.ReplaceUIDs(i.Unstructured, i.carried)
+	}
+	was, _ := xp.SecretRef(i.original)
+	if is, ok := xp.SecretRef(i.Unstructured); ok && is.Name != was.Name {
+		i.secretWas = was.Name
+	}
+	for _, f := range fields {
+		_, known := i.carried[f.UID]
+		if !i.isManaged() && !xp.IsComposite(i.original) || !f.IsIdentity(i.original) && (known || !f.NamesSecret()) {
+			continue
+		}
+		if i.fromUID == nil {
+			i.fromUID = &adoption.FromUID{XR: xr, UID: string(f.UID)}
+		}
+		i.fromUID.Fields = append(i.fromUID.Fields, f.Path)
+	}
+	if i.fromUID != nil && i.settings.Hold == setting.HoldNone {
+		i.warn(reason.NotHeld.Messagef("%s is not held, because the setting %s is %s: %s", xp.String(i.original), setting.NameHold, setting.HoldNone,
+			i.fromUID.Why().Text))
+		i.fromUID = nil
+	}
+}
+
+// carriedUIDs returns the UIDs of live XRs above the item by the UIDs that these had in the backup.
+// The first is proven as an owner, each other as the controller of the one below it.
+func (a *Adopt) carriedUIDs(i *item, controller metav1.OwnerReference, noted []xp.UIDOwner) map[types.UID]types.UID {
+	uid, ok := i.liveUIDs[controller.UID]
+	if !ok {
+		return nil
+	}
+	uids := map[types.UID]types.UID{controller.UID: uid}
+	if len(noted) == 0 {
+		return uids
+	}
+	controller.UID = uid
+	for _, xr := range a.above(controller, i.namespace) {
+		for _, o := range noted {
+			if o.GroupVersionKind().GroupKind() == xr.GroupVersionKind().GroupKind() && o.Name == xr.GetName() {
+				uids[o.UID] = xr.GetUID()
+			}
+		}
+	}
+
+	return uids
+}
+
+// above returns the live XR that is the controller of an object in the namespace, its controller,
+// and so on.
+func (a *Adopt) above(controller metav1.OwnerReference, namespace string) []*unstructured.Unstructured {
+	const most = 16
+	var all []*unstructured.Unstructured
+	for range most {
+		xr, err := a.cluster.Owner(context.Background(), controller, namespace)
+		if err != nil || xr.GetUID() != controller.UID || !xp.IsComposite(xr) {
+			break // What is not proven is not carried over.
+		}
+		all = append(all, xr)
+		c, ok := xp.Controller(xr)
+		if !ok {
+			break
+		}
+		controller = c
+	}
+
+	return all
+}
+
+// renameSecret gives a connection secret the name under which its live publisher has it now.
+// present means that the cluster has it under that name.
+func (a *Adopt) renameSecret(i *item) (present bool, err error) {
+	c, ok := xp.Controller(i.original)
+	if !ok || !xp.IsConnectionSecret(i.original) {
+		return false, nil
+	}
+	if a.requested != nil {
+		if by, _, owned := a.requested.publisherOf(i.original); owned && by.as != "" {
+			i.SetName(by.as)
+
+			return false, nil
+		}
+	}
+	publisher, err := a.cluster.Owner(context.Background(), c, i.namespace)
+	if err != nil {
+		return false, nil //nolint:nilerr // It has no publisher, or relink reports the error.
+	}
+	is, ok := xp.SecretRef(publisher)
+	if !ok || is.Namespace != i.namespace || is.Name == i.GetName() {
+		return false, nil
+	}
+	h, err := a.liveHold(i, publisher)
+	if err != nil {
+		return false, err
+	}
+	if h != nil && h.SecretWas == i.GetName() {
+		i.SetName(is.Name)
+
+		return false, nil
+	}
+	// The hold is off, so an earlier restore has brought it.
+	controller, _ := xp.Controller(publisher)
+	for _, xr := range a.above(controller, i.namespace) {
+		if xp.IsRenamed(is.Name, i.GetName(), xr.GetUID()) {
+			present, err = a.cluster.Exists(context.Background(), is)
+			if err != nil {
+				return false, apiErrorf("cannot find out whether %s exists, which is %s of the backup: %w", is, xp.String(i.original), err)
+			}
+
+			break
+		}
+	}
+	if present {
+		i.log.WithField("secret", is.String()).Info("It is in the cluster under the name that comes from the new UID of its XR")
+	}
+
+	return present, nil
+}
