@@ -76,6 +76,7 @@ const (
 	NoManagementPolicies       Code = "NoManagementPolicies"
 	PauseIgnored               Code = "PauseIgnored"
 	UIDInIdentity              Code = "UIDInIdentity"
+	UIDInImmutable             Code = "UIDInImmutable"
 	InputSecretMissing         Code = "InputSecretMissing"
 	ConnectionSecretMissing    Code = "ConnectionSecretMissing"
 	ConnectionSecretForeign    Code = "ConnectionSecretForeign"

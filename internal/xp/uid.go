@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -55,6 +56,14 @@ func UIDFields(u *unstructured.Unstructured, uids ...types.UID) []UIDField {
 	return w.found[:min(len(w.found), maxUIDFields)]
 }
 
+// HasUID reports whether a field that UIDFields looks at has any UID in it.
+func HasUID(u *unstructured.Unstructured) bool {
+	w := uidWalk{any: true}
+	w.object(u)
+
+	return len(w.found) > 0
+}
+
 // ReplaceUIDs replaces UIDs in names inside the cluster: in references to Secrets, in labels and
 // selectors of labels, and in the spec of an XR, from which its Composition makes such names.
 // Crossplane writes the same when it reconciles the XR above.
@@ -89,6 +98,18 @@ func IsRenamed(current, former string, uid types.UID) bool {
 	was := former[len(before) : len(former)-len(after)]
 
 	return isUID(was) && was != string(uid)
+}
+
+// containsUID reports whether a part of a text looks like a UID.
+func containsUID(text string) bool {
+	const first, length = 8, 36
+	for n := first; n+length-first <= len(text); n++ {
+		if text[n] == '-' && isUID(text[n-first:n-first+length]) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // isUID reports whether a text looks like a UID that Kubernetes makes.
@@ -144,6 +165,26 @@ func (f UIDField) IsIdentity(u *unstructured.Unstructured) bool {
 	}
 }
 
+// IsImmutable reports whether the API server refuses to change the field of a Kubernetes object.
+func (f UIDField) IsImmutable(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(immutable[u.GroupVersionKind().GroupKind()], func(path string) bool {
+		return f.Path == path || strings.HasPrefix(f.Path, path+".") || strings.HasPrefix(f.Path, path+"[")
+	})
+}
+
+// immutable are fields of Kubernetes objects that can't be changed (kubernetes pkg/apis/…/validation,
+// the update validations), of kinds that users compose.
+var immutable = map[schema.GroupKind][]string{ //nolint:gochecknoglobals // It is constant.
+	{Group: "apps", Kind: "Deployment"}:                              {"spec.selector"},
+	{Group: "apps", Kind: "ReplicaSet"}:                              {"spec.selector"},
+	{Group: "apps", Kind: "DaemonSet"}:                               {"spec.selector"},
+	{Group: "apps", Kind: "StatefulSet"}:                             {"spec.selector", "spec.serviceName", "spec.volumeClaimTemplates"},
+	{Group: "batch", Kind: "Job"}:                                    {"spec.selector", "spec.template"},
+	{Kind: "PersistentVolumeClaim"}:                                  {"spec"},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {"roleRef"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {"roleRef"},
+}
+
 // isComposedField reports whether Crossplane writes a field of u. A provider can have copied a name
 // into it. Without a pipeline nothing shows who writes it.
 func isComposedField(u *unstructured.Unstructured, path ...string) bool {
@@ -181,6 +222,8 @@ type uidWalk struct {
 	uids    []types.UID
 	replace map[types.UID]types.UID
 	found   []UIDField
+	// any means that any text that looks like a UID is found.
+	any bool
 	// custom means that the object is a custom resource, inXR that the field is in an XR's spec.
 	custom, inXR bool
 }
@@ -190,7 +233,7 @@ func (w *uidWalk) replaces(p uidPlace) bool {
 }
 
 func (w *uidWalk) object(u *unstructured.Unstructured) {
-	if len(w.uids) == 0 {
+	if len(w.uids) == 0 && !w.any {
 		return
 	}
 	w.custom = IsCustomGroup(u.GroupVersionKind().Group)
@@ -368,6 +411,9 @@ func (w *uidWalk) value(v any, place uidPlace) (changed string, ok bool) {
 }
 
 func (w *uidWalk) text(text string, place uidPlace) (changed string, ok bool) {
+	if w.any && len(w.found) == 0 && containsUID(text) {
+		w.found = append(w.found, UIDField{place: place})
+	}
 	for _, uid := range w.uids {
 		switch {
 		case len(text) < len(uid) || !strings.Contains(text, string(uid)):

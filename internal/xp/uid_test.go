@@ -115,6 +115,9 @@ func TestUIDFields(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.u.DeepCopy()
+			if got := xp.HasUID(tc.u); got != (len(tc.want) > 0) {
+				t.Errorf("%s\nIt has a UID: %v", tc.reason, got)
+			}
 			var got []field
 			for _, f := range xp.UIDFields(tc.u, oldUID, "short") {
 				got = append(got, field{Path: f.Path, Carried: f.IsCarried(tc.u), Secret: f.NamesSecret(), Identity: f.IsIdentity(tc.u)})
