@@ -39,6 +39,7 @@ func (a *Adopt) carryUIDs(i *item) {
 	if !isSelective(i.restore) {
 		i.carried = a.carriedUIDs(i, c, noted)
 		xp.ReplaceUIDs(i.Unstructured, i.carried)
+		i.log.WithField("field", fields[0].Path).Info("Names from the UID of an XR above it get the UID that the XR has now")
 	}
 	was, _ := xp.SecretRef(i.original)
 	if is, ok := xp.SecretRef(i.Unstructured); ok && is.Name != was.Name {
