@@ -29,12 +29,12 @@ func worldsOfUIDs(version stack.Version) map[string]*shape {
 		return map[string]*shape{
 			"uids": {
 				reason: "Connection secrets that are named from an XR's UID, as Crossplane v1 documented it, keep their values under the names that Crossplane asks for.",
-				Scene:  drill.Scene{Count: 3, Size: 27}, last: beside.remember, check: beside.wantRenamed,
+				Scene:  drill.Scene{Count: 3, Size: 30}, last: beside.remember, check: beside.wantRenamed,
 			},
 			"uids-beyond": {
 				reason: "So do those in a namespace that is not in the backup.",
 				Scene: drill.Scene{
-					Dir: "uids", Count: 2, Size: 18, Store: "uids-beyond-store",
+					Dir: "uids", Count: 2, Size: 20, Store: "uids-beyond-store",
 					BackupArgs: []string{"--include-namespaces", "uids-beyond"}, RestoreArgs: []string{"--include-namespaces", "uids-beyond"},
 				},
 				last: beyond.remember, check: beyond.wantRenamed,
