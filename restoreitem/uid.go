@@ -117,7 +117,7 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 		if by, _, owned := a.requested.publisherOf(i.original); owned && by.as != "" {
 			i.SetName(by.as)
 
-			return false, nil
+			return a.isLive(i) // Velero must not write the backup's data over it.
 		}
 	}
 	publisher, err := a.cluster.Owner(context.Background(), c, i.namespace)
@@ -135,7 +135,7 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 	if h != nil && h.SecretWas == i.GetName() {
 		i.SetName(is.Name)
 
-		return false, nil
+		return a.isLive(i)
 	}
 	// The hold is off, so an earlier restore has brought it.
 	controller, _ := xp.Controller(publisher)

@@ -123,6 +123,7 @@ func TestAdoptRenamesSecrets(t *testing.T) {
 		reason string
 		secret *unstructured.Unstructured
 		live   *cluster
+		policy velerov1.PolicyType
 		want   want
 	}{
 		"Held": {reason: "The mark of its publisher proves the name.", secret: secret(oldUID + "-db"), live: live(x, held), want: want{Name: newUID + "-db", Owners: 1}},
@@ -141,13 +142,19 @@ func TestAdoptRenamesSecrets(t *testing.T) {
 			reason: "A Secret with another name is not its publisher's.", secret: secret("s"), live: live(x, held, xptest.Secret(newUID+"-db", xptest.In("infra"))),
 			want: want{Name: "s"},
 		},
+		"Update": {
+			reason: "Velero must not write the backup's data over it.", secret: secret(oldUID + "-db"), policy: velerov1.PolicyTypeUpdate,
+			live: live(x, held, xptest.Secret(newUID+"-db", xptest.In("infra"))), want: want{Skipped: true},
+		},
 		"Opaque": {
 			reason: "Only connection secrets belong to a publisher.", secret: xptest.With(secret(oldUID+"-db"), xptest.Field("Opaque", "type")), live: live(x, held),
 			want: want{Name: oldUID + "-db"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := adopt(t, tc.live, tc.secret, restoreOf(nil))
+			restore := restoreOf(nil)
+			restore.Spec.ExistingResourcePolicy = tc.policy
+			out := adopt(t, tc.live, tc.secret, restore)
 			if out.err != nil {
 				t.Fatal(out.err)
 			}

@@ -58,7 +58,7 @@ func UIDFields(u *unstructured.Unstructured, uids ...types.UID) []UIDField {
 
 // HasUID reports whether a field that UIDFields looks at has any UID in it.
 func HasUID(u *unstructured.Unstructured) bool {
-	w := uidWalk{any: true}
+	w := uidWalk{anyUID: true}
 	w.object(u)
 
 	return len(w.found) > 0
@@ -222,8 +222,8 @@ type uidWalk struct {
 	uids    []types.UID
 	replace map[types.UID]types.UID
 	found   []UIDField
-	// any means that any text that looks like a UID is found.
-	any bool
+	// anyUID means that any text that looks like a UID is found.
+	anyUID bool
 	// custom means that the object is a custom resource, inXR that the field is in an XR's spec.
 	custom, inXR bool
 }
@@ -233,7 +233,7 @@ func (w *uidWalk) replaces(p uidPlace) bool {
 }
 
 func (w *uidWalk) object(u *unstructured.Unstructured) {
-	if len(w.uids) == 0 && !w.any {
+	if len(w.uids) == 0 && !w.anyUID {
 		return
 	}
 	w.custom = IsCustomGroup(u.GroupVersionKind().Group)
@@ -411,7 +411,7 @@ func (w *uidWalk) value(v any, place uidPlace) (changed string, ok bool) {
 }
 
 func (w *uidWalk) text(text string, place uidPlace) (changed string, ok bool) {
-	if w.any && len(w.found) == 0 && containsUID(text) {
+	if w.anyUID && len(w.found) == 0 && containsUID(text) {
 		w.found = append(w.found, UIDField{place: place})
 	}
 	for _, uid := range w.uids {
@@ -436,8 +436,18 @@ func (w *uidWalk) below(name string, from int) {
 		if path != "" && path[0] != '[' {
 			path = "." + path
 		}
-		w.found[n].Path = name + path
+		w.found[n].Path = shorten(shorten(name) + path)
 	}
+}
+
+// shorten cuts a path, or a name in it. A tenant can write keys of any length, and nest them deeply.
+func shorten(path string) string {
+	const longest = 200
+	if len(path) <= longest {
+		return path
+	}
+
+	return strings.ToValidUTF8(path[:longest], "") + "…"
 }
 
 // at adds the key of an entry to the paths of what was found in it.

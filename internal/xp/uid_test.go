@@ -1,6 +1,7 @@
 package xp_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,6 +145,25 @@ func TestUIDFields(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A tenant can write keys of any length and nest them deeply. Paths get into marks and messages.
+func TestUIDFieldsShortensPaths(t *testing.T) {
+	var v any = string(oldUID)
+	for range 9000 {
+		v = map[string]any{"k": v}
+	}
+	u := xptest.MR("b")
+	u.Object["spec"] = map[string]any{"forProvider": map[string]any{strings.Repeat("k", 1<<20): string(oldUID), "deep": v}}
+	fields := xp.UIDFields(u, oldUID)
+	if len(fields) != 2 {
+		t.Fatalf("got %d fields", len(fields))
+	}
+	for _, f := range fields {
+		if len(f.Path) > 210 || !strings.HasPrefix(f.Path, "spec.forProvider.") || !f.IsIdentity(u) {
+			t.Errorf("got %d bytes: %.300s", len(f.Path), f.Path)
+		}
 	}
 }
 
