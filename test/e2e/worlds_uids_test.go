@@ -80,13 +80,20 @@ func (u *uids) remember(ctx context.Context, c *stack.Cluster, s drill.Scene) (e
 func (u *uids) of(ctx context.Context, c *stack.Cluster, s drill.Scene) (map[string]types.UID, error) {
 	all := map[string]types.UID{}
 	for _, kind := range u.kinds {
-		xrs, err := list(ctx, c, schema.GroupVersionKind{Group: s.Name + ".example.org", Version: "v1alpha1", Kind: kind}, "", "")
+		namespace := s.Name
+		if strings.HasPrefix(kind, "X") {
+			namespace = ""
+		}
+		xrs, err := list(ctx, c, schema.GroupVersionKind{Group: s.Name + ".example.org", Version: "v1alpha1", Kind: kind}, namespace, "")
 		if err != nil {
 			return nil, err
 		}
 		for _, xr := range xrs {
 			all[kind+" "+xr.GetName()] = xr.GetUID()
 		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there are no %v", u.kinds)
 	}
 
 	return all, nil
@@ -176,6 +183,18 @@ func (u *uids) releaseNamed(t *testing.T, s *suite, n *shape) {
 		})
 	})
 	must(t, n.Cure(ctx, s.target))
+	s.eventually(t, "a revision of the changed Composition", func(ctx context.Context) error {
+		revisions, err := list(ctx, s.target, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "",
+			"crossplane.io/composition-name="+n.Name)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(revisions, func(r unstructured.Unstructured) bool { return strings.Contains(fmt.Sprint(r.Object["spec"]), "spec.id") }) {
+			return fmt.Errorf("there are %v", names(revisions))
+		}
+
+		return nil
+	})
 	must(t, u.eachXR(ctx, s.target, n.Scene, func(xr *unstructured.Unstructured) error {
 		objects, err := s.target.Resource(ctx, xr.GroupVersionKind(), xr.GetNamespace())
 		if err != nil {
