@@ -25,9 +25,6 @@ type kind struct {
 	cloudID func(string) string
 	// elsewhere reports whether the resource is not where Terraform's state has it.
 	elsewhere func(*schema.ResourceData, resource) bool
-	// once returns the field that the cloud returns only when it creates the resource, as the secret
-	// of an access key; "" for none.
-	once func(*schema.ResourceData) string
 }
 
 func (k kind) resource() *schema.Resource {
@@ -75,7 +72,7 @@ func (k kind) read(ctx context.Context, d *schema.ResourceData, meta any) diag.D
 		return diag.FromErr(err)
 	}
 
-	return k.setAgain(d, r)
+	return k.set(d, r)
 }
 
 func (k kind) update(ctx context.Context, d *schema.ResourceData, meta any) diag.Diagnostics {
@@ -84,7 +81,7 @@ func (k kind) update(ctx context.Context, d *schema.ResourceData, meta any) diag
 		return diag.FromErr(err)
 	}
 
-	return k.setAgain(d, r)
+	return k.set(d, r)
 }
 
 func (k kind) remove(ctx context.Context, d *schema.ResourceData, meta any) diag.Diagnostics {
@@ -98,21 +95,6 @@ func (k kind) of(d *schema.ResourceData) string {
 	}
 
 	return k.cloudID(d.Id())
-}
-
-// setAgain is set for a resource that exists already.
-func (k kind) setAgain(d *schema.ResourceData, r resource) diag.Diagnostics {
-	again := k
-	again.state = func(r resource) map[string]any {
-		state := k.state(r)
-		if k.once != nil {
-			delete(state, k.once(d))
-		}
-
-		return state
-	}
-
-	return again.set(d, r)
 }
 
 func (k kind) set(d *schema.ResourceData, r resource) diag.Diagnostics {

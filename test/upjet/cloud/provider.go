@@ -66,13 +66,6 @@ func kinds() map[string]kind {
 
 				return state
 			},
-			once: func(d *schema.ResourceData) string {
-				if text(d, "engine") != EngineOnce {
-					return ""
-				}
-
-				return "connection_password"
-			},
 		},
 		"cloud_folder": {
 			cloud: buckets,
@@ -106,9 +99,6 @@ func kinds() map[string]kind {
 		"cloud_volume":   cluster(),
 	}
 }
-
-// EngineOnce is the engine of a database whose password the cloud returns only once.
-const EngineOnce = "once"
 
 // Account is the AWS account in ARNs.
 const Account = "123456789012"
