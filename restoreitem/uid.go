@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -45,20 +46,29 @@ func (a *Adopt) carryUIDs(i *item) {
 	if is, ok := xp.SecretRef(i.Unstructured); ok && is.Name != was.Name {
 		i.secretWas = was.Name
 	}
+	i.holdForUIDs(xr, fields)
+}
+
+// holdForUIDs makes the hold of an MR or XR wait for a user, if it has fields that Crossplane changes
+// when it reconciles the XR, and that may be its identity.
+func (i *item) holdForUIDs(xr xp.Ref, fields []xp.UIDField) {
+	if !i.isManaged() && !xp.IsComposite(i.original) {
+		return
+	}
+	from := adoption.FromUID{XR: xr}
 	for _, f := range fields {
 		_, known := i.carried[f.UID]
-		if !i.isManaged() && !xp.IsComposite(i.original) || !f.IsIdentity(i.original) && (known || !f.NamesSecret()) {
-			continue
+		if f.IsIdentity(i.original) || f.NamesSecret() && !known {
+			from.UID = cmp.Or(from.UID, string(f.UID))
+			from.Fields = append(from.Fields, f.Path)
 		}
-		if i.fromUID == nil {
-			i.fromUID = &adoption.FromUID{XR: xr, UID: string(f.UID)}
-		}
-		i.fromUID.Fields = append(i.fromUID.Fields, f.Path)
 	}
-	if i.fromUID != nil && i.settings.Hold == setting.HoldNone {
-		i.warn(reason.NotHeld.Messagef("%s is not held, because the setting %s is %s: %s", xp.String(i.original), setting.NameHold, setting.HoldNone,
-			i.fromUID.Why().Text))
-		i.fromUID = nil
+	switch {
+	case len(from.Fields) == 0:
+	case i.settings.Hold == setting.HoldNone:
+		i.warn(reason.NotHeld.Messagef("%s is not held, because the setting %s is %s: %s", xp.String(i.original), setting.NameHold, setting.HoldNone, from.Why().Text))
+	default:
+		i.fromUID = &from
 	}
 }
 
@@ -90,17 +100,13 @@ func (a *Adopt) carriedUIDs(i *item, controller metav1.OwnerReference, noted []x
 func (a *Adopt) above(controller metav1.OwnerReference, namespace string) []*unstructured.Unstructured {
 	const most = 16
 	var all []*unstructured.Unstructured
-	for range most {
+	for n := 0; n < most && controller.UID != ""; n++ {
 		xr, err := a.cluster.Owner(context.Background(), controller, namespace)
 		if err != nil || xr.GetUID() != controller.UID || !xp.IsComposite(xr) {
 			break // What is not proven is not carried over.
 		}
 		all = append(all, xr)
-		c, ok := xp.Controller(xr)
-		if !ok {
-			break
-		}
-		controller = c
+		controller, _ = xp.Controller(xr)
 	}
 
 	return all
@@ -138,19 +144,25 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 		return a.isLive(i)
 	}
 	// The hold is off, so an earlier restore has brought it.
-	controller, _ := xp.Controller(publisher)
-	for _, xr := range a.above(controller, i.namespace) {
-		if xp.IsRenamed(is.Name, i.GetName(), xr.GetUID()) {
-			present, err = a.cluster.Exists(context.Background(), is)
-			if err != nil {
-				return false, apiErrorf("cannot find out whether %s exists, which is %s of the backup: %w", is, xp.String(i.original), err)
-			}
+	return a.isRenamed(i, publisher, is)
+}
 
-			break
-		}
+// isRenamed reports whether the cluster has a connection secret under the name that comes from the
+// UID that an XR above it has now.
+func (a *Adopt) isRenamed(i *item, publisher *unstructured.Unstructured, current xp.Ref) (bool, error) {
+	controller, _ := xp.Controller(publisher)
+	renamed := slices.ContainsFunc(a.above(controller, i.namespace), func(xr *unstructured.Unstructured) bool {
+		return xp.IsRenamed(current.Name, i.GetName(), xr.GetUID())
+	})
+	if !renamed {
+		return false, nil
+	}
+	present, err := a.cluster.Exists(context.Background(), current)
+	if err != nil {
+		return false, apiErrorf("cannot find out whether %s exists, which is %s of the backup: %w", current, xp.String(i.original), err)
 	}
 	if present {
-		i.log.WithField("secret", is.String()).Info("It is in the cluster under the name that comes from the new UID of its XR")
+		i.log.WithField("secret", current.String()).Info("It is in the cluster under the name that comes from the new UID of its XR")
 	}
 
 	return present, nil
