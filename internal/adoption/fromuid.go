@@ -3,6 +3,8 @@ package adoption
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -41,18 +43,26 @@ func (s *Snapshot) waitFromUID(h *Hold) reason.Message {
 	if h.FromUID == nil {
 		return reason.Message{}
 	}
-	local, wide := h.FromUID.XR, h.FromUID.XR
-	wide.Namespace = ""
-	for _, r := range []xp.Ref{local, wide} {
-		// With an Owner the XR was not held from the start.
-		if xr := s.Get(r); xr != nil && h.Owner == nil {
-			if of, err := s.holdOf(xr); of == nil && err == nil {
-				return reason.Message{} // A user has released it by force.
-			}
+	// With an Owner the XR was not held from the start.
+	if xr := s.xrOf(h.FromUID); xr != nil && h.Owner == nil {
+		if of, err := s.holdOf(xr); of == nil && err == nil {
+			return reason.Message{} // A user has released it by force.
 		}
 	}
 
 	return h.FromUID.Why()
+}
+
+// xrOf returns the XR, which is cluster-scoped or in the namespace of the object; nil if there is
+// none.
+func (s *Snapshot) xrOf(f *FromUID) *unstructured.Unstructured {
+	if xr := s.Get(f.XR); xr != nil {
+		return xr
+	}
+	wide := f.XR
+	wide.Namespace = ""
+
+	return s.Get(wide)
 }
 
 // checkFromUID waits for a user if the Composition of the XR above has made the name of the composed

@@ -30,15 +30,15 @@ func TestNextAwaitsUserForIdentityFromUID(t *testing.T) {
 			want: outcome{Total: 1, Waiting: []string{why}},
 		},
 		"OfAnotherOperation": {
-			reason: "Nor the MR alone: the mark is what the XR waits for.", snapshot: snapshot(paused, named, revision), ref: xp.RefTo(mr),
-			want: outcome{Waiting: []string{why}},
+			reason: "Nor the MR alone: the mark is what the XR waits for. A user releases the XR.", snapshot: snapshot(paused, named, revision), ref: xp.RefTo(mr),
+			want: outcome{Waiting: []string{why}, Moving: true},
 		},
 		"XRMissing": {reason: "The XR may still come.", snapshot: snapshot(named), ref: xp.RefTo(mr), want: outcome{Waiting: []string{why}}},
 		"Forced": {
 			reason: "A user has released the XR.", snapshot: snapshot(released, named, revision), ref: xp.RefTo(mr), want: outcome{Step: stepLetGo, Target: "Bucket db", Moving: true},
 		},
 		"NeverHeld": {
-			reason: "The XR was live and Crossplane reconciled it during the restore.", ref: xp.RefTo(mr), want: outcome{Waiting: []string{why}},
+			reason: "The XR was live and Crossplane reconciled it during the restore.", ref: xp.RefTo(mr), want: outcome{Waiting: []string{why}, Moving: true},
 			snapshot: snapshot(released, xptest.With(ownerless, xptest.ControlledBy(x)), revision),
 		},
 		"Named": {
