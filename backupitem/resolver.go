@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -240,6 +241,9 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	t := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}}
 	unstructured.RemoveNestedField(t.Object, "metadata", "managedFields")
 	keepConditions(t, u)
+	if found := immutableUIDs(u); len(found) > 0 {
+		t.Object[fieldImmutable] = strings.Join(found, " ")
+	}
 	if xp.IsComposite(u) {
 		t.Object["spec"] = u.Object["spec"]
 

@@ -269,6 +269,9 @@ func (a *Adopt) applySettings(i *item) error {
 
 // adopt writes the item's owner references, and holds what must not be reconciled yet.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if refused, err := a.refuses(i); err != nil || refused {
+		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+	}
 	a.findInputs(i)
 	held := i.holdOf(i.settings)
 	i.warnOfStatus()
@@ -284,9 +287,6 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		a.returnManagers(i)
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
-	}
-	if refused, err := a.refuses(i); err != nil || refused {
-		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	held = i.holdOwnerless(held)
 	i.SetGroupVersionKind(xp.CreatedAs(i.original))
@@ -332,11 +332,18 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 	if !i.isOwned() {
 		return false, nil
 	}
-	if refused, err := a.relink(i); err != nil || refused || !xp.IsUsage(i.original) {
+	if present, err := a.renameSecret(i); err != nil || present {
+		return present, err
+	}
+	if refused, err := a.relink(i); err != nil || refused {
 		return refused, err
 	}
+	a.carryUIDs(i)
+	if xp.IsUsage(i.original) {
+		return a.checkUsage(i)
+	}
 
-	return a.checkUsage(i)
+	return false, nil
 }
 
 // holdSchedule holds what starts Operations until a user releases it.

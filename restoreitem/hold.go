@@ -76,6 +76,7 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
+		SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)

@@ -19,13 +19,15 @@ func (a *Adopt) findInputs(i *item) {
 	}
 	noted := xp.Inputs(i.original)
 	for _, r := range xp.InputSecrets(i.original) {
-		to := i.inputTarget(r)
+		was := i.inputTarget(r)
+		to := was
+		to.Name = xp.ReplaceUID(was.Name, i.carried)
 		exists, err := a.cluster.Exists(context.Background(), to)
 		if exists {
 			continue
 		}
 		in, known := noted(r)
-		came := a.requested.hasReached(to)
+		came := a.requested.hasReached(was)
 		switch existed := in.Exists || came || wasAwaited(i, r); {
 		case existed && !xp.IsPaused(i.withoutHold()):
 			i.inputs = append(i.inputs, missingInput(to, r, in.Stored || came, came, i))
@@ -50,6 +52,9 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 // backup.
 func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
+	if to.Name != r.Name {
+		in.Was = r.Name
+	}
 	elsewhere := to.Namespace != targetNamespace(r.Namespace, i.restore)
 	if stored && !came && (excludesSecret(r, i.restore) || elsewhere) {
 		in.By = restoreSecretCommand(r, to.Namespace, i.restore).String()

@@ -8,6 +8,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -29,6 +30,13 @@ type item struct {
 	settings  setting.Settings
 	// owners are its owner references with current UIDs, whether this plugin or Velero writes them.
 	owners []metav1.OwnerReference
+	// liveUIDs are the UIDs of its live owners by those of the backup, and carried those of the XRs
+	// above it that names in it come from.
+	liveUIDs, carried map[types.UID]types.UID
+	// secretWas is the name of its connection secret in the backup, "" if it is the same.
+	secretWas string
+	// fromUID are fields that come from a UID and may identify what it manages.
+	fromUID *adoption.FromUID
 	// copied means that it is a copy, which is held whether its owners are live or not.
 	copied bool
 	// early means that it is restored before objects that it may need, since something that Velero

@@ -97,7 +97,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	own := i.withoutHold()
 	h := &adoption.Hold{
 		Status: i.neededStatus(), Observes: i.mustObserve(s) && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
-		Inputs: i.inputs,
+		Inputs: i.inputs, SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
 	if s.Hold != setting.HoldNone {
 		h.Identity = i.unsafeIdentity(own)
@@ -122,6 +122,8 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 		why := adoption.WhyHeld(h.Identity, id)
 
 		return why.Code.Messagef("restored from a backup; %s", why.Text).String()
+	case h.FromUID != nil:
+		return adoption.ReasonFromUID(h.FromUID)
 	case h.Observes:
 		return adoption.ReasonObserve
 	case len(h.Inputs) > 0:

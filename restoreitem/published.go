@@ -38,6 +38,8 @@ type publisher struct {
 	xp.Ref
 
 	uid types.UID
+	// as is the new name of the Secret, "" if it is the same.
+	as string
 }
 
 // requestSecrets makes Velero restore the connection secrets of a held XR or MR from a namespace
@@ -88,7 +90,11 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 
 		return
 	}
-	a.requested.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
+	by := publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()}
+	if r.Name == i.secretWas {
+		by.as = xp.ReplaceUID(r.Name, i.carried)
+	}
+	a.requested.reached.Store(r.ID(), by)
 	xp.SetMustRestore(i.Unstructured)
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.

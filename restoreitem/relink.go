@@ -70,6 +70,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		i.SetOwnerReferences(i.owners)
 	}
 	xp.RenameOwners(i.Unstructured, uids)
+	i.liveUIDs = uids
 
 	return false, nil
 }
@@ -256,5 +257,11 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 		}
 	}
 
-	return owner, xp.VerifyOwner(owner, i.original, i.namespace), nil
+	verified := i.original
+	if xp.IsConnectionSecret(verified) && i.GetName() != verified.GetName() {
+		verified = verified.DeepCopy()
+		verified.SetName(i.GetName())
+	}
+
+	return owner, xp.VerifyOwner(owner, verified, i.namespace), nil
 }

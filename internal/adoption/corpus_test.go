@@ -94,6 +94,7 @@ func specimens() map[string]specimen {
 			put: with(func(h *Hold) {
 				h.Secret, h.SecretBy, h.Failing = true, "velero restore create", "ReconcileError"
 				h.Stored = &Stored{Namespace: "team-a", Name: "s", UID: "uid", By: "velero restore create"}
+				h.SecretWas, h.FromUID = "old", &FromUID{XR: owner, UID: "uid", Fields: []string{"metadata.name"}}
 			}),
 		},
 		"let-go": {

@@ -185,7 +185,12 @@ func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 
 		return
 	}
-	if h, err := HoldOf(u); err != nil || h != nil {
+	h, err := HoldOf(u)
+	if err == nil && h != nil && h.FromUID != nil {
+		f.riskOf(r, reason.UIDInIdentity, "has the UID %s of the backup in its %s: unless the Composition takes that from elsewhere now, Crossplane writes the new "+
+			"UID there, which is another external resource, and nothing manages the old one", h.FromUID.UID, h.FromUID.fields())
+	}
+	if err != nil || h != nil {
 		f.riskOf(r, reason.HeldBelow, "is held: a Composition that waits for it can leave out the resources that it composes later, and Crossplane deletes these")
 	}
 }

@@ -17,6 +17,9 @@ type Input struct {
 	// restore leaves it out.
 	Stored bool   `json:"stored,omitempty"`
 	By     string `json:"by,omitempty"`
+	// Was is the name of the Secret in the backup, which has the UID of an XR in it; "" if it is the
+	// same.
+	Was string `json:"was,omitempty"`
 }
 
 // Ref returns the reference to the Secret.
@@ -77,6 +80,9 @@ func (i Input) without() string {
 // next returns how to get the Secret back.
 func (i Input) next() string {
 	switch {
+	case i.Was != "":
+		return "its name comes from the UID of an XR, which has changed, and in the backup it is " + i.Was + ". Restore that, if it is missing, and copy it to " +
+			i.Name
 	case i.By != "":
 		return "the restore has left it out; restore it: " + i.By
 	case i.Stored:

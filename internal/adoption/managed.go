@@ -50,6 +50,9 @@ func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 		return s.planManual(u, h, Plan{})
 	}
 	if e.Patch == nil {
+		if h.FromUID != nil && e.why.Code == reason.UIDInIdentity && s.xrOf(h.FromUID) != nil {
+			e.moving = true // Its XR waits for the user. A release by force must begin there, or the XR goes on under the old revision.
+		}
 		plan := Plan{Waiting: []reason.Message{e.why.About(xp.String(u))}, Moving: e.moving, Blocked: !e.moving, NextAt: e.nextAt}
 		if e.pending {
 			plan.Pending = []PendingReconcile{s.pendingReconcile(u, s.lastSeen(u), plan.Waiting[0])}
@@ -141,6 +144,9 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 		id, _ := xp.ProviderID(u)
 
 		return managedStep{why: WhyHeld(h.Identity, id)}
+	}
+	if why := s.waitFromUID(h); !why.IsZero() {
+		return managedStep{why: why}
 	}
 	if secret := s.uncontrolledSecret(u); secret != nil && h.Secret {
 		// A provider takes control of a Secret without a controller only if it publishes other

@@ -344,6 +344,9 @@ func (s *Snapshot) named(f *observedObject) []xp.Ref {
 		if held && f.hold.Owner != nil {
 			refs = append(refs, *f.hold.Owner)
 		}
+		if held && f.hold.FromUID != nil {
+			refs = append(refs, f.hold.FromUID.XR)
+		}
 		if f.secret != none && held && f.hold.Secret {
 			refs = append(refs, f.secret)
 		}

@@ -38,6 +38,9 @@ func TestInspectBackup(t *testing.T) {
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", mrd.GetName(),
 		xptest.OwnedBy(metav1.OwnerReference{APIVersion: mrd.GetAPIVersion(), Kind: mrd.GetKind(), Name: mrd.GetName(), UID: mrd.GetUID()}),
 		xptest.JSON(`{"spec":{"group":"cloud.example.org","names":{"kind":"Bucket","plural":"buckets"}}}`))
+	const uidOfXR, uidOfClaim = "0a0a0a0a-1111-4222-8333-444444444444", "0b0b0b0b-1111-4222-8333-444444444444"
+	uidClaim := xptest.Claim("o", xptest.UID(uidOfClaim), xptest.OfXR(x))
+	uidXR := xptest.XR("x", xptest.UID(uidOfXR), xptest.ClaimedBy(uidClaim))
 	noted := func(exists bool) *unstructured.Unstructured {
 		u := xptest.MR("alone", reads)
 		xp.SetInputs(u, []xp.Input{{Ref: xp.RefTo(xptest.Secret("password", xptest.In("infra"))), Exists: exists}})
@@ -76,6 +79,20 @@ func TestInspectBackup(t *testing.T) {
 		"CustomizedAccount": {
 			reason: "Another revision of the package runs with another ServiceAccount.", objects: []*unstructured.Unstructured{customizedAccount("p-1"), customizedAccount("provider"), lists, mr},
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
+		},
+		"UIDs": {
+			reason: "A name inside the cluster is carried over. An external-name, a name from the claim's UID, and a selector are not.",
+			objects: []*unstructured.Unstructured{
+				xptest.With(uidXR, xptest.Refs(mr)), uidClaim, xptest.MR("b", xptest.ControlledBy(uidXR), xptest.PublishesTo("team-a", uidOfXR)),
+				xptest.MR("named", xptest.ControlledBy(uidXR), xptest.Annotated(xp.AnnotationExternalName, uidOfXR)),
+				xptest.MR("claimed", xptest.ControlledBy(uidXR), xptest.PublishesTo("team-a", uidOfClaim)),
+				xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.ControlledBy(uidXR), xptest.JSON(`{"spec":{"selector":{"matchLabels":{"i":"`+uidOfXR+`"}}}}`)),
+				xptest.Secret(uidOfXR, xptest.In("team-a")), xptest.Secret(uidOfClaim, xptest.In("team-a")),
+			},
+			want: []string{
+				"warning Orphaned Deployment team-a/d", "warning Orphaned Bucket claimed", "warning Orphaned Bucket named", "warning UIDInIdentity Bucket claimed",
+				"warning UIDInIdentity Bucket named", "warning UIDInImmutable Deployment team-a/d",
+			},
 		},
 		"Activated": {
 			reason:  "The backup has the policy that activates the kind.",

@@ -53,6 +53,7 @@ func Inspect(o *Objects) []report.Problem {
 	d.checkPipelineInputs()
 	d.checkSecrets()
 	d.checkInputs()
+	d.checkUIDs()
 	d.checkActivations()
 	d.checkServiceAccounts()
 	d.checkRights()

@@ -137,6 +137,7 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	temporary := p.temporary()
 	p.reportLate(ctx, unlimited)
 	p.explainPending(o.snapshot)
+	p.explainRefused(ctx, o.snapshot)
 	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, temporary))
 	p.reportLost(ctx, o)
 	p.leftovers.report(ctx, p.Adopter, o, p.plans)

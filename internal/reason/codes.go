@@ -28,6 +28,8 @@ const (
 	RevisionMissing            Code = "RevisionMissing"
 	DefinitionMissing          Code = "DefinitionMissing"
 	SecretMissing              Code = "SecretMissing"
+	UIDInIdentity              Code = "UIDInIdentity"
+	UIDInImmutable             Code = "UIDInImmutable"
 	InputMissing               Code = "InputMissing"
 	EnvironmentMissing         Code = "EnvironmentMissing"
 	PipelineReads              Code = "PipelineReads"

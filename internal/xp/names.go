@@ -122,6 +122,9 @@ const (
 	// FieldInputs lists the Secrets that the provider of an MR reads, and for each whether it was
 	// live and whether the backup has it. A restore waits for those that were live.
 	FieldInputs = "velero.crossplane.io/inputs"
+	// FieldUIDs lists the objects whose UIDs a composed object has in its fields. They have other
+	// UIDs after a restore.
+	FieldUIDs = "velero.crossplane.io/uids"
 	// FieldSource has the cluster of the backup, and whether a handover held the object there.
 	FieldSource = "velero.crossplane.io/source"
 )

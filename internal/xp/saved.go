@@ -158,6 +158,7 @@ func SetMustInclude(u *unstructured.Unstructured) {
 //nolint:gochecknoglobals // It is a constant list.
 var backupMetadata = []string{
 	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted, FieldSource,
+	FieldUIDs,
 }
 
 // SetMustRestore makes Velero restore all additional items of u despite the restore's filters.

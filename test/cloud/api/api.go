@@ -64,6 +64,9 @@ func (s Spec) Equal(o Spec) bool {
 		s.Password == o.Password
 }
 
+// EngineOnce is the engine of a Database whose connection the cloud returns only once.
+const EngineOnce = "once"
+
 // A Caller is the origin that a call's headers name.
 type Caller struct {
 	Cluster                 string `json:"cluster,omitempty"`                 // Header X-Cluster.

@@ -68,3 +68,23 @@ func TestNetworkHasItsOwnID(t *testing.T) {
 		t.Errorf("Two creates should make two networks, both are %q", a.ID)
 	}
 }
+
+func TestConnectionIsToldOnce(t *testing.T) {
+	c, _ := start(t, t.TempDir())
+
+	db, err := c.Create(t.Context(), api.Database, "", api.Spec{Engine: api.EngineOnce})
+	if err != nil {
+		t.Fatalf("c.Create(...): %v", err)
+	}
+
+	for n := range 2 {
+		got, err := c.Get(t.Context(), api.Database, db.ID)
+		if err != nil {
+			t.Fatalf("c.Get(...): %v", err)
+		}
+
+		if told := got.Connection != nil; told != (n == 0) {
+			t.Errorf("The connection should be read once. Read %d: %v", n, got.Connection)
+		}
+	}
+}

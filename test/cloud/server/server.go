@@ -30,6 +30,7 @@ type Server struct {
 	release chan struct{} // Closed to release the stalled calls.
 
 	lingering map[key]api.Caller // The callers of the accepted deletes.
+	told      map[key]bool       // The resources whose connection was read.
 }
 
 // An Option configures a Server.
@@ -49,7 +50,7 @@ func WithClock(now func() time.Time) Option {
 // New returns a cloud that stores everything in the directory, with the resources stored there
 // before. Faults are not stored.
 func New(dir string, o ...Option) (*Server, error) {
-	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{}), lingering: map[key]api.Caller{}}
+	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{}), lingering: map[key]api.Caller{}, told: map[key]bool{}}
 	for _, fn := range o {
 		fn(s)
 	}
@@ -176,7 +177,7 @@ func (s *Server) do(c call, success int) (api.Resource, error) {
 		after = r
 	}
 
-	return seen(after, now), nil
+	return s.tellOnce(c.op, seen(after, now)), nil
 }
 
 // decide returns the resource after a call, or why the call is refused. It changes nothing.

@@ -1,0 +1,216 @@
+package xp
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Composition can patch the UID of an XR into what the XR composes. A restored XR has another
+// UID, so Crossplane writes another value when it reconciles the XR. Only whole UIDs are found: a
+// part of one proves nothing.
+
+// A UIDField is a field of an object that has the UID of another object in its value.
+type UIDField struct {
+	Path string
+	UID  types.UID
+
+	place uidPlace
+}
+
+// A uidPlace is what a field is for.
+type uidPlace int
+
+const (
+	// uidOther is a field of which nothing is known.
+	uidOther uidPlace = iota
+	// uidSecret is the name in a reference to a Secret.
+	uidSecret
+	// uidLabel is a label, an annotation, or a selector of labels by which an MR finds others.
+	uidLabel
+	uidExternalName
+	// uidProvider is a field of what the provider of an MR creates.
+	uidProvider
+	// uidName is the object's own name.
+	uidName
+)
+
+const (
+	// maxUIDFields is how many fields UIDFields returns, of the first mostUIDFields that it finds.
+	maxUIDFields  = 5
+	mostUIDFields = 64
+)
+
+// UIDFields returns the first fields of u, by their paths, that have one of the UIDs in them. It
+// ignores what Kubernetes and Crossplane write themselves: owner references, resourceRefs, the
+// status.
+func UIDFields(u *unstructured.Unstructured, uids ...types.UID) []UIDField {
+	w := uidWalk{uids: slices.DeleteFunc(slices.Clone(uids), func(uid types.UID) bool { return !isUID(string(uid)) })}
+	w.object(u)
+	slices.SortFunc(w.found, func(a, b UIDField) int { return strings.Compare(a.Path, b.Path) })
+
+	return w.found[:min(len(w.found), maxUIDFields)]
+}
+
+// HasUID reports whether a field that UIDFields looks at has any UID in it.
+func HasUID(u *unstructured.Unstructured) bool {
+	w := uidWalk{anyUID: true}
+	w.object(u)
+
+	return len(w.found) > 0
+}
+
+// ReplaceUIDs replaces UIDs in names inside the cluster: in references to Secrets, in labels and
+// selectors of labels, and in the spec of an XR, from which its Composition makes such names.
+// Crossplane writes the same when it reconciles the XR above.
+func ReplaceUIDs(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
+	w := uidWalk{replace: uids}
+	for old := range uids {
+		if isUID(string(old)) {
+			w.uids = append(w.uids, old)
+		}
+	}
+	w.object(u)
+}
+
+// ReplaceUID returns a name with UIDs replaced as by ReplaceUIDs.
+func ReplaceUID(name string, uids map[types.UID]types.UID) string {
+	for old, uid := range uids {
+		if isUID(string(old)) {
+			name = strings.ReplaceAll(name, string(old), string(uid))
+		}
+	}
+
+	return name
+}
+
+// IsRenamed reports whether two names are equal but for a UID, which in the current one is the
+// given UID.
+func IsRenamed(current, former string, uid types.UID) bool {
+	before, after, ok := strings.Cut(current, string(uid))
+	if !ok || uid == "" || len(former) != len(current) || !strings.HasPrefix(former, before) || !strings.HasSuffix(former, after) {
+		return false
+	}
+	was := former[len(before) : len(former)-len(after)]
+
+	return isUID(was) && was != string(uid)
+}
+
+// containsUID reports whether a part of a text looks like a UID.
+func containsUID(text string) bool {
+	const first, length = 8, 36
+	for n := first; n+length-first <= len(text); n++ {
+		if text[n] == '-' && isUID(text[n-first:n-first+length]) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isUID reports whether a text looks like a UID that Kubernetes makes.
+func isUID(text string) bool {
+	const length = 36
+	if len(text) != length {
+		return false
+	}
+	for n := range length {
+		c := text[n]
+		switch n {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return false
+			}
+		default:
+			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+	}
+
+	return true
+}
+
+// IsCarried reports whether ReplaceUIDs replaces the UID in this field of u.
+func (f UIDField) IsCarried(u *unstructured.Unstructured) bool {
+	w := uidWalk{custom: IsCustomGroup(u.GroupVersionKind().Group), inXR: IsComposite(u) && strings.HasPrefix(f.Path, "spec")}
+
+	return w.replaces(f.place)
+}
+
+// NamesSecret reports whether the field is the name in a reference to a Secret.
+func (f UIDField) NamesSecret() bool { return f.place == uidSecret }
+
+// IsIdentity reports whether the field of u identifies an external resource or a composed object,
+// or may do so, and Crossplane writes it. The name of a composed object stays as it is, unless
+// Crossplane v1 composes it without a pipeline (crossplane v1.20 composite/composition_pt.go;
+// composition_functions.go takes the name of the existing object).
+func (f UIDField) IsIdentity(u *unstructured.Unstructured) bool {
+	switch f.place { //nolint:exhaustive // The others are none.
+	case uidExternalName:
+		return IsManaged(u) && isComposedField(u, "f:metadata", "f:annotations", "f:"+AnnotationExternalName)
+	case uidProvider:
+		in, rest, _ := strings.Cut(strings.TrimPrefix(f.Path, "spec."), ".")
+		name := strings.FieldsFunc(rest, func(c rune) bool { return c == '.' || c == '[' })
+
+		return IsManaged(u) && (len(name) == 0 || isComposedField(u, "f:spec", "f:"+in, "f:"+name[0]))
+	case uidName:
+		return composedEntry(u) == nil
+	default:
+		return false
+	}
+}
+
+// IsImmutable reports whether the API server refuses to change the field of a Kubernetes object.
+func (f UIDField) IsImmutable(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(immutable[u.GroupVersionKind().GroupKind()], func(path string) bool {
+		return f.Path == path || strings.HasPrefix(f.Path, path+".") || strings.HasPrefix(f.Path, path+"[")
+	})
+}
+
+// immutable are fields of Kubernetes objects that can't be changed (kubernetes pkg/apis/…/validation,
+// the update validations), of kinds that users compose.
+var immutable = map[schema.GroupKind][]string{ //nolint:gochecknoglobals // It is constant.
+	{Group: "apps", Kind: "Deployment"}:                              {"spec.selector"},
+	{Group: "apps", Kind: "ReplicaSet"}:                              {"spec.selector"},
+	{Group: "apps", Kind: "DaemonSet"}:                               {"spec.selector"},
+	{Group: "apps", Kind: "StatefulSet"}:                             {"spec.selector", "spec.serviceName", "spec.volumeClaimTemplates"},
+	{Group: "batch", Kind: "Job"}:                                    {"spec.selector", "spec.template"},
+	{Kind: "PersistentVolumeClaim"}:                                  {"spec"},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {"roleRef"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {"roleRef"},
+}
+
+// isComposedField reports whether Crossplane writes a field of u. A provider can have copied a name
+// into it. Without a pipeline nothing shows who writes it.
+func isComposedField(u *unstructured.Unstructured, path ...string) bool {
+	e := composedEntry(u)
+	if e == nil {
+		return true
+	}
+	_, ok, _ := unstructured.NestedFieldNoCopy(e, append([]string{"fieldsV1"}, path...)...)
+
+	return ok
+}
+
+// composedManager begins the name of the manager of what a pipeline composes (crossplane
+// internal/controller/apiextensions/composite, ComposedFieldOwnerName).
+const composedManager = "apiextensions.crossplane.io/composed"
+
+// composedEntry returns the entry of the managedFields of u with what a pipeline composes, nil if
+// there is none.
+func composedEntry(u *unstructured.Unstructured) map[string]any {
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	entries, _ := v.([]any)
+	for _, entry := range entries {
+		e, _ := entry.(map[string]any)
+		if manager, _ := e["manager"].(string); strings.HasPrefix(manager, composedManager) {
+			return e
+		}
+	}
+
+	return nil
+}
