@@ -80,6 +80,7 @@ func (a *Adopt) hold(i *item) (string, error) {
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
 		held.Required = a.requested.requires(i.original)
+		i.warnOfUnrestored()
 	}
 	a.awaitStored(i, &held)
 	if err := a.putHold(i, held); err != nil {

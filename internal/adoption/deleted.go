@@ -31,10 +31,10 @@ func (t *tree) deleted(u *unstructured.Unstructured) reason.Message {
 	// the XR is paused.
 	too, absent := t.composedDeleted()
 	if len(too) > 0 {
-		why.Text += "; these are being deleted too, with their external resources: " + someOf(too)
+		why.Text += "; these are being deleted too, with their external resources: " + xp.SomeOf(too)
 	}
 	if len(absent) > 0 {
-		why.Text += "; these were deleted before it, with their external resources, or never restored: " + someOf(absent)
+		why.Text += "; these were deleted before it, with their external resources, or never restored: " + xp.SomeOf(absent)
 	}
 
 	return why

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -208,6 +209,9 @@ type tree struct {
 	savedConditions map[xp.ID]xp.TrueConditions
 	// without are the references that are no longer waited for.
 	without []string
+	// unrestored are missing composed resources that Velero may not restore, so that Crossplane
+	// makes them again.
+	unrestored []xp.Ref
 	// userWaits is how many of the Waiting are for a user.
 	userWaits int
 }
@@ -266,7 +270,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 			t.follow(u, follows)
 		default:
 			t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
-			t.plan.Warning = changedFollowing(u, t.hold)
+			t.plan.Warning = cmp.Or(changedFollowing(u, t.hold), t.madeAgain())
 		}
 
 		return t.plan

@@ -50,6 +50,8 @@ func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
 	switch {
 	case d.of == Cluster:
+	case xp.IsNeverRestored(r.GroupVersionKind().GroupKind()):
+		return // It would not come back from any backup.
 	case noted()[r.ID()]:
 		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and at the backup it did not exist, was being deleted, or belonged to another object",
 			"a restore does not wait for it, and Crossplane then creates another. If it manages something outside of the cluster, find that in the cloud first")

@@ -55,6 +55,7 @@ func Inspect(o *Objects) []report.Problem {
 	d.checkInputs()
 	d.checkActivations()
 	d.checkServiceAccounts()
+	d.checkUnrestored()
 	d.checkRights()
 	d.checkHeld()
 

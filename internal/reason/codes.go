@@ -32,6 +32,8 @@ const (
 	EnvironmentMissing         Code = "EnvironmentMissing"
 	PipelineReads              Code = "PipelineReads"
 	NotActivated               Code = "NotActivated"
+	MadeAgain                  Code = "MadeAgain"
+	RunsAgain                  Code = "RunsAgain"
 	SettingsMisplaced          Code = "SettingsMisplaced"
 	RightsMisplaced            Code = "RightsMisplaced"
 	KnownDefect                Code = "KnownDefect"
