@@ -31,7 +31,7 @@ func (f *found) warnOfRuns(log logrus.FieldLogger) {
 			text = "had started and not completed, and starts again after a restore. If it must not, suspend it or delete it, then back up again"
 		}
 		slices.SortFunc(refs, xp.Ref.Compare)
-		warn(log, logrus.Fields{"object": xp.String(f.of), "reference": xp.SomeOf(refs)}, code.Messagef("%s composes %s, which %s", xp.String(f.of),
+		warn(log, logrus.Fields{"object": xp.String(f.of), "reference": xp.SomeOf(refs), "cause": text}, code.Messagef("%s composes %s, which %s", xp.String(f.of),
 			xp.SomeOf(refs), text))
 	}
 }
