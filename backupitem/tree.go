@@ -101,6 +101,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.warn(t.log)
 	t.noteSource(ctx, u, backup)
 	t.identify(ctx, u, backup)
+	t.warnOfMissingXR(ctx, u, backup)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }

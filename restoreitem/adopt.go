@@ -275,6 +275,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if refused, err := a.refuses(i); err != nil || refused {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
+	i.findAbandoned()
 	held = i.holdOwnerless(held)
 	i.keepGenerateName()
 	operation, err := a.prepare(i, held)

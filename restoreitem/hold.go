@@ -77,6 +77,9 @@ func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 	}
+	if i.ownerless != nil {
+		held.Owner, held.Reason = i.ownerless, i.reasonOwnerless()
+	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
 		held.Required = a.requested.requires(i.original)

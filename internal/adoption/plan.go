@@ -261,6 +261,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkVersions()
 		t.checkStatus(u)
 		t.checkSecret(u)
+		t.checkOwner(u)
 		follows := t.checkRevision()
 		t.checkSeen(u)
 		t.remarkFollowing(u)

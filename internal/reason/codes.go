@@ -58,6 +58,7 @@ const (
 	AwaitingControl            Code = "AwaitingControl"
 	ControllerUnknown          Code = "ControllerUnknown"
 	NoLongerListed             Code = "NoLongerListed"
+	XRNotRestored              Code = "XRNotRestored"
 	NoLongerComposed           Code = "NoLongerComposed"
 	AwaitingComposedXR         Code = "AwaitingComposedXR"
 	AwaitingConditions         Code = "AwaitingConditions"
