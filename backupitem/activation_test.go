@@ -65,7 +65,7 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runsOn, _ := platform()
 			for kind, item := range map[string]*unstructured.Unstructured{"XR": xptest.With(xr, xptest.Refs(mr)), "MR": mr} {
-				c := clusterOf(slices.Concat(tc.objects, runsOn, []*unstructured.Unstructured{mr})...)
+				c := clusterOf(slices.Concat(tc.objects, runsOn, []*unstructured.Unstructured{mr, xr})...)
 				c.activates = true
 				got := backUp(c, item, &velerov1.Backup{Spec: tc.spec})
 				not := func(i velero.ResourceIdentifier) bool { return !isActivation(i) }

@@ -150,7 +150,7 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		namespaced bool
 	}{
 		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", c.modern},
-		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "Namespace": {"namespaces", false}, "EnvironmentConfig": {"environmentconfigs", false}, "ConfigMap": {"configmaps", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
+		"LocalBucket": {"localbuckets", true}, "Job": {"jobs", true}, "Secret": {"secrets", true}, "Namespace": {"namespaces", false}, "EnvironmentConfig": {"environmentconfigs", false}, "ConfigMap": {"configmaps", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage": {"usages", gvk.Group == xp.GroupProtection}, "PersistentVolumeClaim": {"persistentvolumeclaims", true},
 		"VPC":   {"vpcs", gvk.Group == "ec2.aws.m.upbound.io"}, "Subnet": {"subnets", false}, "Policy": {"policies", false},

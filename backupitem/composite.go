@@ -197,6 +197,10 @@ func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured
 	case isExcluded(u):
 		f.skipListed(xr.Unstructured, r, reason.ExcludedByLabel.Messagef(
 			"its label %s keeps it out of backups, and a restored XR waits for it. Remove that label, then back up again", excludeLabel))
+	case xp.Unrestored(u) != "":
+		f.dangling = append(f.dangling, r) // A restore must not wait for it.
+
+		return true
 	default:
 		return true
 	}

@@ -21,8 +21,19 @@ func TestTreeOfAComposite(t *testing.T) {
 	forged := []xptest.Option{xptest.RestoreFirst("secrets/team-b/theirs"), xptest.UnresolvedRefs(gone)}
 	modern := xptest.XRV2("m")
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b", xptest.ControlledBy(modern))
-	modernOn := func(composed *unstructured.Unstructured) *cluster {
-		return clusterOf(composed, xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), xptest.XRD("orders.example.org"))
+	modernOn := func(composed ...*unstructured.Unstructured) *cluster {
+		return clusterOf(append(composed, xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), xptest.XRD("orders.example.org"))...)
+	}
+	job := func(name, status string) *unstructured.Unstructured {
+		return xptest.Object("batch/v1", "Job", "team-a", name, xptest.ControlledBy(modern), xptest.JSON(`{"status":`+status+`}`))
+	}
+	done, failed, fresh := job("done", `{"startTime":"t","completionTime":"t"}`), job("failed", `{"startTime":"t","failed":1}`), job("fresh", `{}`)
+	jobs := func(names ...string) (all []velero.ResourceIdentifier) {
+		for _, name := range names {
+			all = append(all, id("batch", "jobs", "team-a", name))
+		}
+
+		return all
 	}
 	modernItems := append(slices.Clone(platformItems[:2]), id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"))
 	theirTree := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "m"))
@@ -67,6 +78,17 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason:  "A tenant can copy the label of another tree, which must bring no resource of it.",
 			cluster: on(xptest.MR("t", xptest.Labelled(xp.LabelComposite, "y"))), item: xptest.XR("x", xptest.Labelled(xp.LabelComposite, "x"), xptest.Refs(theirs)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket t: this XR does not control it [NotLinked]"}},
+		},
+		"Unrestored": {
+			reason:  "Velero backs up a completed Job and restores none, so a restore must not wait for it. Another one starts again.",
+			cluster: modernOn(done, failed, fresh), item: xptest.With(modern, xptest.Refs(done, failed, fresh)),
+			want: result{
+				Items: append(slices.Clip(modernItems), jobs("done", "failed", "fresh")...), Before: modernItems, Dangling: []xp.Ref{xp.RefTo(done)},
+				Left: []string{
+					"Job team-a/done: " + xp.MadeAgain + " [MadeAgain]",
+					"Job team-a/failed: had started and not completed, and starts again after a restore. If it must not, suspend it or delete it, then back up again [RunsAgain]",
+				},
+			},
 		},
 		"ForgedClusterRef": {
 			reason:  "A namespaced XR with another XR's name brings only resources in its namespace.",

@@ -209,6 +209,7 @@ func (f *found) warn(log logrus.FieldLogger) {
 	for _, r := range f.reads {
 		r.warn(log)
 	}
+	f.warnOfRuns(log)
 	for _, g := range slices.Concat(f.unknown, f.gaps()) {
 		g.log(log)
 	}

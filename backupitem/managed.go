@@ -187,7 +187,8 @@ func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructur
 	})
 }
 
-// keepConditions copies the conditions Ready and Synced of u to a trimmed copy of it.
+// keepConditions copies the conditions Ready and Synced of u to a trimmed copy of it, and how far a
+// Pod or Job had come.
 func keepConditions(trimmed, u *unstructured.Unstructured) {
 	var conditions []any
 	for _, t := range []string{xp.ConditionReady, xp.ConditionSynced} {
@@ -198,4 +199,5 @@ func keepConditions(trimmed, u *unstructured.Unstructured) {
 	if len(conditions) > 0 {
 		trimmed.Object["status"] = map[string]any{"conditions": conditions}
 	}
+	xp.KeepProgress(trimmed, u)
 }

@@ -60,7 +60,7 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 		t.Errorf("the plugin followed %d refs, want %d", followed, want)
 	}
 	c.checkCost(t)
-	if diff := cmp.Diff([]string{"Bucket  crossplane.io/claim-namespace=team-a", "Secret infra type=connection.crossplane.io/v1alpha1"}, c.lists); diff != "" {
+	if diff := cmp.Diff([]string{"Bucket  crossplane.io/claim-namespace=team-a", "Secret infra type=connection.crossplane.io/v1alpha1", "XOrder  "}, c.lists); diff != "" {
 		t.Errorf("-want, +listed:\n%s", diff)
 	}
 	for id := range c.asked {

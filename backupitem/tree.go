@@ -103,6 +103,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	t.identify(ctx, u, backup)
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)
+	t.warnOfMissingXR(ctx, u, backup)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }

@@ -288,6 +288,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
 	}
+	i.findAbandoned()
 	held = i.holdOwnerless(held)
 	i.SetGroupVersionKind(xp.CreatedAs(i.original))
 	i.keepGenerateName()

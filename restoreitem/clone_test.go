@@ -160,7 +160,7 @@ func TestAdoptCopies(t *testing.T) {
 		},
 		"ComposedByCluster": {
 			reason: "Resources of a cluster-scoped XR are no copies while no other MR manages them.", item: xptest.NamespacedMR("b", xptest.ControlledBy(xptest.XR("x"))),
-			live: in([]*unstructured.Unstructured{heldWith(xptest.XR("x"))}, ""), want: copied{ExternalName: "b", Finalizers: finalizer},
+			live: in([]*unstructured.Unstructured{heldWith(xptest.XR("x", xptest.Refs(self)))}, ""), want: copied{ExternalName: "b", Finalizers: finalizer},
 		},
 	}
 	for name, tc := range cases {

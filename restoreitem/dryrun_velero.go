@@ -36,12 +36,6 @@ var (
 		"clusterbootstraps.run.tanzu.vmware.com", "clusters.cluster.x-k8s.io", "clusterresourcesets.addons.cluster.x-k8s.io", "apps.kappctrl.k14s.io",
 		"packageinstalls.packaging.carvel.dev",
 	}
-	// never are the resources that Velero does not restore in any restore (velero
-	// pkg/controller/restore_controller.go, nonRestorableResources).
-	never = []string{ //nolint:gochecknoglobals // The list is constant.
-		"nodes", "events", "events.events.k8s.io", "backups.velero.io", "restores.velero.io", "resticrepositories.velero.io", "csinodes.storage.k8s.io",
-		"volumeattachments.storage.k8s.io", "backuprepositories.velero.io",
-	}
 )
 
 // turn returns the position of an item's resource in Velero's order. Resources of one turn are
@@ -60,11 +54,10 @@ func turn(i xp.Item) int {
 
 // unrestorable returns why Velero restores an item in no case; zero if it may.
 func unrestorable(i archive.Item) reason.Message {
-	phase, completed := i.Text("status", "phase"), i.Text("status", "completionTime")
-	switch name := i.GroupResource.String(); {
-	case slices.Contains(never, name):
+	switch xp.WhyUnrestored(i.Ref().GroupVersionKind().GroupKind(), i.Text) {
+	case reason.NeverRestored:
 		return reason.NeverRestored.Messagef("Velero does not restore its kind")
-	case name == "pods" && (phase == "Failed" || phase == "Succeeded"), name == "jobs.batch" && completed != "":
+	case reason.CompletedAtBackup:
 		return reason.CompletedAtBackup.Messagef("it had completed at the backup, and Velero restores no completed one")
 	default:
 		return reason.Message{}

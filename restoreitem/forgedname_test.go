@@ -49,7 +49,8 @@ func TestAdoptBesideForgedNames(t *testing.T) {
 			reason: "Another team's MR must not keep a composed resource out.", item: mr, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(composed),
 		},
 		"OtherConfig": {
-			reason: "External-names are unique only within one account.", item: mr, live: []*unstructured.Unstructured{squatter("team-z", uses("ClusterProviderConfig", "other"))},
+			reason: "External-names are unique only within one account.", item: mr,
+			live: []*unstructured.Unstructured{squatter("team-z", uses("ClusterProviderConfig", "other")), heldWith(xptest.With(xr, xptest.In("copy"), xptest.Refs(xptest.With(free, xptest.In("copy")))))},
 			want: every(whole),
 		},
 		"OtherKindOfConfig": {

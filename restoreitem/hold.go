@@ -78,9 +78,13 @@ func (a *Adopt) hold(i *item) (string, error) {
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 		SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
+	if i.ownerless != nil {
+		held.Owner, held.Reason = i.ownerless, i.reasonOwnerless()
+	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
 		held.Required = a.requested.requires(i.original)
+		i.warnOfUnrestored()
 	}
 	a.awaitStored(i, &held)
 	if err := a.putHold(i, held); err != nil {

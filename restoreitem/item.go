@@ -49,6 +49,8 @@ type item struct {
 	// ownerless is the XR that was its controller and that Crossplane reconciles without it. The
 	// item is restored without that owner.
 	ownerless *xp.Ref
+	// abandoned means that ownerless is not live, or does not list the item.
+	abandoned bool
 	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
 	// none had when it was backed up.
 	fresh bool

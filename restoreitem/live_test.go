@@ -269,7 +269,8 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 	}
 	const warned = "warning: It is not restored, because its XR x exists and does not list it. If you need it, pause the XR, add it to the XR's resourceRefs, " +
 		"and restore again [NotListed]"
-	const taken = ". If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use [RestoredWithoutOwner]"
+	const taken = ". It is held. Restore again when its XR can come and lists it: the XR adopts it then. To let it run without an XR, run: " +
+		"velero-plugin-for-crossplane release --force b [RestoredWithoutOwner]"
 	const next = "warning: Restored without its owner XOrder x: "
 	const forged = "warning: This plugin did not write the mark of the hold on XOrder x, so the restore ignores it: cannot read the annotation " +
 		"velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value [MarkForged]"

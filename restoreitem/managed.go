@@ -144,15 +144,23 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 // holdOwnerless returns h with the XR of an MR that is restored without its controller. h may be
 // nil.
 func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
-	if i.ownerless == nil {
+	if i.ownerless == nil || !i.isManaged() {
 		return h
 	}
 	if h == nil {
-		h = &adoption.Hold{Reason: adoption.ReasonOwnerless, ByHand: i.settings.ByHand}
+		h = &adoption.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand}
 	}
 	h.Owner = i.ownerless
 
 	return h
+}
+
+func (i *item) reasonOwnerless() string {
+	if i.abandoned {
+		return adoption.ReasonAbandoned(i.self())
+	}
+
+	return adoption.ReasonOwnerless
 }
 
 // unsafeIdentity returns the identity of an MR that could create a second external resource, "" if

@@ -27,6 +27,7 @@ func TestAdoptNotes(t *testing.T) {
 	atWork := xptest.XR("x", xptest.UID("new"), xptest.Refs(), xptest.Synced("True", "ReconcileSuccess", ""))
 	restored := func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{xp.LabelRestore: "sunday"}) }
 	free := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"))
+	job := func(name string) *unstructured.Unstructured { return xptest.Object("batch/v1", "Job", "team-a", name) }
 	cases := map[string]struct {
 		reason   string
 		item     *unstructured.Unstructured
@@ -63,6 +64,11 @@ func TestAdoptNotes(t *testing.T) {
 		"Held": {reason: "The operation of a held copy reports more than a note.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},
 		"Adopted": {
 			reason: "The operation of a held XR reports more than a note.", item: xptest.XR("x"), live: live(),
+		},
+		"Unrestored": {
+			reason: "Velero restores no Event, and the backup has noted that it restores no completed Job.", live: live(),
+			item:     xptest.XR("x", xptest.Refs(job("done"), job("runs"), xptest.Object("v1", "Event", "team-a", "e"), mr), xptest.UnresolvedRefs(job("done"), xptest.MR("b"))),
+			reported: []string{"XOrder x: It composes Job team-a/done, Event team-a/e, which Velero does not restore", "[MadeAgain]"},
 		},
 		"AsItWas": {reason: "An MR that comes back unchanged needs no note.", item: xptest.MR("b"), live: live()},
 	}

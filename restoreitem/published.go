@@ -148,7 +148,7 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	s := restore.Spec
 	// Velero adds to the excluded resources those that it never restores (velero
 	// pkg/controller/restore_controller.go, validateAndComplete).
-	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
+	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(xp.NeverRestoredResources(), resource) })
 	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
 
 	return all && !chosen && !xp.MatchesNamespace(s.ExcludedNamespaces, namespace)

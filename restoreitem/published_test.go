@@ -39,7 +39,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 		return s
 	}
 	ofTeamA := spec(func(s *velerov1.RestoreSpec) {
-		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, never // Velero adds these.
+		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, xp.NeverRestoredResources() // Velero adds these.
 	})
 	type want struct {
 		Secret bool

@@ -51,6 +51,9 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if !refuses && !left && i.needsItsXR(ref) {
+			i.ownerless, i.abandoned = i.ownerOf(ref, owner), true
+		}
 		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
 		switch {
 		case refuses:
@@ -63,7 +66,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		case owner == nil && a.restoresBeforeOwner(i):
 			log.Info("Restored before its owner, which takes it over")
 		default:
-			i.warn(reason.RestoredWithoutOwner.Messagef("Restored without its owner %s %s: %s. %s", ref.Kind, ref.Name, why, ownerlessText(i.original)))
+			i.warn(reason.RestoredWithoutOwner.Messagef("Restored without its owner %s %s: %s. %s", ref.Kind, ref.Name, why, i.ownerlessText()))
 		}
 	}
 	if !left {
@@ -211,14 +214,16 @@ func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1
 	return !held, err
 }
 
-// ownerlessText returns what happens to an item that is restored without its owner, and the next
+// ownerlessText returns what happens to the item, which is restored without its owner, and the next
 // step.
-func ownerlessText(item *unstructured.Unstructured) string {
-	if xp.IsUsage(item) {
-		return "It still protects " + xp.Protected(item) + ". If no owner is still to come, and that is not in use, clear it: " + xp.ClearUsage(item)
-	}
-	if xp.IsConnectionSecret(item) {
+func (i *item) ownerlessText() string {
+	switch {
+	case xp.IsUsage(i.original):
+		return "It still protects " + xp.Protected(i.original) + ". If no owner is still to come, and that is not in use, clear it: " + xp.ClearUsage(i.original)
+	case xp.IsConnectionSecret(i.original):
 		return "If its publisher exists and can't publish, delete this Secret"
+	case i.abandoned:
+		return "It is held. " + adoption.HowToOwn(i.self())
 	}
 
 	return "If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use"

@@ -34,6 +34,9 @@ func (t *tree) checkComposed(observed bool) {
 			}
 		}
 	}
+	if why := t.madeAgain(); !why.IsZero() {
+		t.plan.Remarks = append(t.plan.Remarks, why)
+	}
 }
 
 func (t *tree) checkMissing(r xp.Ref) {
@@ -57,8 +60,25 @@ func (t *tree) checkMissing(r xp.Ref) {
 
 		return
 	}
+	if xp.MayStayOut(gk) {
+		t.unrestored = append(t.unrestored, r)
+		t.plan.Total--
+
+		return
+	}
 	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the "+
 		"resourceRefs of %s, and Crossplane composes another", r, xp.String(t.xr.Unstructured)))
+}
+
+// madeAgain returns a remark on what Velero does not restore, which is not waited for; zero if
+// nothing is missing. A backup without this plugin does not show whether a missing Pod or Job had
+// completed. One that Velero failed to restore would start again too, so there is nothing to save.
+func (t *tree) madeAgain() reason.Message {
+	if len(t.unrestored) == 0 {
+		return reason.Message{}
+	}
+
+	return reason.MadeAgain.Messagef("%s composes %s, which %s", xp.String(t.xr.Unstructured), xp.SomeOf(t.unrestored), xp.MadeAgain)
 }
 
 // awaitKnown waits for r and returns true, if r could not be read and so may exist.

@@ -31,13 +31,13 @@ func (t *tree) deleted(u *unstructured.Unstructured) reason.Message {
 	// the XR is paused.
 	too, left, absent := t.composedDeleted()
 	if len(left) > 0 {
-		why.Text += "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: " + someOf(left)
+		why.Text += "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: " + xp.SomeOf(left)
 	}
 	if len(too) > 0 {
-		why.Text += "; these are being deleted too, with their external resources: " + someOf(too)
+		why.Text += "; these are being deleted too, with their external resources: " + xp.SomeOf(too)
 	}
 	if len(absent) > 0 {
-		why.Text += "; these were deleted before it, with their external resources unless they only observed, or never restored: " + someOf(absent)
+		why.Text += "; these were deleted before it, with their external resources unless they only observed, or never restored: " + xp.SomeOf(absent)
 	}
 
 	return why

@@ -28,7 +28,7 @@ func (t *tree) checkRevision() (follows string) {
 		}
 		next = ", and it continues"
 		if newest.Object != nil {
-			next += ". CompositionRevision " + newest.GetName() + " does not name " + someOf(unnamed) + ", which it composes"
+			next += ". CompositionRevision " + newest.GetName() + " does not name " + xp.SomeOf(unnamed) + ", which it composes"
 		}
 	}
 	t.wait(false, reason.CompositionRevisionMissing.Messagef("CompositionRevision %s: it is not in the cluster. Restore it, or set another "+

@@ -1,9 +1,7 @@
 package adoption
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +34,7 @@ func (t *tree) planUnheld(p Plan) Plan {
 		}
 	case len(lost) > 0 && known:
 		return lostPlan(u, reason.ComposedAgain, "%s was reconciled without its hold before it was adopted: %s. Crossplane has composed: %s; in place of what was "+
-			"restored: %s; %s", someOf(replacements), someOf(lost), lostNext)
+			"restored: %s; %s", xp.SomeOf(replacements), xp.SomeOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // No operation asks for it: it ended, or the XR was never held. So it is worth no list.
 
@@ -72,7 +70,7 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ComposedAgain.Messagef("%s stays held: its hold had been removed, and in its resourceRefs "+
 		"Crossplane "+
 		"replaced what was restored: %s; by: %s. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
-		xp.String(t.xr.Unstructured), someOf(back), someOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
+		xp.String(t.xr.Unstructured), xp.SomeOf(back), xp.SomeOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
 // lostPlan returns the Plan for an object that lost something after its hold was removed. The
@@ -321,19 +319,4 @@ func Losses(s *Snapshot, plans map[xp.ID]Plan) []Notice {
 	slices.SortFunc(notices, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
 
 	return notices
-}
-
-// someOf returns the names of the first three objects, and the number of the others.
-func someOf(refs []xp.Ref) string {
-	const few = 3
-	all := make([]string, 0, few)
-	for _, r := range refs[:min(few, len(refs))] {
-		all = append(all, r.String())
-	}
-	s := strings.Join(all, ", ")
-	if more := len(refs) - few; more > 0 {
-		s += fmt.Sprintf(" and %d more", more)
-	}
-
-	return s
 }

@@ -71,8 +71,11 @@ func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool 
 	if err == nil && h == nil {
 		return t.holdBelow(r, u)
 	}
-	if err != nil || h.Clone != "" || !IsMarked(u) {
+	if err != nil || h.Clone != "" {
 		return false
+	}
+	if !IsMarked(u) {
+		return xp.IsComposite(u) && !h.Quarantine && t.takeOwnerless(r, u, h)
 	}
 	if h.Quarantine {
 		t.awaitQuarantineEnd(r, h)

@@ -104,7 +104,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 
 		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: reason.ComposedAgain.Messagef("%s was reconciled before it was adopted, because another "+
 			"writer had removed its annotation %s: %s. Crossplane has composed: %s; in place of what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
-			someOf(replacements), someOf(lost), lostNext)}, true
+			xp.SomeOf(replacements), xp.SomeOf(lost), lostNext)}, true
 	}
 	h := *t.hold
 	if h.Again = true; h.ownPause() {

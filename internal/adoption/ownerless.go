@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,32 +16,86 @@ import (
 const ReasonOwnerless = "restored from a backup without its XR as its controller; its provider creates nothing until Crossplane makes the XR its controller, " +
 	"which shows that the XR still composes it [" + string(reason.AwaitingControl) + "]"
 
-// ownerlessStep returns the step of an MR whose hold has an Owner; the zero value if Crossplane has
-// made that its controller.
+// ReasonAbandoned is the reason of the hold of an MR or a nested XR whose XR is not live, or does
+// not list it.
+func ReasonAbandoned(r xp.Ref) string {
+	return "restored from a backup without its XR; nothing reconciles it until an XR controls it. " + HowToOwn(r) + " [" + string(reason.XRNotRestored) + "]"
+}
+
+// HowToOwn is the next step for what is held because no XR controls it.
+func HowToOwn(r xp.Ref) string {
+	return "Restore again when its XR can come and lists it: the XR adopts it then. To let it run without an XR, run: " +
+		xp.NewCommand(xp.Program, "release", "--force").On(r.Path()).String()
+}
+
+// otherXRPatience is how long after the first poll another XR can become the controller of what has
+// lost its own. Crossplane moves a composed resource so, when the XR that it reconciles lists one
+// without a controller (crossplane composition_functions.go, ExistingComposedResourceObserver).
+const otherXRPatience = 30 * time.Second
+
+// ownerlessStep returns the step of an MR or a nested XR whose hold has an Owner; the zero value if
+// it has a controller.
 func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Owner == nil || !xp.IsPaused(u) {
 		return managedStep{}
 	}
-	if c, ok := xp.Controller(u); ok && c.Kind == h.Owner.Kind && c.Name == h.Owner.Name {
+	if _, ok := xp.Controller(u); ok {
 		return managedStep{}
 	}
 	if why, unknown := s.isUnknown(*h.Owner); unknown {
 		return managedStep{why: reason.NotRead.Messagef("%s, which composed it, can't be read: %s", h.Owner, why)}
 	}
-	xr := s.Get(*h.Owner)
-	if xr == nil || xr.GetDeletionTimestamp() != nil {
-		return managedStep{why: reason.NoLongerComposed.Messagef("%s, which composed it, is gone; %s", h.Owner, unwantedNext), failed: true}
+	if s.lists(*h.Owner, u) {
+		return managedStep{
+			why: reason.AwaitingControl.Messagef("%s lists it, and Crossplane has not made that its controller. Check that Crossplane runs and can reconcile the "+
+				"XR", h.Owner),
+			moving: true,
+		}
 	}
-	refs, err := xp.CompositeFrom(xr).ResourceRefs()
-	if err != nil || !slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() }) {
-		return managedStep{why: reason.NoLongerComposed.Messagef("%s does not list it any more, so Crossplane deleted it before the restore; "+
-			"%s", h.Owner, unwantedNext), failed: true}
+	e := managedStep{why: s.whyAbandoned(u, h)}
+	switch {
+	case h.Polled == "":
+		after := *h
+		after.Polled = s.now.UTC().Format(time.RFC3339)
+		e.Change = s.rewriteMark(u, &after, "note when it began to wait for an XR")
+	case s.now.Sub(parseTime(h.Polled)) >= otherXRPatience:
+		e.failed = true
 	}
 
-	return managedStep{
-		why: reason.AwaitingControl.Messagef("%s lists it, and Crossplane has not made that its controller. Check that Crossplane runs and can reconcile the "+
-			"XR", h.Owner),
-		moving: true,
+	return e
+}
+
+// lists reports whether the XR that r names lists u, and is not being deleted.
+func (s *Snapshot) lists(r xp.Ref, u *unstructured.Unstructured) bool {
+	xr := s.Get(r)
+	if xr == nil || xr.GetDeletionTimestamp() != nil {
+		return false
+	}
+	refs, err := xp.CompositeFrom(xr).ResourceRefs()
+
+	return err == nil && slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() })
+}
+
+func (s *Snapshot) whyAbandoned(u *unstructured.Unstructured, h *Hold) reason.Message {
+	switch xr := s.Get(*h.Owner); {
+	case xr == nil:
+		return reason.XRNotRestored.Messagef("%s, which composed it, is not in the cluster, and no other XR controls it. %s", h.Owner, HowToOwn(xp.RefTo(u)))
+	case xr.GetDeletionTimestamp() != nil:
+		return reason.XRNotRestored.Messagef("%s, which composed it, is being deleted, and no other XR controls it. %s", h.Owner, HowToOwn(xp.RefTo(u)))
+	default:
+		return reason.NoLongerComposed.Messagef("%s does not list it any more, so Crossplane deleted it before the restore; %s", h.Owner, unwantedNext)
+	}
+}
+
+// checkOwner waits until a nested XR that came back without its XR has a controller again.
+func (t *tree) checkOwner(u *unstructured.Unstructured) {
+	switch e := t.snapshot.ownerlessStep(u, t.hold); {
+	case e.why.IsZero():
+	case e.failed:
+		t.plan.Failed = staysHeld(u, e.why)
+	default:
+		t.wait(e.moving, e.why.About(xp.String(u)))
+		t.plan.Change = e.Change
 	}
 }
 
@@ -50,7 +105,10 @@ func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason
 	switch e := s.ownerlessStep(u, h); {
 	case e.why.IsZero():
 		return reason.Message{}
-	case e.failed:
+	case e.why.Code == reason.XRNotRestored:
+		return reason.Orphaned.Messagef("%s is not in the cluster: no XR updates or deletes it, and an XR that is created anew composes another, with another "+
+			"external resource", h.Owner)
+	case e.why.Code == reason.NoLongerComposed:
 		return reason.Orphaned.Messagef("%s does not compose it any more: if its external resource was deleted too, its provider creates another, and no XR deletes "+
 			"that", h.Owner)
 	default:
@@ -59,11 +117,15 @@ func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason
 	}
 }
 
-// takeOwnerless plans to make a held XR the controller of an MR that was restored without it, and
-// reports whether it does. While the XR is paused Crossplane deletes nothing.
+// takeOwnerless plans to make a held XR the controller of what was restored without it, and reports
+// whether it does. While the XR is paused Crossplane deletes nothing. An XR that is listed by none
+// but this one can be another than the Owner: in the backup it had moved up from a nested XR.
 func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
 	_, controlled := xp.Controller(u)
-	if controlled || h.Owner == nil || h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() || !xp.IsPaused(t.xr.Unstructured) || !t.isComposedHere(r, u) {
+	if controlled || h.Owner == nil || !xp.IsPaused(t.xr.Unstructured) || !t.isComposedHere(r, u) {
+		return false
+	}
+	if h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() && t.snapshot.lists(*h.Owner, u) {
 		return false
 	}
 	t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -212,6 +213,9 @@ type tree struct {
 	savedConditions map[xp.ID]xp.TrueConditions
 	// without are the references that are no longer waited for.
 	without []string
+	// unrestored are missing composed resources that Velero may not restore, so that Crossplane
+	// makes them again.
+	unrestored []xp.Ref
 	// userWaits is how many of the Waiting are for a user.
 	userWaits int
 }
@@ -262,6 +266,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkStatus(u, t.hold)
 		t.checkSecret(u)
 		t.checkFromUID()
+		t.checkOwner(u)
 		follows := t.checkRevision()
 		t.checkSeen(u)
 		t.remarkFollowing(u)
@@ -271,7 +276,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 			t.follow(u, follows)
 		default:
 			t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
-			t.plan.Warning = changedFollowing(u, t.hold)
+			t.plan.Warning = cmp.Or(changedFollowing(u, t.hold), t.madeAgain())
 		}
 
 		return t.plan

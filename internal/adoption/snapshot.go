@@ -362,6 +362,9 @@ func (s *Snapshot) named(f *observedObject) []xp.Ref {
 	}
 	if held && !f.claim {
 		refs = append(refs, f.revision)
+		if f.hold.Owner != nil {
+			refs = append(refs, *f.hold.Owner)
+		}
 	}
 
 	return slices.DeleteFunc(append(refs, f.bound), func(r xp.Ref) bool { return r == none })

@@ -149,8 +149,8 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 	return Plan{
 		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
 		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the "+
-			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, run: %s", xp.String(u), someOf(refs),
-			someOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
+			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, run: %s", xp.String(u), xp.SomeOf(refs),
+			xp.SomeOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
 	}, true
 }
 

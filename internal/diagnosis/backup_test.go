@@ -47,6 +47,10 @@ func TestInspectBackup(t *testing.T) {
 
 		return u
 	}
+	job := func(name, status string) *unstructured.Unstructured {
+		return xptest.Object("batch/v1", "Job", "team-a", name, xptest.ControlledBy(x), xptest.JSON(`{"status":`+status+`}`))
+	}
+	done, failed, fresh := job("done", `{"startTime":"t","completionTime":"t"}`), job("failed", `{"startTime":"t","failed":1}`), job("fresh", `{}`)
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -127,6 +131,17 @@ func TestInspectBackup(t *testing.T) {
 		"NotAdopted": {
 			reason: "A held XR has not adopted its resources yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
 			want: []string{"warning Held XOrder x"},
+		},
+		"Unrestored": {
+			reason: "Velero skips a completed Job, and Crossplane makes it again. A failed one comes back and runs.",
+			objects: []*unstructured.Unstructured{
+				xptest.With(x, xptest.Refs(done, failed, fresh, mr, xptest.Object("v1", "Event", "team-a", "gone"))), mr, done, failed, fresh,
+			},
+			want: []string{"warning MadeAgain Job team-a/done", "warning RunsAgain Job team-a/failed"},
+		},
+		"UnrestoredElsewhere": {
+			reason: "An XR makes only its own Job again.", want: []string{"problem ControlledByAnother Job team-a/done"},
+			objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(mr, done)), mr, xptest.With(done, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y")))},
 		},
 		"NoExternalName": {
 			reason:  "A create that was running during the backup is over at the restore.",

@@ -50,6 +50,8 @@ func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
 	switch {
 	case d.of == Cluster:
+	case xp.IsNeverRestored(r.GroupVersionKind().GroupKind()):
+		return // It would not come back from any backup.
 	case noted()[r.ID()]:
 		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and at the backup it did not exist, was being deleted, or belonged to another object",
 			"a restore does not wait for it, and Crossplane then creates another. If it manages something outside of the cluster, find that in the cloud first")
@@ -178,8 +180,8 @@ func (d *diagnosis) checkOrphans() {
 		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
 		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
 		case d.of == Backup:
-			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller. If its XR "+
-				"should be in the backup, check the backup's warnings, and back up again")
+			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller, and holds a "+
+				"managed resource or XR. If its XR should be in the backup, check the backup's warnings, and back up again")
 		case o.is(isDeleting): // In a tree that is deleted the XR can be gone first.
 		default:
 			d.addOrphan(u, c, owner)

@@ -56,6 +56,7 @@ func Inspect(o *Objects) []report.Problem {
 	d.checkUIDs()
 	d.checkActivations()
 	d.checkServiceAccounts()
+	d.checkUnrestored()
 	d.checkRights()
 	d.checkHeld()
 

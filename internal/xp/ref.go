@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,6 +79,21 @@ func (r Ref) Path() string {
 	}
 
 	return r.Namespace + "/" + r.Name
+}
+
+// SomeOf returns the names of the first three objects, and the number of the others.
+func SomeOf(refs []Ref) string {
+	const few = 3
+	all := make([]string, 0, few)
+	for _, r := range refs[:min(few, len(refs))] {
+		all = append(all, r.String())
+	}
+	s := strings.Join(all, ", ")
+	if more := len(refs) - few; more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+
+	return s
 }
 
 // Compare orders Refs by API version, kind, namespace and name.
