@@ -61,9 +61,6 @@ type Requests interface {
 type LiveWriter interface {
 	Takeover
 
-	// RaiseRevision keeps the newest live revision of a Composition the newest when the given one
-	// is restored beside it.
-	RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of the status that r lacks and is held for. It ignores a
 	// mark that was not signed with the key.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
@@ -300,7 +297,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
-		err = a.raiseRevision(i)
+		err = a.numberRevision(i)
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
 		err = a.holdSchedule(i)
 	case i.isHeld():

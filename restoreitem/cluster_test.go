@@ -31,7 +31,7 @@ type cluster struct {
 	reconciled []string
 
 	// Errors of the methods. Owner, Exists and Named share err.
-	err, rankErr, configErr, reconciledErr, modifierErr, restoreErr error
+	err, configErr, reconciledErr, modifierErr, restoreErr error
 	// restore is the live Restore.
 	restore map[string]any
 	// takeable are the claims that another writer created.
@@ -134,12 +134,6 @@ func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (
 	c.asked = append(c.asked, "reconciled "+gvk.Kind)
 
 	return slices.Contains(c.reconciled, gvk.Kind), c.reconciledErr
-}
-
-func (c *cluster) RaiseRevision(_ context.Context, revision *unstructured.Unstructured) error {
-	c.asked = append(c.asked, "outrank "+xp.String(revision))
-
-	return c.rankErr
 }
 
 func (c *cluster) ReturnStatus(_ context.Context, _ adoption.Key, r xp.Ref, status map[string]any) error {

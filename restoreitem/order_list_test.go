@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +192,10 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 	files := map[velero.ResourceIdentifier]*unstructured.Unstructured{
 		first: legacy, then: modern, composition: xptest.Composition(xptest.CompositionName, legacy), revision: xptest.Revision(xptest.RevisionName, legacy), xrd: definition,
 	}
+	owned := maps.Clone(files)
+	owned[revision] = xptest.With(files[revision], xptest.ControlledBy(files[composition]))
+	another := maps.Clone(owned)
+	another[first] = xptest.With(legacy, xptest.Field("another", "spec", "compositionRef", "name"))
 	others := map[velero.ResourceIdentifier]*unstructured.Unstructured{
 		then:        xptest.With(modern, xptest.RestoreFirst("compositions.apiextensions.crossplane.io//orders", "compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org")),
 		composition: files[composition], xrd: definition,
@@ -231,6 +236,18 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 				{"XOrder x runs on", "compositions.apiextensions.crossplane.io//orders", "Order team-a/m", "--include-cluster-resources=true"},
 				{"XOrder x runs on", "compositionrevisions.apiextensions.crossplane.io//orders-1a2b3c", "Order team-a/m"},
 			},
+		},
+		"CompositionFirst": {
+			reason: "The number of a revision depends on whether the restore brings its Composition.", files: owned, spec: teamA(), order: []velero.ResourceIdentifier{first},
+			want: []string{"Composition orders", "CompositionRevision orders-1a2b3c", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
+		},
+		"CompositionOfAnother": {
+			reason: "A revision brings no Composition that its XR does not run on.", files: another, spec: teamA(), order: []velero.ResourceIdentifier{first},
+			want: []string{"CompositionRevision orders-1a2b3c", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
+		},
+		"EverythingByName": {
+			reason: "Velero comes to the revisions first, by their name.", files: owned, order: []velero.ResourceIdentifier{revision, composition},
+			want: []string{"Composition orders", "CompositionRevision orders-1a2b3c"},
 		},
 		"Everything": {
 			reason: "A restore of everything leaves nothing out.", files: files, order: []velero.ResourceIdentifier{then},

@@ -295,9 +295,6 @@ func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) 
 	return adoption.Unverified, nil
 }
 
-// RaiseRevision does nothing: it would write.
-func (*simulatedCluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
-
 // ReturnStatus does nothing: it would write.
 func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error {
 	return nil

@@ -89,8 +89,6 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
-func (cluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
-
 // Moved returns none.
 func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
 	return nil, nil

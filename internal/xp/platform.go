@@ -13,6 +13,7 @@ import (
 var (
 	KindDefinition       = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
 	KindFunction         = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "Function"}
+	KindComposition      = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "Composition"}
 	KindRevision         = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositionRevision"}
 	KindFunctionRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "FunctionRevision"}
 	KindProviderRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "ProviderRevision"}

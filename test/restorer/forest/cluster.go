@@ -191,9 +191,6 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
-// RaiseRevision does nothing: no XR follows the newest revision here.
-func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
-
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	k, _ := KindOf(gvk.GroupKind())
