@@ -81,6 +81,7 @@ const (
 	XRDMissing                 Code = "XRDMissing"
 	XRDNotEstablished          Code = "XRDNotEstablished"
 	CompositionRevisionMissing Code = "CompositionRevisionMissing"
+	NoRevisionToFollow         Code = "NoRevisionToFollow"
 	RevisionNotCompatible      Code = "RevisionNotCompatible"
 	RequirementsLost           Code = "RequirementsLost"
 	CompositionChanged         Code = "CompositionChanged"
