@@ -39,6 +39,9 @@ type Inventory interface {
 
 	// Exists reports whether r existed when its kind was first read.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
+	// Composing returns the XRs of a kind that run on the Composition, have composed something and
+	// have no hold.
+	Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
@@ -253,6 +256,10 @@ func (a *Adopt) applySettings(i *item) error {
 
 // adopt writes the item's owner references, and holds what must not be reconciled yet.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if moves, err := a.movesOthers(i); err != nil || moves {
+		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+	}
+	unlabelled := i.removeLabels()
 	a.findInputs(i)
 	held := i.holdOf(i.settings)
 	i.warnOfStatus()
@@ -264,7 +271,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		a.awaitStored(i, held)
 	}
 	a.warnOfStore(i)
-	if held == nil && i.isUnchanged() {
+	if held == nil && !unlabelled && i.isUnchanged() {
 		a.returnManagers(i)
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil

@@ -91,6 +91,18 @@ func (c *cluster) Exists(_ context.Context, r xp.Ref) (bool, error) {
 	return false, c.err
 }
 
+func (c *cluster) Composing(_ context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+	c.asked = append(c.asked, "composing "+gvk.Kind+" "+composition)
+	var composing []xp.Ref
+	for _, u := range c.objects {
+		if u.GroupVersionKind() == gvk && key.Composes(u) && xp.CompositeFrom(u).Composition() == composition {
+			composing = append(composing, xp.RefTo(u))
+		}
+	}
+
+	return composing, c.err
+}
+
 func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	c.asked = append(c.asked, "named "+gvk.Kind+" "+externalName)
 	var named []xp.Managing

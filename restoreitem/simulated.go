@@ -214,6 +214,16 @@ func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	return deleting, c.keepError(err)
 }
 
+// Composing returns the live XRs that run on the Composition.
+func (c *simulatedCluster) Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+	if c.live == nil {
+		return nil, nil
+	}
+	composing, err := c.live.Composing(ctx, key, gvk, composition)
+
+	return composing, c.keepError(err)
+}
+
 // Named returns the live MRs with the external-name.
 func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	if c.live == nil {

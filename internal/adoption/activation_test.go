@@ -28,7 +28,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 	}
 	paused := held(xptest.XR("x", xptest.Refs(bucket())), xptest.SeenPaused())
 	on := func(served bool, mrs ...*unstructured.Unstructured) *Snapshot {
-		w := snapshot(append(mrs, paused, revisionOf(x))...)
+		w := snapshot(append(mrs, paused, xptest.Revision(xptest.RevisionName, x))...)
 		if !served {
 			w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
 		}

@@ -48,7 +48,7 @@ func BenchmarkMark(b *testing.B) {
 func BenchmarkNext(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", n), func(b *testing.B) {
-			w := snapshot(revisionOf(xptest.XR("x")))
+			w := snapshot(xptest.Revision(xptest.RevisionName, xptest.XR("x")))
 			for i := range n {
 				xr, mrs := ofMany(fmt.Sprintf("x%05d", i), 10)
 				w.Add(held(xr, xptest.SeenPaused()))

@@ -30,7 +30,7 @@ func TestNextOfManualRelease(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	let := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		p, _ := Unverified.Consent(u)
 

@@ -29,7 +29,7 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 	bucket := xptest.With(mr, xptest.Reconciled())
 	xr := xptest.XRV2("x", xptest.Refs(bucket), xptest.SeenPaused())
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	runPlans(t, map[string]planCase{
 		"XR": {
 			reason: "A copied XR stays held even if nothing is missing.", snapshot: snapshot(copied(xr), bucket, revision), ref: xp.RefTo(x),

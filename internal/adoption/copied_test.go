@@ -61,7 +61,7 @@ func TestNextOfCopiedMarks(t *testing.T) {
 	mr := xptest.MR("b")
 	x := xptest.XR("x", xptest.Refs(child, mr))
 	of := xptest.ControlledBy(x)
-	parent, revision := held(x, xptest.SeenPaused()), revisionOf(x)
+	parent, revision := held(x, xptest.SeenPaused()), xptest.Revision(xptest.RevisionName, x)
 	copied := []xptest.Option{of, markOf(parent), xptest.Reconciled()}
 	runPlans(t, map[string]planCase{
 		"Composed": {

@@ -199,7 +199,7 @@ func TestHoldOfNewer(t *testing.T) {
 	}
 	child := xptest.XR("child", xptest.Annotated(AnnotationHold, `{"format":2}`), xptest.Annotated(xp.AnnotationPaused, "true"))
 	x := xptest.XR("x", xptest.Refs(child))
-	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), revisionOf(x)), xp.RefTo(x))
+	p := Next(snapshot(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if said := strings.Join(reason.Strings(p.Waiting), "; "); !strings.Contains(said, HowToRead) || p.Done {
 		t.Errorf("the parent XR must wait and name the newer mark; got %+v", p)
 	}

@@ -13,7 +13,7 @@ import (
 func TestNextOfDeleted(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	paused := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused(), xptest.Deleting())
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(bucket))

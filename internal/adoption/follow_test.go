@@ -9,11 +9,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// revisionOf returns the revision that XRs use, of a Composition that is in the cluster.
-func revisionOf(xr *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return xptest.Revision(xptest.RevisionName, xr, append([]xptest.Option{xptest.ControlledBy(xptest.Composition(xptest.CompositionName, xr))}, o...)...)
-}
-
 // Crossplane v2 refuses a revision in mode Resources. Its XRs follow a converted revision, if that
 // would replace none of their composed resources.
 func TestNextFollowsAnotherRevision(t *testing.T) {

@@ -125,7 +125,7 @@ func TestWhyHeld(t *testing.T) {
 func TestNextForXRWithUnsafe(t *testing.T) {
 	x := xptest.XR("x")
 	mr := unnamed(xptest.ControlledBy(x))
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
 	on := heldFor(mr, Hold{Identity: xp.Unknown})
@@ -158,7 +158,7 @@ func TestNextObservesFirst(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(x), policies(`["Observe","Create","Update","Delete"]`))
 	on := heldFor(mr, Hold{Observes: true})
 	off := xptest.With(on, unpaused())
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	ref := xp.RefTo(mr)
 	const gone = "Bucket b: it only observes, and its provider can't find its external resource: external resource does not exist. Correct that; if the " +

@@ -47,7 +47,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	left.Stored, left.By = true, bringSecret
 	password := xptest.Object("v1", "Secret", "infra", "password")
 	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
-	composed, revision := xptest.MR("db", xptest.ControlledBy(x), xptest.Reconciled()), revisionOf(x)
+	composed, revision := xptest.MR("db", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
 	paused := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
 	waits := func(why string) outcome { return outcome{Waiting: []string{"Bucket db: " + why}} }
 	runPlans(t, map[string]planCase{

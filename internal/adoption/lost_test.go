@@ -214,7 +214,7 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 			want: outcome{
 				Also: []string{"OrderClaim team-a/o"}, Moving: true, Waiting: []string{"OrderClaim team-a/o: another writer has removed its hold, which is put on again [HoldRemoved]"},
 			},
-			snapshot: investigated(withRestored(snapshot(revisionOf(x)), held(xptest.With(x, ofAnother), xptest.SeenPaused()), xptest.With(claim, ofAnother))),
+			snapshot: investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, x)), held(xptest.With(x, ofAnother), xptest.SeenPaused()), xptest.With(claim, ofAnother))),
 		},
 		"OwnAndOver": {
 			reason: "The pause of a hold can be recognized only while it lasts, so the pin stays.", ref: xp.RefTo(x), want: outcome{Done: true},
@@ -270,7 +270,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	}
 	heldXR := held(x, xptest.SeenPaused())
 	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofRestore(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	again := "OrderClaim team-a/o: another writer has removed its hold, which is put on again [HoldRemoved]"
 	runPlans(t, map[string]planCase{
 		"XRHeld": {

@@ -75,7 +75,7 @@ func TestNextWithoutPause(t *testing.T) {
 
 		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
 	}
-	revision := revisionOf(xr)
+	revision := xptest.Revision(xptest.RevisionName, xr)
 	failed := "XOrder x was reconciled before it was adopted, because another writer had removed its annotation crossplane.io/paused: the last to write it was " +
 		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has composed: Bucket b-new; in place of what was restored: ` +
 		"Bucket b; " + lostNext + " [ComposedAgain]"
@@ -126,7 +126,7 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Next(snapshot(revisionOf(x), tc.xr, tc.claim), xp.RefTo(tc.xr))
+			p := Next(snapshot(xptest.Revision(xptest.RevisionName, x), tc.xr, tc.claim), xp.RefTo(tc.xr))
 			got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "metadata", "annotations", xp.AnnotationPaused)
 			if diff := cmp.Diff(tc.want, got); diff != "" || !there || err != nil {
 				t.Errorf("%s\n%+v\n-want, +got:\n%s", tc.reason, p, diff)
@@ -153,7 +153,7 @@ func TestNextOfHeldAgain(t *testing.T) {
 
 		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
 	}
-	revision := revisionOf(xr)
+	revision := xptest.Revision(xptest.RevisionName, xr)
 	failed := "XOrder x stays held: its hold had been removed, and in its resourceRefs Crossplane replaced what was restored: Bucket b; by: " +
 		"Bucket b-new. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String() + " [ComposedAgain]"
 	synced := xptest.With(back, xptest.Reconciled())

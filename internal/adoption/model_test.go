@@ -128,7 +128,7 @@ func (m *model) settings() []xptest.Option {
 func (m *model) restore() {
 	root := m.xr("x", nil, 2)
 	m.root = xp.RefTo(root)
-	m.put(revisionOf(root))
+	m.put(xptest.Revision(xptest.RevisionName, root))
 	if m.modern || m.chance(2) {
 		return
 	}

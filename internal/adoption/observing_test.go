@@ -35,7 +35,7 @@ func TestSettlingEnds(t *testing.T) {
 	}
 	first, second := of("b", noon.Add(-2*time.Second)), of("c", noon.Add(-time.Second))
 	xr := held(xptest.XR("x", xptest.Refs(second, first)), xptest.SeenPaused())
-	w := snapshot(xr, first, second, revisionOf(x))
+	w := snapshot(xr, first, second, xptest.Revision(xptest.RevisionName, x))
 	for _, of := range []*unstructured.Unstructured{xr, first} {
 		if got, want := Next(w, xp.RefTo(of)).NextAt, noon.Add(3*time.Second); !got.Equal(want) {
 			t.Errorf("the first MR to settle counts: the plan of %s changes at %s, want %s", xp.String(of), got, want)

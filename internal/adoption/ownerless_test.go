@@ -38,7 +38,7 @@ func TestNextOfOwnerless(t *testing.T) {
 		},
 		"HeldSince": {
 			reason: "An XR whose hold was put on again does not wait for Crossplane.", ref: xp.RefTo(xr),
-			snapshot: withRestored(snapshot(revisionOf(xr)), held(xr, xptest.SeenPaused()), ownerless),
+			snapshot: withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), held(xr, xptest.SeenPaused()), ownerless),
 			want:     "Bucket b: it was restored without its XR, which becomes its controller again [Relinking]", step: "make XOrder x its controller again",
 		},
 	}

@@ -77,7 +77,7 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 func TestNextBeforeTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	paused := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
 	child := xptest.XR("child", xptest.ControlledBy(x))
 	parent := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())

@@ -86,7 +86,7 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	xr := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
 	pipeline := xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`)
-	native, revision := revisionOf(x), revisionOf(x, pipeline)
+	native, revision := xptest.Revision(xptest.RevisionName, x), xptest.Revision(xptest.RevisionName, x, pipeline)
 	xrd, running := definition("XOrder"), functionRevision("Active", "dns:///f")
 	ready := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	wait := func(why ...string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: why} }
@@ -171,7 +171,7 @@ func TestNextNamesTerminatingXRDs(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.XRV2("c", xptest.In(""))
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
-	plan := Next(observed(xr, revisionOf(x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
+	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
 	if len(plan.Waiting) != 2 || !strings.HasPrefix(plan.Waiting[0].Text, "Order.example.org, which it composes: its XRD") {
 		t.Errorf("the terminating XRD must come first: %q", plan.Waiting)
 	}
@@ -179,13 +179,13 @@ func TestNextNamesTerminatingXRDs(t *testing.T) {
 
 func TestPlatformNeeds(t *testing.T) {
 	x := xptest.XR("x")
-	pipeline := revisionOf(x, xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`))
+	pipeline := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`))
 	definitions := []schema.GroupVersionKind{xp.KindDefinition}
 	for name, tc := range map[string]struct {
 		snapshot *Snapshot
 		want     []schema.GroupVersionKind
 	}{
-		"Paused":   {snapshot: snapshot(held(x), revisionOf(x)), want: definitions},
+		"Paused":   {snapshot: snapshot(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},
 		"Pipeline": {snapshot: snapshot(held(x), pipeline), want: append(definitions, xp.KindFunction, xp.KindFunctionRevision)},
 		"Unpaused": {snapshot: snapshot(held(x, unpaused()), pipeline)},
 		"Selects":  {snapshot: snapshot(held(xptest.XR("x", selecting("stable")), unpaused()), pipeline), want: []schema.GroupVersionKind{xp.KindRevision}},

@@ -68,7 +68,7 @@ func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
 // Only the XR's Secret has what a function generated, and Crossplane would publish another.
 func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	publishing := xptest.XR("x", xptest.PublishesTo("infra", "s"))
-	revision, secret := revisionOf(publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
+	revision, secret := xptest.Revision(xptest.RevisionName, publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
 	with := func(h Hold, o ...xptest.Option) *unstructured.Unstructured {
 		u := publishing.DeepCopy()
 		h.Restore, h.Since = restoreName, restoredAt
@@ -198,7 +198,7 @@ func TestNextReleasesComposed(t *testing.T) {
 	x := xptest.XR("x")
 	publishes := xptest.PublishesTo("infra", "s")
 	mr, other := xptest.MR("b", xptest.ControlledBy(x), publishes), xptest.MR("c", xptest.ControlledBy(x), publishes)
-	revision, secret := revisionOf(x), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(other))
+	revision, secret := xptest.Revision(xptest.RevisionName, x), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(other))
 	paused := held(xptest.XR("x", xptest.Refs(mr, other)), xptest.SeenPaused())
 	free := xptest.With(paused, unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))

@@ -29,7 +29,7 @@ func TestNextInQuarantine(t *testing.T) {
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured {
 		return xptest.XR("x", xptest.Refs(u...))
 	}
@@ -151,7 +151,7 @@ func TestPutAfterAQuarantine(t *testing.T) {
 func TestForceInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
 	u := quarantinedObject(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))
-	f := AssessForce(snapshot(u, revisionOf(x)), xp.RefTo(x))
+	f := AssessForce(snapshot(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(m reason.Message) bool { return m.Code == reason.Dangling }) {
 		t.Fatalf("got %+v", f)
 	}

@@ -22,7 +22,7 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.PublishesTo("", "s"))
 	xr := xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	paused := held(xr, xptest.SeenPaused())
-	revision := revisionOf(xr)
+	revision := xptest.Revision(xptest.RevisionName, xr)
 	secret := xptest.Secret("s", xptest.In("infra"))
 	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
 	ready := held(claim, xptest.SeenPaused())

@@ -90,7 +90,7 @@ func TestIsMarked(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	bucket, revision := xptest.MR("b"), revisionOf(xptest.XR("x"))
+	bucket, revision := xptest.MR("b"), xptest.Revision(xptest.RevisionName, xptest.XR("x"))
 	plain, published := xptest.Claim("o"), xptest.PublishesTo("infra", "s")
 	child := xptest.XR("child", xptest.Refs(xptest.MR("deep")))
 	parent := xptest.XR("parent", xptest.Refs(child, bucket), xptest.ClaimedBy(plain))

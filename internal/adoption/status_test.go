@@ -21,7 +21,7 @@ const (
 // An XR whose status functions read gets it back before Crossplane reconciles it.
 func TestNextWaitsForStatus(t *testing.T) {
 	x := xptest.XR("x")
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	address := xptest.JSON(`{"status":{"address":"a","zones":null}}`)
 	on := heldFor(x, Hold{Status: []string{"address", "zones"}}, xptest.SeenPaused())
 	const missing = " did not come back. Write it with kubectl edit --subresource=status, or, if nothing reads it, release this: " +
@@ -104,7 +104,7 @@ func TestStatusRequestIsRemoved(t *testing.T) {
 // An XR is unpaused when its composed resources have the conditions of the backup, no more.
 func TestNextWaitsForConditions(t *testing.T) {
 	x := xptest.XR("x")
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	mr := func(o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
 	}

@@ -18,7 +18,7 @@ func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	xr, mr := xptest.XR("x"), xptest.MR("b")
 	claim := xptest.Claim("o", xptest.OfXR(xr))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
-	revision := revisionOf(xr)
+	revision := xptest.Revision(xptest.RevisionName, xr)
 	with := func(u *unstructured.Unstructured, s *Stored, o ...xptest.Option) *unstructured.Unstructured {
 		return heldFor(u, Hold{Stored: s}, append([]xptest.Option{xptest.SeenPaused()}, o...)...)
 	}

@@ -21,7 +21,7 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 	xr := func(h Hold) *unstructured.Unstructured {
 		return heldFor(xptest.XR("x", xptest.Refs(bucket), ofRestore()), h)
 	}
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	quarantine, observes := Hold{Quarantine: true}, Hold{Observes: true, Policies: []string{"*"}, Reason: ReasonObserve}
 	type want struct {
 		Failed, Quarantine, Marked bool
@@ -104,7 +104,7 @@ func TestNextOfStrippedQuarantine(t *testing.T) {
 	for name, o := range map[string][]xptest.Option{"Fresh": nil, "Reconciled": {reconciledAt(laterAt)}} {
 		xr := xptest.XR("x", append([]xptest.Option{ofRestore(), xptest.Refs(bucket)}, o...)...)
 		bucket := xptest.With(bucket, xptest.ControlledBy(xr))
-		w := investigated(withRestored(snapshot(revisionOf(xr)), xr, bucket), xr)
+		w := investigated(withRestored(snapshot(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
 		w.investigation.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
 		p := Next(w, xp.RefTo(xr))
 		h, err := HoldOf(xptest.Merge(xr, p.Patch))

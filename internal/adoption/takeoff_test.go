@@ -78,7 +78,7 @@ func TestNextReleasesOnlyItsMRs(t *testing.T) {
 	composing := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		return held(xptest.XR("x", xptest.Refs(u)), xptest.SeenPaused())
 	}
-	revision := revisionOf(x)
+	revision := xptest.Revision(xptest.RevisionName, x)
 	unpause := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it gets its own settings back [Releasing]"}}
 	runPlans(t, map[string]planCase{

@@ -100,7 +100,7 @@ func TestNextOfProvidersThatIgnoreThePause(t *testing.T) {
 				return
 			}
 			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
-			of := Next(snapshot(x, xptest.With(tc.mr, xptest.ControlledBy(x)), revisionOf(x)), xp.RefTo(x))
+			of := Next(snapshot(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 			if !strings.HasPrefix(of.Failed.String(), "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
 				t.Errorf("%s\nthe XR must stay held too: got %+v", tc.reason, of)
 			}

@@ -15,7 +15,7 @@ import (
 // XR if that is not served.
 func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	x := xptest.XR("x")
-	mr, revision := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()), revisionOf(x)
+	mr, revision := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
 	old := xptest.With(mr, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
 	version := func(v string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "cloud.example.org", Version: v, Kind: "Bucket"}
@@ -78,7 +78,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	x, c := xptest.XR("x"), xptest.Claim("c")
 	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
-	old, next := revisionOf(x), xptest.Revision("next-1", xptest.With(x, xptest.Field("example.org/v1beta1", "apiVersion")))
+	old, next := xptest.Revision(xptest.RevisionName, x), xptest.Revision("next-1", xptest.With(x, xptest.Field("example.org/v1beta1", "apiVersion")))
 	xr := func(o ...xptest.Option) *unstructured.Unstructured {
 		return held(xptest.XR("x", append(o, xptest.Refs(mr))...), xptest.SeenPaused())
 	}

@@ -89,6 +89,11 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
+// Composing returns none.
+func (cluster) Composing(context.Context, adoption.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+	return nil, nil
+}
+
 // Moved returns none.
 func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
 	return nil, nil

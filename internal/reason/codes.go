@@ -138,6 +138,8 @@ const (
 	LeftOutByFilters           Code = "LeftOutByFilters"
 	ClusterScopedLeftOut       Code = "ClusterScopedLeftOut"
 	PlatformLeftOut            Code = "PlatformLeftOut"
+	CompositionLeftOut         Code = "CompositionLeftOut"
+	LabelsLeftOut              Code = "LabelsLeftOut"
 	OutsideNamespace           Code = "OutsideNamespace"
 	RestoredWithoutOwner       Code = "RestoredWithoutOwner"
 	OwnerNotRestored           Code = "OwnerNotRestored"

@@ -36,6 +36,8 @@ type shape struct {
 	target string
 	// last runs in the source when all is Ready.
 	last func(ctx context.Context, c *stack.Cluster, s drill.Scene) error
+	// before runs in the target before the restore; nil for nothing.
+	before func(t *testing.T, s *suite, n *shape)
 	// restoring runs during the restore; nil for nothing.
 	restoring func(t *testing.T, s *suite, n *shape)
 	// check checks the restored scene. By default it must be unchanged.
@@ -66,7 +68,9 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 		n.Dir = filepath.Join("testdata", dir, n.Dir)
 	}
 	s := newStage(t, version)
-	maps.DeleteFunc(shapes, func(name string, _ *shape) bool { return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name) })
+	maps.DeleteFunc(shapes, func(name string, _ *shape) bool {
+		return name != bare && !regexp.MustCompile(*onlyShapes).MatchString(name)
+	})
 	names := slices.Sorted(maps.Keys(shapes))
 
 	s.source = s.platform(t, "source", func(*shape) string { return "source.yaml" }, shapes)
@@ -86,6 +90,11 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testShapeLost(t, shapes[bare]) })
 	must(t, s.target.UsePlugin(ctx, true))
+	for _, name := range names {
+		if n := shapes[name]; n.before != nil {
+			n.before(t, s, n)
+		}
+	}
 	// Velero restores one after the other, and then polls them all at once.
 	for _, name := range names {
 		must(t, shapes[name].StartRestore(ctx, s.target))

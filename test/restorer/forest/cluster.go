@@ -179,6 +179,11 @@ func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
+// Composing returns none: all Compositions are live.
+func (*view) Composing(context.Context, adoption.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+	return nil, nil
+}
+
 // Moved returns the namespaced MRs of the cache that a restore has created with an external-name.
 func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	var refs []xp.Managing
