@@ -126,3 +126,29 @@ func TestAdoptKeepsWhatIsShared(t *testing.T) {
 		}
 	}
 }
+
+func TestAdoptProtectsNothingOfOthers(t *testing.T) {
+	usage := func(of string) *unstructured.Unstructured {
+		return xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket",`+
+			of+`},"by":{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"mine"}}}}`))
+	}
+	named, selected := usage(`"resourceRef":{"name":"b","namespace":"team-b"}`), usage(`"resourceSelector":{"matchLabels":{"a":"b"},"namespace":"team-b"}`)
+	x := xptest.XR("x", xptest.Refs(named))
+	for name, tc := range map[string]struct {
+		reason  string
+		item    *unstructured.Unstructured
+		restore *velerov1.Restore
+		left    bool
+	}{
+		"Named":    {reason: "Team-b could not delete its object any more.", item: named, restore: restoreOfTeamA(), left: true},
+		"Selected": {reason: "Crossplane could select another of team-b than before.", item: selected, restore: restoreOfTeamA(), left: true},
+		"Own":      {reason: "What it protects is in its namespace.", item: usage(`"resourceRef":{"name":"b"}`), restore: restoreOfTeamA()},
+		"All":      {reason: "What it protects is restored too.", item: named, restore: restoreOf(nil)},
+		"Composed": {reason: "Crossplane would compose it again.", item: xptest.With(named, xptest.ControlledBy(x)), restore: restoreOfTeamA()},
+	} {
+		out := adopt(t, live(x), tc.item, tc.restore)
+		if out.err != nil || out.SkipRestore != tc.left || tc.left != strings.Contains(out.note, "[OutsideNamespace]") {
+			t.Errorf("%s: %s got %+v", name, tc.reason, out)
+		}
+	}
+}
