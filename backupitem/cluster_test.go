@@ -153,7 +153,7 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		"LocalBucket": {"localbuckets", true}, "Job": {"jobs", true}, "Secret": {"secrets", true}, "Namespace": {"namespaces", false}, "EnvironmentConfig": {"environmentconfigs", false}, "ConfigMap": {"configmaps", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage": {"usages", gvk.Group == xp.GroupProtection}, "PersistentVolumeClaim": {"persistentvolumeclaims", true},
-		"VPC":   {"vpcs", gvk.Group == "ec2.aws.m.upbound.io"}, "Subnet": {"subnets", false}, "Policy": {"policies", false},
+		"VPC": {"vpcs", gvk.Group == "ec2.aws.m.upbound.io"}, "Subnet": {"subnets", false}, "Policy": {"policies", false},
 		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false}, "StoreConfig": {"storeconfigs", false},
 	}
 	if c.activates {

@@ -43,6 +43,9 @@ type Inventory interface {
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// ExistsNow reports whether r exists. It takes a request.
 	ExistsNow(ctx context.Context, r xp.Ref) (bool, error)
+	// Composing returns the XRs of a kind that run on the Composition, have composed something and
+	// have no hold.
+	Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
@@ -67,9 +70,6 @@ type Requests interface {
 type LiveWriter interface {
 	Takeover
 
-	// RaiseRevision keeps the newest live revision of a Composition the newest when the given one
-	// is restored beside it.
-	RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of the status that r lacks and is held for. It ignores a
 	// mark that was not signed with the key.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
@@ -272,6 +272,10 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if refused, err := a.refuses(i); err != nil || refused {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
+	if moves, err := a.movesOthers(i); err != nil || moves {
+		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+	}
+	unlabelled := i.removeLabels()
 	a.findInputs(i)
 	held := i.holdOf(i.settings)
 	i.warnOfStatus()
@@ -283,7 +287,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		a.awaitStored(i, held)
 	}
 	a.warnOfStore(i)
-	if held == nil && i.isUnchanged() && !a.keepsExisting(i) {
+	if held == nil && !unlabelled && i.isUnchanged() && !a.keepsExisting(i) {
 		a.returnManagers(i)
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
@@ -316,7 +320,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
-		err = a.raiseRevision(i)
+		err = a.numberRevision(i)
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
 		err = a.holdSchedule(i)
 	case i.isHeld():

@@ -174,7 +174,7 @@ func TestAdoptOwners(t *testing.T) {
 			reason: "A Usage belongs to the object in spec.by and is deleted with it.", live: live(helper),
 			item: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", helperRef), want: want{Owners: []owner{{Name: "helper", UID: newUID}}},
 		},
-		"NoOwners": {reason: "A revision without owners needs no look-up.", live: failingCluster(errAPI), item: xptest.Revision("r", x)},
+		"NoOwners": {reason: "A revision without owners needs no look-up.", live: failingCluster(errAPI), item: xptest.Revision("r", x, xptest.Without("metadata", "ownerReferences"))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ type cluster struct {
 	reconciled []string
 
 	// Errors of the methods. Owner, Exists and Named share err.
-	err, rankErr, configErr, reconciledErr, modifierErr, restoreErr error
+	err, configErr, reconciledErr, modifierErr, restoreErr error
 	// restore is the live Restore.
 	restore map[string]any
 	// takeable are the claims that another writer created.
@@ -104,6 +104,18 @@ func (c *cluster) ExistsNow(ctx context.Context, r xp.Ref) (bool, error) {
 	return c.Exists(ctx, r)
 }
 
+func (c *cluster) Composing(_ context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+	c.asked = append(c.asked, "composing "+gvk.Kind+" "+composition)
+	var composing []xp.Ref
+	for _, u := range c.objects {
+		if u.GroupVersionKind() == gvk && key.Composes(u) && xp.CompositeFrom(u).Composition() == composition {
+			composing = append(composing, xp.RefTo(u))
+		}
+	}
+
+	return composing, c.err
+}
+
 func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	c.asked = append(c.asked, "named "+gvk.Kind+" "+externalName)
 	var named []xp.Managing
@@ -151,12 +163,6 @@ func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (
 	c.asked = append(c.asked, "reconciled "+gvk.Kind)
 
 	return slices.Contains(c.reconciled, gvk.Kind), c.reconciledErr
-}
-
-func (c *cluster) RaiseRevision(_ context.Context, revision *unstructured.Unstructured) error {
-	c.asked = append(c.asked, "outrank "+xp.String(revision))
-
-	return c.rankErr
 }
 
 func (c *cluster) ReturnStatus(_ context.Context, _ adoption.Key, r xp.Ref, status map[string]any) error {

@@ -235,9 +235,24 @@ func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Rest
 		return o.prerequisites(xp.CompositeFrom(item), restore)
 	case isClaim(item):
 		return o.composite(item, restore)
+	case xp.IsRevision(item):
+		return o.compositionOf(item, restore), nil
 	default:
 		return nil, nil
 	}
+}
+
+// compositionOf returns the Composition of a revision: beside one that the restore does not bring,
+// the revision gets another number. In a restore of namespaces an XR must have requested it.
+func (o *Order) compositionOf(revision *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
+	c, ok := xp.Controller(revision)
+	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name}
+	if !ok || r.GroupVersionKind().GroupKind() != xp.KindComposition.GroupKind() || o.requested.isLive(r) ||
+		ofNamespaces(restore) && !o.requested.isRequested(clusterScopedName{xp.GroupAPIExtensions, c.Name}) {
+		return nil
+	}
+
+	return []xp.Item{{GroupResource: xp.ResourceComposition, Name: c.Name}}
 }
 
 // composite returns the XR that a claim names, if it is of the claim's group.

@@ -132,7 +132,6 @@ func TestAdoptLeavesAlone(t *testing.T) {
 		"Owned":          xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.ControlledBy(xptest.Claim("o"))),
 	} {
 		c := failingCluster(errAPI)
-		c.rankErr = errAPI
 		out := adopt(t, c, item, restoreOf(nil))
 		if out.err != nil || out.UpdatedItem != nil || out.OperationID != "" || out.SkipRestore || out.AdditionalItems != nil || len(out.logged) > 0 {
 			t.Errorf("the plugin must not change %s; got %+v", name, out)

@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -192,6 +193,8 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 	files := map[velero.ResourceIdentifier]*unstructured.Unstructured{
 		first: legacy, then: modern, composition: xptest.Composition(xptest.CompositionName, legacy), revision: xptest.Revision(xptest.RevisionName, legacy), xrd: definition,
 	}
+	another := maps.Clone(files)
+	another[first] = xptest.With(legacy, xptest.Field("another", "spec", "compositionRef", "name"))
 	others := map[velero.ResourceIdentifier]*unstructured.Unstructured{
 		then:        xptest.With(modern, xptest.RestoreFirst("compositions.apiextensions.crossplane.io//orders", "compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org")),
 		composition: files[composition], xrd: definition,
@@ -206,8 +209,8 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		logged [][]string
 	}{
 		"OfItsKind": {
-			reason: "An XR brings the objects that it needs.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first},
-			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
+			reason: "An XR brings the objects that it needs; the number of a revision depends on whether its Composition is there.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first},
+			want: []string{"Composition orders", "CompositionRevision orders-1a2b3c", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
 		},
 		"OfAnother": {
 			reason: "An XR must not bring a Composition for another kind.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
@@ -222,7 +225,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		},
 		"FirstOfItsKind": {
 			reason: "Objects that came for their own kind are live for another kind too.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first, then},
-			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "CompositeResourceDefinition xorders.example.org", "XOrder x", "Order team-a/m"},
+			want: []string{"Composition orders", "CompositionRevision orders-1a2b3c", "CompositeResourceDefinition xorders.example.org", "XOrder x", "Order team-a/m"},
 		},
 		"FirstOfAnother": {
 			reason: "Velero restores an item once, so the plugin names an XR that misses its object.", files: files, spec: teamA(),
@@ -233,9 +236,17 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 				{"XOrder x runs on", "compositionrevisions.apiextensions.crossplane.io//orders-1a2b3c", "Order team-a/m"},
 			},
 		},
+		"CompositionOfAnother": {
+			reason: "A revision brings no Composition that its XR does not run on.", files: another, spec: teamA(), order: []velero.ResourceIdentifier{first},
+			want: []string{"CompositionRevision orders-1a2b3c", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
+		},
+		"EverythingByName": {
+			reason: "Velero comes to the revisions first, by their name.", files: files, order: []velero.ResourceIdentifier{revision, composition},
+			want: []string{"Composition orders", "CompositionRevision orders-1a2b3c"},
+		},
 		"Everything": {
 			reason: "A restore of everything leaves nothing out.", files: files, order: []velero.ResourceIdentifier{then},
-			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "Order team-a/m"},
+			want: []string{"Composition orders", "CompositionRevision orders-1a2b3c", "Order team-a/m"},
 		},
 	}
 	for name, tc := range cases {

@@ -69,12 +69,12 @@ func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name 
 
 func groupKindOf(r xp.Ref) schema.GroupKind { return r.GroupVersionKind().GroupKind() }
 
-// isRequested reports whether an item has requested this cluster-scoped one.
-func (ri *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
+// isRequested reports whether an item has requested the cluster-scoped one of this name.
+func (ri *RequestedItems) isRequested(name clusterScopedName) bool {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 
-	return ri.items[nameOf(item)] != nil
+	return ri.items[name] != nil
 }
 
 func nameOf(item *unstructured.Unstructured) clusterScopedName {
@@ -190,7 +190,7 @@ func (ri *RequestedItems) isLive(r xp.Ref) bool {
 // writes must show whose it is. An XRD, Composition or revision must be for the kind of an XR that
 // requested it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) reason.Message {
-	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(item) {
+	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(nameOf(item)) {
 		return reason.Message{}
 	}
 	if xp.IsPlatform(item) {

@@ -12,47 +12,60 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// raiseRevision prevents that two revisions of a Composition are the newest. Velero labels the
-// Composition, and a revision is made of its labels too, so Crossplane creates another one. Its
-// number is 1 if Crossplane takes over the restored ones only later, else one more than the
-// highest. A restored one with the same number would be as new for ever, and each XR on Automatic
-// would switch between them by chance (crossplane internal/controller/apiextensions/composition,
-// Reconcile; apis/apiextensions/v1, LatestRevision). No even number is 1, or one more than another.
-func (a *Adopt) raiseRevision(i *item) error {
-	number, _, err := unstructured.NestedInt64(i.Object, "spec", "revision")
+// numberRevision numbers a restored revision so that no live XR follows it. For an XR that names no
+// revision Crossplane takes the one with the highest number, from 1 on, among those that its
+// selector matches and its Composition controls, and it takes control of what was restored
+// (crossplane apis/apiextensions/v1, LatestRevision;
+// internal/controller/apiextensions/composition, Reconcile). It takes none with a negative number.
+// XRs that name the revision find it. If the Composition returns to the revision's content,
+// Crossplane gives it the next number. It would not do that for 0, if there is no other revision.
+//
+// With the Composition of the same restore come the XRs that follow it, so its revisions keep their
+// order. Velero labels that Composition, and a revision is made of its labels too, so Crossplane
+// creates another one. Its number is one more than the highest. A restored one with the same number
+// would be as new for ever, and each XR on Automatic would switch between them by chance. No even
+// number is 1, or one more than another.
+func (a *Adopt) numberRevision(i *item) error {
+	number, found, err := unstructured.NestedInt64(i.Object, "spec", "revision")
 	if err != nil {
 		return fmt.Errorf("cannot read the number of %s: %w", xp.String(i.original), err)
 	}
-	restored, err := a.isOfBackup(i)
+	own, err := a.bringsComposition(i)
 	if err != nil {
 		return err
 	}
-	if restored && 0 < number && number <= math.MaxInt64/2 {
-		if err = unstructured.SetNestedField(i.Object, 2*number, "spec", "revision"); err != nil {
-			return fmt.Errorf("cannot number %s: %w", xp.String(i.original), err)
-		}
+	switch {
+	case !found || number < 0:
+		return nil
+	case !own || number == 0:
+		number = -max(number, 1)
+	case number <= math.MaxInt64/2:
+		number *= 2
 	}
-	if err = a.cluster.RaiseRevision(context.Background(), i.Unstructured); err != nil {
-		return apiErrorf("cannot restore %s beside the live revisions of its Composition: %w", xp.String(i.original), err)
+	if err = unstructured.SetNestedField(i.Object, number, "spec", "revision"); err != nil {
+		return fmt.Errorf("cannot number %s: %w", xp.String(i.original), err)
 	}
 
 	return nil
 }
 
-// isOfBackup reports whether the revision's Composition is not live yet, or is from the same
-// backup.
-func (a *Adopt) isOfBackup(revision *item) (bool, error) {
+// bringsComposition reports whether this restore has created the revision's Composition. Order
+// requests that first.
+func (a *Adopt) bringsComposition(revision *item) (bool, error) {
 	ref, ok := xp.Controller(revision.original)
 	if !ok {
 		return false, nil
 	}
 	composition, err := a.cluster.Owner(context.Background(), ref, "")
 	if isAbsent(err) {
-		return true, nil
+		return false, nil
 	}
 	if err != nil {
 		return false, apiErrorf("cannot find the Composition of %s: %w", xp.String(revision.original), err)
 	}
 
-	return xp.Label(composition, velerov1.BackupNameLabel) == label.GetValidName(revision.restore.Spec.BackupName), nil
+	created := composition.GetCreationTimestamp() // A user can give a second Restore the name of the first.
+
+	return xp.VerifyOwner(composition, revision.original, "") == "" && xp.Label(composition, velerov1.RestoreNameLabel) == label.GetValidName(revision.restore.Name) &&
+		!created.Before(&revision.restore.CreationTimestamp), nil
 }

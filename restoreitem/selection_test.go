@@ -26,7 +26,7 @@ func TestDryRunOfSelection(t *testing.T) {
 	other := xptest.Object("v1", "ConfigMap", "team-b", "c", xptest.Labelled("app", "b"))
 	backup := append(s.all(), other, xptest.Object("v1", "Namespace", "", "team-b"), xptest.Object("v1", "ConfigMap", "team-a", "d", xptest.Labelled("app", "b")))
 	tree := []string{
-		"create CompositionRevision orders-1a2b3c for XOrder x", "create Composition orders for XOrder x",
+		"create Composition orders for CompositionRevision orders-1a2b3c", "create CompositionRevision orders-1a2b3c for XOrder x",
 		"create CompositeResourceDefinition xorders.example.org for XOrder x", "hold XOrder x for Bucket b", "hold Bucket b for Secret team-a/s",
 	}
 	cases := map[string]struct {

@@ -228,6 +228,16 @@ func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	return deleting, c.keepError(err)
 }
 
+// Composing returns the live XRs that run on the Composition.
+func (c *simulatedCluster) Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
+	if c.live == nil {
+		return nil, nil
+	}
+	composing, err := c.live.Composing(ctx, key, gvk, composition)
+
+	return composing, c.keepError(err)
+}
+
 // Named returns the live MRs with the external-name.
 func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	if c.live == nil {
@@ -321,9 +331,6 @@ func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) 
 
 // ServerTime returns own: nothing is compared with times of the cluster.
 func (*simulatedCluster) ServerTime(own time.Time) time.Time { return own }
-
-// RaiseRevision does nothing: it would write.
-func (*simulatedCluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // ReturnStatus does nothing: it would write.
 func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error {

@@ -34,6 +34,12 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 
 		return true, nil
 	}
+	if used, _ := xp.Used(i.original); !xp.IsComposed(i.original) && ofNamespaces(i.restore) && used.Namespace != "" && !included(i.restore, used.Namespace) {
+		i.warn(reason.OutsideNamespace.Messagef("The Usage is not restored, because it would protect %s in namespace %s, which is not restored. If it should, "+
+			"restore that namespace too, or apply it", xp.Protected(i.original), used.Namespace))
+
+		return true, nil
+	}
 	live, err := a.live(i)
 	if err != nil {
 		return false, apiErrorf("cannot find out whether %s is being deleted: %w", xp.String(i.original), err)

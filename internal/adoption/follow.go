@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -18,17 +19,19 @@ func (t *tree) checkRevision() (follows string) {
 		return ""
 	}
 	next := ", and set its revision there"
-	if t.hold.UpdatePolicy == nil || *t.hold.UpdatePolicy != xp.UpdateManual {
-		newest := t.snapshot.newestRevision(t.xr)
-		unnamed := t.unnamed(newest)
-		if newest.Object != nil && len(unnamed) == 0 {
-			t.checkPipeline(newest)
-
-			return newest.GetName()
-		}
+	if c, ok := t.choice(); ok {
 		next = ", and it continues"
-		if newest.Object != nil {
-			next += ". CompositionRevision " + newest.GetName() + " does not name " + xp.SomeOf(unnamed) + ", which it composes"
+		if c.selector != nil {
+			next = ", gives that the labels " + labels.FormatLabels(c.selector) + next
+		}
+		if chosen := t.snapshot.chosen(c); chosen != nil {
+			unnamed := t.unnamed(chosen)
+			if len(unnamed) == 0 {
+				t.checkPipeline(chosen)
+
+				return chosen.GetName()
+			}
+			next += ". CompositionRevision " + chosen.GetName() + " does not name " + xp.SomeOf(unnamed) + ", which it composes"
 		}
 	}
 	t.wait(false, reason.CompositionRevisionMissing.Messagef("CompositionRevision %s: it is not in the cluster. Restore it, or set another "+
@@ -59,10 +62,15 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 }
 
 // follow plans to remove the missing revision from the XR, so that Crossplane writes the newest one
-// and manages that field. The claim, if it is held, gets the newest revision first: Crossplane
-// copies the claim's revision to an XR that is pinned.
+// and manages that field. While the XR is pinned Crossplane ignores its selector (crossplane
+// internal/controller/apiextensions/composite/api.go, getCompositionRevisionList), so then the
+// revision is written. The claim, if it is held, gets it first: Crossplane copies the claim's
+// revision to an XR that is pinned.
 func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	h, now := *t.hold, ""
+	if t.selects() {
+		now = revision
+	}
 	if claim, held := t.heldClaim(); claim != nil && xp.ClaimFrom(claim).Revision() != revision {
 		u, h, now = claim, *held, revision
 	}
@@ -77,21 +85,5 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	}
 	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref)
 	maps.Copy(p, patch(u, annotations))
-	t.change(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
-}
-
-// newestRevision returns the newest revision of xr's Composition, which XRs with the policy
-// Automatic follow; an empty object if none was observed.
-func (s *Snapshot) newestRevision(xr xp.Composite) *unstructured.Unstructured {
-	newest, highest := &unstructured.Unstructured{}, int64(-1)
-	for _, u := range s.platform.revisions[xr.Composition()] {
-		if _, ok := xp.Controller(u); !ok {
-			continue // It was restored without its Composition, so Crossplane follows it for no XR.
-		}
-		if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision"); n > highest {
-			newest, highest = u, n
-		}
-	}
-
-	return newest
+	t.change(u, p, "its revision is gone; have it follow the one that it would get, which names all that it composes")
 }

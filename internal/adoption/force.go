@@ -199,18 +199,18 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	if elsewhere := changedFollowing(f.u, f.hold); !elsewhere.IsZero() {
 		f.Risks = append(f.Risks, elsewhere)
 	}
-	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
+	c, ok := f.snapshot.choiceOf(xr, f.hold.policyOf(f.u))
+	if !ok || !f.hold.Pinned {
 		return
 	}
 	if r := revisionRef(xr); !f.snapshot.Has(r) {
 		f.covered = append(f.covered, r)
 	}
-	newest := f.snapshot.newestRevision(xr).GetName()
-	switch {
-	case newest == "":
-		f.risk(reason.RevisionMissing, "its Composition %s has no revision here: Crossplane can't reconcile it until there is one", xr.Composition())
-	case newest != xr.Revision():
-		f.risk(reason.FollowsAnother, "its update policy is Automatic: it uses CompositionRevision %s at once, and not %s of the backup", newest, xr.Revision())
+	switch chosen := f.snapshot.chosen(c); {
+	case chosen == nil:
+		f.risk(reason.RevisionMissing, "it follows %s, and there is none here: Crossplane can't reconcile it until there is one", c)
+	case chosen.GetName() != xr.Revision():
+		f.risk(reason.FollowsAnother, "its update policy is Automatic: it uses CompositionRevision %s at once, and not %s of the backup", chosen.GetName(), xr.Revision())
 	}
 }
 

@@ -16,9 +16,9 @@ func TestForce(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
 	composition := xptest.Composition(xptest.CompositionName, x)
-	pinned := xptest.Revision(xptest.RevisionName, x, xptest.ControlledBy(composition), xptest.Field(int64(1), "spec", "revision"))
+	pinned := xptest.Revision(xptest.RevisionName, x, xptest.Field(int64(1), "spec", "revision"))
 	newer := xptest.Revision("newer", x, xptest.ControlledBy(composition), xptest.Field(int64(2), "spec", "revision"))
-	loose := xptest.Revision("loose", x, xptest.Field(int64(9), "spec", "revision"))
+	loose := xptest.Revision("loose", x, xptest.Field(int64(9), "spec", "revision"), xptest.Without("metadata", "ownerReferences"))
 	xr := func(o ...xptest.Option) *unstructured.Unstructured {
 		return held(xptest.XR("x", append([]xptest.Option{xptest.Refs(bucket)}, o...)...), xptest.SeenPaused())
 	}
@@ -76,6 +76,9 @@ func TestForce(t *testing.T) {
 			want: []reason.Code{reason.FollowsAnother},
 		},
 		"Manual": {reason: "An XR with policy Manual keeps its revision.", snapshot: snapshot(xr(xptest.Policy("Manual")), bucket, pinned, newer), of: x},
+		"NoneOfItsChannel": {
+			reason: "No revision has the labels.", snapshot: snapshot(xr(selecting("stable")), bucket, pinned, newer), of: x, want: []reason.Code{reason.RevisionMissing},
+		},
 		"NoRevision": {
 			reason: "Crossplane has no revision to follow.", snapshot: snapshot(xr(), bucket), of: x, want: []reason.Code{reason.RevisionMissing},
 		},

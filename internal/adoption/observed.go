@@ -29,6 +29,8 @@ type observedObject struct {
 	// reported means that its controller has reported on its current generation: that it is paused,
 	// or that it was reconciled.
 	paused, deleting, reported bool
+	// selects means that it is an XR or claim that selects its revision by labels.
+	selects bool
 	// hold and err are the result of HoldOf.
 	hold *Hold
 	err  error
@@ -50,6 +52,7 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), key: key, composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
 		publishes: xp.Publishes(u), paused: xp.IsPaused(u), deleting: u.GetDeletionTimestamp() != nil,
 	}
+	f.selects = (f.composite || f.claim) && (xp.Instance{Unstructured: u}).RevisionSelector() != nil
 	f.mark = maphash.String(seed, xp.Annotation(u, AnnotationHold))
 	f.hold, f.err = key.HoldOf(u)
 	if c, ok := xp.Controller(u); ok {

@@ -284,6 +284,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkComposed(false)
 		t.checkRefs()
 		t.checkReconciled(u)
+		t.checkChoice()
 	}
 	if t.isReadyForRelease(u) && t.releaseClaim() {
 		step := "adopted; give its own settings back"

@@ -65,11 +65,13 @@ func (s *Snapshot) AddedAll(gk schema.GroupKind) {
 }
 
 // PlatformNeeds returns the kinds of which all objects must be observed to find out whether
-// Crossplane can reconcile the XRs that are about to be unpaused; none if there is no such XR.
+// Crossplane can reconcile the XRs that are about to be unpaused, and which revision it chooses for
+// XRs that select one; none if there is no such XR.
 func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	var needs []schema.GroupVersionKind
-	about, reading, revisions := false, false, map[xp.Ref]bool{}
+	about, reading, selecting, revisions := false, false, false, map[xp.Ref]bool{}
 	s.each(func(f *observedObject) {
+		selecting = selecting || f.selects && f.hold != nil && f.hold.Pinned
 		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || s.skipsComposed(f) {
 			return
 		}
@@ -88,6 +90,9 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	}
 	if reading {
 		needs = append(needs, xp.KindEnvironment)
+	}
+	if selecting {
+		needs = append(needs, xp.KindRevision)
 	}
 
 	return needs

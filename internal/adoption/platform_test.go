@@ -188,13 +188,14 @@ func TestPlatformNeeds(t *testing.T) {
 		"Paused":   {snapshot: snapshot(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},
 		"Pipeline": {snapshot: snapshot(held(x), pipeline), want: append(definitions, xp.KindFunction, xp.KindFunctionRevision)},
 		"Unpaused": {snapshot: snapshot(held(x, unpaused()), pipeline)},
+		"Selects":  {snapshot: snapshot(held(xptest.XR("x", selecting("stable")), unpaused()), pipeline), want: []schema.GroupVersionKind{xp.KindRevision}},
 		"OwnPause": {snapshot: snapshot(held(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"))), pipeline)},
 		"NotHeld":  {snapshot: snapshot(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), pipeline)},
 		"Copy":     {snapshot: snapshot(copied(x), pipeline)},
 		"MR":       {snapshot: snapshot(held(xptest.MR("b")), pipeline)},
 	} {
 		if diff := cmp.Diff(tc.want, tc.snapshot.PlatformNeeds()); diff != "" {
-			t.Errorf("%s: only an object before its unpause needs the platform: -want, +got:\n%s", name, diff)
+			t.Errorf("%s: only an object before its unpause needs the platform, and one that selects needs all revisions: -want, +got:\n%s", name, diff)
 		}
 	}
 }

@@ -17,6 +17,17 @@ const reasonTakenOver = "another writer had created it before the restore, which
 // pausedBy are annotations of pauses that this plugin set, and no user.
 var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
 
+// Composes reports whether u is an XR that has composed something, and that no restore holds. A mark
+// that was not signed with the key is no hold.
+func (k Key) Composes(u *unstructured.Unstructured) bool {
+	if h, err := k.HoldOf(u); !xp.IsComposite(u) || err == nil && h != nil && !h.Freed {
+		return false
+	}
+	refs, err := xp.CompositeFrom(u).ResourceRefs()
+
+	return err != nil || len(refs) > 0
+}
+
 // CanTakeOver reports whether a live XR or claim, which another writer created before the restore,
 // can be given the composed resources of the backup: it was not restored, is not held, has composed
 // nothing, and Crossplane has not reconciled it successfully. An XR that was reconciled and lists

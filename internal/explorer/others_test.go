@@ -81,8 +81,7 @@ func (w *world) deletion(s *state, o *object) damage {
 }
 
 // userSteps are the steps of a user who removes a node from a Composition, once, at any time. Its
-// revision is the newest then: a restored one does not outrank it (restoreitem,
-// Cluster.RaiseRevision).
+// revision is the newest then: none is restored with a higher number (restoreitem, numberRevision).
 func (w *world) userSteps(s *state, emit func(step)) {
 	if s.revised != 0 {
 		return

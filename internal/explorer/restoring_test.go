@@ -91,7 +91,10 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
-func (cluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
+// Composing returns none.
+func (cluster) Composing(context.Context, adoption.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+	return nil, nil
+}
 
 // Moved returns none.
 func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {

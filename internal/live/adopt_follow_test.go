@@ -38,7 +38,7 @@ func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	told := len(s.requests("patch"))
 	composition := xptest.Composition(xptest.CompositionName, x)
 	s.put(revisions, xptest.Revision("orders-2", x, xptest.ControlledBy(composition),
-		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`)))
+		xptest.JSON(`{"spec":{"revision":2,"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`)))
 	if p := carry(); !p.Done || p.Adopted != 1 {
 		t.Errorf("with a revision the adoption must go on; got %+v", p)
 	}

@@ -187,14 +187,6 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			},
 			want: true,
 		},
-		"Outrank": {
-			reason: "The newest revision must stay the newest.",
-			ask: func(t *testing.T, c *Cluster) (any, error) {
-				t.Helper()
-
-				return nil, c.RaiseRevision(t.Context(), xptest.Revision("another", x))
-			},
-		},
 		"Observe": {
 			reason: "A poll that observes nothing would find no holds.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {

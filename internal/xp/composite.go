@@ -82,6 +82,17 @@ func (i Instance) Composition() string {
 	return s
 }
 
+// RevisionSelector returns the labels by which the XR or claim selects a revision; nil if it does
+// not.
+func (i Instance) RevisionSelector() map[string]string {
+	labels, found, err := unstructured.NestedStringMap(i.Object, i.path("compositionRevisionSelector", "matchLabels")...)
+	if !found || err != nil {
+		return nil
+	}
+
+	return labels
+}
+
 // A Composite is a view of an XR.
 type Composite struct {
 	Instance

@@ -13,6 +13,7 @@ import (
 var (
 	KindDefinition       = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
 	KindFunction         = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "Function"}
+	KindComposition      = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "Composition"}
 	KindRevision         = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositionRevision"}
 	KindFunctionRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "FunctionRevision"}
 	KindProviderRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "ProviderRevision"}
@@ -58,6 +59,28 @@ func definitionNames(xrd *unstructured.Unstructured, form string) (group string,
 	}
 
 	return group, names
+}
+
+// EnforcedComposition returns the Composition that an XRD enforces for its XRs, "" if none.
+func EnforcedComposition(xrd *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(xrd.Object, "spec", "enforcedCompositionRef", "name")
+
+	return name
+}
+
+// DefaultUpdatePolicy returns the policy of an XRD's XRs that have none, "" if they have none then.
+func DefaultUpdatePolicy(xrd *unstructured.Unstructured) string {
+	policy, _, _ := unstructured.NestedString(xrd.Object, "spec", "defaultCompositionUpdatePolicy")
+
+	return policy
+}
+
+// HasDefaultRevisionSelector reports whether an XRD's XRs that name no revision, and select none,
+// get a selector.
+func HasDefaultRevisionSelector(xrd *unstructured.Unstructured) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(xrd.Object, "spec", "defaultCompositionRevisionSelector")
+
+	return found
 }
 
 // Defines reports whether an XRD defines a kind, of XRs or of claims, served or not.

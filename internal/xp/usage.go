@@ -1,11 +1,14 @@
 package xp
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Used returns what a Usage protects. It returns false if its selector has found nothing yet.
+// Used returns what a Usage protects. It returns false if its selector has found nothing yet; the
+// namespace is then that in which it looks.
 func Used(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "of") }
 
 // User returns what uses the protected object. It returns false if the Usage names none, or if its
@@ -18,10 +21,8 @@ func usageRef(usage *unstructured.Unstructured, field string) (Ref, bool) {
 		return Ref{}, false
 	}
 	m, _, _ := unstructured.NestedStringMap(usage.Object, "spec", field, "resourceRef")
-	r.Name, r.Namespace = m["name"], usage.GetNamespace()
-	if m["namespace"] != "" {
-		r.Namespace = m["namespace"]
-	}
+	selected, _, _ := unstructured.NestedString(usage.Object, "spec", field, "resourceSelector", "namespace")
+	r.Name, r.Namespace = m["name"], cmp.Or(m["namespace"], selected, usage.GetNamespace())
 
 	return r, r.Name != ""
 }

@@ -90,10 +90,11 @@ func Secret(name string, o ...Option) *unstructured.Unstructured {
 	return Object("v1", "Secret", Namespace, name, append([]Option{Field(xp.SecretTypeConnection, "type")}, o...)...)
 }
 
-// Revision returns a CompositionRevision for XRs of xr's kind.
+// Revision returns a CompositionRevision for XRs of xr's kind. A Composition that is in the cluster
+// controls it.
 func Revision(name string, xr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
 	return Object(xp.GroupAPIExtensions+"/v1", "CompositionRevision", "", name, append([]Option{
-		Labelled(xp.LabelCompositionName, CompositionName), compositeType(xr),
+		Labelled(xp.LabelCompositionName, CompositionName), compositeType(xr), ControlledBy(Composition(CompositionName, xr)),
 	}, o...)...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -145,9 +146,10 @@ func OfXR(xr *unstructured.Unstructured) Option {
 }
 
 // ControlledBy makes owner the controller of the object. If owner is an XR, the object gets the
-// label and annotation of a composed resource.
+// label and annotation of a composed resource. Another controller is replaced.
 func ControlledBy(owner *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) {
+		u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return ptr.Deref(o.Controller, false) }))
 		OwnedBy(metav1.OwnerReference{
 			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
 		})(u)

@@ -131,11 +131,11 @@ func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Un
 
 		return errors.Join(err, stack.HasCondition(live, "Established", "True"))
 	case "Composition":
-		revisions, err := newest(ctx, c)
+		revisions, err := list(ctx, c, revisionKind, "", "")
 		if err != nil {
 			return err
 		}
-		newest := revisions[u.GetName()]
+		newest := newest(revisions, u.GetName(), nil)
 		if have, want := templates(&newest), templates(u); have != want {
 			return fmt.Errorf("the newest revision of %s has %d resources, not %d", u.GetName(), have, want)
 		}
@@ -146,26 +146,22 @@ func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Un
 	}
 }
 
-// newest returns the newest revision of each Composition by the Composition's name.
-func newest(ctx context.Context, c *stack.Cluster) (map[string]unstructured.Unstructured, error) {
-	all, err := list(ctx, c, revisionKind, "", "")
-	if err != nil {
-		return nil, err
-	}
-	number := func(u unstructured.Unstructured) int64 {
-		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision")
-
-		return n
-	}
-	newest := map[string]unstructured.Unstructured{}
-	for _, r := range all {
-		composition := r.GetLabels()["crossplane.io/composition-name"]
-		if number(r) > number(newest[composition]) {
-			newest[composition] = r
+// newest returns the newest revision of a Composition that has the labels.
+func newest(revisions []unstructured.Unstructured, composition string, selector map[string]any) unstructured.Unstructured {
+	var newest unstructured.Unstructured
+	highest := int64(0)
+	for _, r := range revisions {
+		has := r.GetLabels()
+		matches := has["crossplane.io/composition-name"] == composition
+		for name, value := range selector {
+			matches = matches && has[name] == value
+		}
+		if n, _, _ := unstructured.NestedInt64(r.Object, "spec", "revision"); matches && n > highest {
+			newest, highest = r, n
 		}
 	}
 
-	return newest, nil
+	return newest
 }
 
 var revisionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}

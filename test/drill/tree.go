@@ -42,10 +42,9 @@ type ref struct {
 
 // sceneObjects are the scene's objects at one time.
 type sceneObjects struct {
-	objects map[ID]*unstructured.Unstructured
-	missing []ref
-	// newest is the newest revision of each Composition.
-	newest map[string]unstructured.Unstructured
+	objects   map[ID]*unstructured.Unstructured
+	missing   []ref
+	revisions []unstructured.Unstructured
 }
 
 // A walk collects the scene's objects. It lists each kind once.
@@ -74,7 +73,7 @@ func (s Scene) objects(ctx context.Context, c *stack.Cluster) (*sceneObjects, er
 	if err := w.addUnreferenced(ctx); err != nil {
 		return nil, err
 	}
-	w.newest, err = newest(ctx, c)
+	w.revisions, err = list(ctx, c, revisionKind, "", "")
 
 	return &w.sceneObjects, err
 }
@@ -231,7 +230,8 @@ func (f *sceneObjects) ready(u *unstructured.Unstructured) error {
 	}
 	if isComposite(u) && !isManual(u) {
 		composition, _ := crossplaneField(u, "compositionRef", "name").(string)
-		want := f.newest[composition]
+		selector, _ := crossplaneField(u, "compositionRevisionSelector", "matchLabels").(map[string]any)
+		want := newest(f.revisions, composition, selector)
 		if got := crossplaneField(u, "compositionRevisionRef", "name"); got != want.GetName() {
 			errs = append(errs, fmt.Errorf("%s runs on revision %v, not the newest, %s", idOf(u), got, want.GetName()))
 		}

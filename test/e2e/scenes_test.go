@@ -270,5 +270,5 @@ func wantRival(t *testing.T, s *suite, n *shape, after drill.Picture, changes []
 	if diff := cmp.Diff(map[string]int{"create Database": n.Count, "delete Network": n.Count}, counts); diff != "" {
 		t.Errorf("%s\nIn the cloud: -want, +got:\n%s", n.reason, diff)
 	}
-	wantOwned(t, s, n, 1)
+	wantOwned(t, s, n, -1) // No XR follows them.
 }

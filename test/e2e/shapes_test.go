@@ -41,6 +41,8 @@ type shape struct {
 	unplugged bool
 	// last runs in the source when all is Ready.
 	last func(ctx context.Context, c *stack.Cluster, s drill.Scene) error
+	// before runs in the target before the restore; nil for nothing.
+	before func(t *testing.T, s *suite, n *shape)
 	// restoring runs during the restore; nil for nothing.
 	restoring func(t *testing.T, s *suite, n *shape)
 	// restored waits until the scene is restored; nil if the restore completes, and all is Ready.
@@ -112,6 +114,11 @@ func testShapesBy(t *testing.T, clocks map[string]stack.Clocks, version stack.Ve
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testShapeLost(t, shapes[bare]) })
 	must(t, s.target.UsePlugin(ctx, true))
+	for _, name := range names {
+		if n := shapes[name]; n.before != nil {
+			n.before(t, s, n)
+		}
+	}
 	// Velero restores one after the other, and then polls them all at once.
 	for _, name := range names {
 		must(t, shapes[name].StartRestore(ctx, s.target))

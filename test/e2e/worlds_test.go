@@ -10,7 +10,7 @@ import (
 
 // TestWorldsV2 loses and restores worlds that users have reported, on Crossplane v2.
 func TestWorldsV2(t *testing.T) {
-	testShapes(t, stack.V2, "v2", worlds(44, worldsOfDefinitions(), worldsOfPauses(stack.V2), worldsOfPolicies(3), worldsOfUIDs(stack.V2), worldsOfOwners()))
+	testShapes(t, stack.V2, "v2", worlds(44, worldsOfDefinitions(), worldsOfPauses(stack.V2), worldsOfPolicies(3), worldsOfUIDs(stack.V2), worldsOfOwners(), worldsOfChannels()))
 }
 
 // TestWorldsV1 does so on Crossplane v1.20, where trees begin with claims.

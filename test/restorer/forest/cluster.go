@@ -185,6 +185,11 @@ func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
+// Composing returns none: all Compositions are live.
+func (*view) Composing(context.Context, adoption.Key, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+	return nil, nil
+}
+
 // Moved returns the namespaced MRs of the cache that a restore has created with an external-name.
 func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	var refs []xp.Managing
@@ -196,9 +201,6 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 
 	return refs, nil
 }
-
-// RaiseRevision does nothing: no XR follows the newest revision here.
-func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // RunsCrossplane returns false: Crossplane does not run here.
 func (*view) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
