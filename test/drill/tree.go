@@ -245,7 +245,9 @@ func isPausedByUser(u *unstructured.Unstructured) bool {
 	return u.GetAnnotations()["crossplane.io/paused"] == "true" && !Held(u)
 }
 
-// Paused returns the status of each object that a user has paused.
+// Paused returns the status of each object that a user has paused. Crossplane reports the pause, and
+// whether it watches the object, also while that is paused: at another time and of another
+// generation in each cluster.
 func (s Scene) Paused(ctx context.Context, c *stack.Cluster) (map[string]any, error) {
 	all, err := s.objects(ctx, c)
 	if err != nil {
@@ -253,9 +255,18 @@ func (s Scene) Paused(ctx context.Context, c *stack.Cluster) (map[string]any, er
 	}
 	paused := map[string]any{}
 	for id, u := range all.objects {
-		if isPausedByUser(u) {
-			paused[id.String()] = u.Object["status"]
+		if !isPausedByUser(u) {
+			continue
 		}
+		status, _, _ := unstructured.NestedMap(u.Object, "status")
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			if m, _ := c.(map[string]any); m["type"] == "Synced" || m["type"] == "Responsive" {
+				delete(m, "lastTransitionTime")
+				delete(m, "observedGeneration")
+			}
+		}
+		paused[id.String()] = status
 	}
 
 	return paused, nil
