@@ -38,7 +38,7 @@ func TestNextOfUnrestored(t *testing.T) {
 			reason: "All else is still waited for.", snapshot: snapshot(paused, revision), ref: xp.RefTo(x),
 			want: outcome{
 				Total: 1, Remarks: []string{"Order team-a/x composes Job team-a/j, Event team-a/e" + next},
-				Waiting: []string{"Bucket team-a/b: it is not in the cluster. Restore it, or remove it from the resourceRefs of Order team-a/x, and Crossplane composes another [NotInCluster]"},
+				Waiting: []string{"Bucket team-a/b: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the resourceRefs of Order team-a/x, and Crossplane composes another [NotInCluster]"},
 			},
 		},
 	})
