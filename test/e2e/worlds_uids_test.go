@@ -119,7 +119,9 @@ func (u *uids) externalNames(ctx context.Context, c *stack.Cluster, s drill.Scen
 }
 
 // isRoot reports whether a kind is that of XRs of Crossplane v1 that have a claim.
-func isRoot(kind string) bool { return strings.HasPrefix(kind, "XShop") || strings.HasPrefix(kind, "XKey") }
+func isRoot(kind string) bool {
+	return strings.HasPrefix(kind, "XShop") || strings.HasPrefix(kind, "XKey")
+}
 
 // wantRenamed expects the scene to be unchanged but for the UIDs of XRs, which are the new ones
 // wherever the old ones were. Crossplane v1 itself names the Secret of an XR with a claim after the
