@@ -102,7 +102,7 @@ func (u *uids) of(ctx context.Context, c *stack.Cluster, s drill.Scene) (map[str
 // externalNames returns the external-names of the scene's buckets and databases of Crossplane v2.
 func (u *uids) externalNames(ctx context.Context, c *stack.Cluster, s drill.Scene) (map[string]string, error) {
 	all := map[string]string{}
-	if slices.Contains(u.kinds, "XShop") {
+	if isRoot(u.kinds[0]) {
 		return all, nil
 	}
 	for _, kind := range []string{"Bucket", "Database"} {
@@ -118,9 +118,14 @@ func (u *uids) externalNames(ctx context.Context, c *stack.Cluster, s drill.Scen
 	return all, nil
 }
 
+// isRoot reports whether a kind is that of XRs of Crossplane v1 that have a claim.
+func isRoot(kind string) bool {
+	return strings.HasPrefix(kind, "XShop") || strings.HasPrefix(kind, "XKey")
+}
+
 // wantRenamed expects the scene to be unchanged but for the UIDs of XRs, which are the new ones
-// wherever the old ones were. Crossplane itself names the Secret of an XShop after the UID that the
-// XShop has when it is created, and that name stays.
+// wherever the old ones were. Crossplane v1 itself names the Secret of an XR with a claim after the
+// UID that the XR has when it is created, and that name stays.
 func (u *uids) wantRenamed(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {
@@ -135,7 +140,7 @@ func (u *uids) wantRenamed(t *testing.T, s *suite, n *shape, after drill.Picture
 			t.Errorf("%s\n%s has the UID %q, before %q", n.reason, name, now[name], uid)
 		}
 		pairs = append(pairs, string(uid), string(now[name]))
-		own[string(uid)] = strings.HasPrefix(name, "XShop ")
+		own[string(uid)] = isRoot(name)
 	}
 	replacer := strings.NewReplacer(pairs...)
 	text := func(p drill.Picture, replace bool) map[string]string {
@@ -153,7 +158,7 @@ func (u *uids) wantRenamed(t *testing.T, s *suite, n *shape, after drill.Picture
 			b, err := json.MarshalIndent(l, "", " ")
 			must(t, err)
 			likeness := string(b)
-			if replace && !strings.HasPrefix(name, "XShop.") && !own[name[strings.LastIndexByte(name, '/')+1:]] {
+			if replace && !isRoot(name) && !own[name[strings.LastIndexByte(name, '/')+1:]] {
 				name, likeness = replacer.Replace(name), replacer.Replace(likeness)
 			}
 			all[name] = likeness
