@@ -184,11 +184,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	}
 	i.fresh = fresh
 	if !i.isOfCrossplane() && !fresh {
-		if removed {
-			return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
-		}
-
-		return &velero.RestoreItemActionExecuteOutput{}, nil
+		return a.bringOther(i, removed)
 	}
 	if err := xp.CheckMetadata(i.original); err != nil {
 		return nil, reason.BackupTampered.Errorf("cannot restore %s: %w; find out who wrote to the backup", xp.String(i.original), err)

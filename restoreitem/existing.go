@@ -40,6 +40,27 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 	return live, nil
 }
 
+// bringOther handles an item that neither Crossplane nor a provider uses. A restore of namespaces
+// changes nothing that all namespaces share. changed means that the item is.
+func (a *Adopt) bringOther(i *item, changed bool) (*velero.RestoreItemActionExecuteOutput, error) {
+	if i.GetNamespace() == "" && ofNamespaces(i.restore) && a.keepsExisting(i) {
+		live, err := a.isLive(i)
+		if err != nil {
+			return nil, err
+		}
+		if live {
+			return a.keepLive(i), nil
+		}
+		a.refuseUpdate(i)
+		changed = true
+	}
+	if changed {
+		return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
+	}
+
+	return &velero.RestoreItemActionExecuteOutput{}, nil
+}
+
 // keepsExisting reports whether a live object stays as it is although the Restore updates what
 // exists.
 func (a *Adopt) keepsExisting(i *item) bool {

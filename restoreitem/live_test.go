@@ -29,6 +29,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "cloud-1", xptest.ControlledBy(provider))
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "prod")
 	activation, mrd := xptest.ActivationPolicy("all", xptest.Activating("*")), xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
+	shared := xptest.Object("policies.example.org/v1", "ClusterPolicy", "", "p", xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
 	const update = velerov1.PolicyTypeUpdate
 	inStore := xptest.Secret("s", xptest.Field("Opaque", "type"), xptest.StoredBy(mr))
 	type want struct {
@@ -96,6 +97,11 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			reason: "The plugin looks for the live object in the mapped namespace.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
 			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
 		},
+		"SharedOfOne": {
+			reason: "A restore of one namespace must not change what all share.", policy: update, item: shared, live: live(shared), namespaces: []string{"team-a"},
+			want: want{Skip: true},
+		},
+		"Shared":     {reason: "A user decides whether a restore updates objects of other projects.", policy: update, item: shared, live: failingCluster(errAPI)},
 		"Absent":     {reason: "An object that is not live comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
 		"Other":      {reason: "A user decides whether a restore updates objects of other projects.", policy: update, item: thing, live: failingCluster(errAPI)},
 		"None":       {reason: "Without an update policy Velero keeps live objects, so the plugin needs no look-up.", item: xr, live: failingCluster(errAPI), want: want{Op: operation}},
