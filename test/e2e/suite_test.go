@@ -259,7 +259,15 @@ func (n *tenant) ignored(key string, _ any) bool {
 // eventually waits for a condition.
 func (s *suite) eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	must(t, s.target.Wait(t.Context(), 2*time.Minute, what, condition))
+	patience := 2 * time.Minute
+	for _, clocks := range s.clocks {
+		for _, ahead := range clocks {
+			// A provider does not create what, by its clock, it has just created (crossplane-runtime
+			// pkg/reconciler/managed/reconciler.go, ExternalCreateSucceededDuring).
+			patience = max(patience, 2*time.Minute+ahead.Abs())
+		}
+	}
+	must(t, s.target.Wait(t.Context(), patience, what, condition))
 }
 
 // remove deletes an object and waits until it is gone.
