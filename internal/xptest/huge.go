@@ -52,6 +52,12 @@ func Huge(size int) map[string]*unstructured.Unstructured {
 	secrets := func(namespace string) []any {
 		return list(func(n int) any { return map[string]any{"name": fmt.Sprint("s", n), "namespace": namespace} }, 36)
 	}
+	manager := func(name string, fields any) map[string]any {
+		return map[string]any{"manager": name, "operation": "Update", "apiVersion": LegacyVersion, "fieldsType": "FieldsV1", "fieldsV1": fields}
+	}
+	named := func(prefix string) func(n int) any {
+		return func(n int) any { return map[string]any{"name": fmt.Sprint(prefix, n), "namespace": fmt.Sprint("n", n)} }
+	}
 	fields := map[string]any{}
 	for n := range size / 18 {
 		fields[fmt.Sprint("f:", n)] = map[string]any{}
@@ -97,18 +103,20 @@ func Huge(size int) map[string]*unstructured.Unstructured {
 		"RefsEmpty":    XR("x", Field(empty, "spec", "resourceRefs")),
 		"RefsLong":     XR("x", Field([]any{map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": "Bucket", "name": long}}, "spec", "resourceRefs")),
 		"RefsControls": XR("x", Field([]any{map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": "Bucket", "name": controls}}, "spec", "resourceRefs")),
-		"Environments": XRV2("x", Field(list(func(n int) any { return map[string]any{"name": fmt.Sprint("e", n)} }, 20), "spec", "crossplane", "environmentConfigRefs")),
-		"Owners":       MR("b", composed, metadata("ownerReferences", list(owner("Bucket", "cloud.example.org/v1alpha1"), perOwner))),
-		"OwnersOfOne":  MR("b", composed, metadata("ownerReferences", list(func(int) any { return owner("Bucket", "cloud.example.org/v1alpha1")(1) }, perOwner))),
+		"Environments": XRV2("x", Field(list(func(n int) any { return map[string]any{"name": fmt.Sprint("e", n)} }, 20), "spec", "crossplane",
+			"environmentConfigRefs")),
+		"Owners":      MR("b", composed, metadata("ownerReferences", list(owner("Bucket", "cloud.example.org/v1alpha1"), perOwner))),
+		"OwnersOfOne": MR("b", composed, metadata("ownerReferences", list(func(int) any { return owner("Bucket", "cloud.example.org/v1alpha1")(1) }, perOwner))),
 		"OwnersPaths": MR("b", composed, metadata("ownerReferences", list(func(n int) any {
 			return map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": "Bucket", "name": fmt.Sprint("../b", n), "uid": "u"}
 		}, perOwner))),
-		"OwnersNew":    NamespacedMR("b", composed, metadata("ownerReferences", list(func(n int) any { return owner("K", fmt.Sprintf("g%d.example.org/v1", n))(n) }, perOwner))),
+		"OwnersNew": NamespacedMR("b", composed, metadata("ownerReferences", list(func(n int) any {
+			return owner("K", fmt.Sprintf("g%d.example.org/v1", n))(n)
+		}, perOwner))),
 		"OwnersSecret": Secret("s", metadata("ownerReferences", list(owner("Secret", "v1"), 60))),
 		"OwnersOut":    NamespacedMR("b", composed, metadata("ownerReferences", list(owner("Bucket", "cloud.example.org/v1alpha1"), perOwner))),
 		"Inputs":       MR("b", Field(secrets("team-a"), "spec", "forProvider", "passwordSecretRefs")),
-		"InputsOut": MR("b", Field(list(func(n int) any { return map[string]any{"name": fmt.Sprint("s", n), "namespace": fmt.Sprint("n", n)} }, 36), "spec", "forProvider",
-			"passwordSecretRefs")),
+		"InputsOut":    MR("b", Field(list(named("s"), 36), "spec", "forProvider", "passwordSecretRefs")),
 		"Settings":     MR("b", Field(empty, "spec", "forProvider", "settings")),
 		"Annotations":  XR("x", metadata("annotations", annotations)),
 		"Labels":       NamespacedMR("b", metadata("labels", labels)),
@@ -119,29 +127,39 @@ func Huge(size int) map[string]*unstructured.Unstructured {
 		"ManagedFields": XR("x", metadata("managedFields", list(func(n int) any {
 			return map[string]any{"manager": fmt.Sprint("m", n), "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{}}
 		}, 96))),
-		"ManagedFields1": XR("x", metadata("managedFields", []any{map[string]any{"manager": "m", "operation": "Update", "apiVersion": "example.org/v1alpha1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": fields}}})),
-		"ManagedMR":      MR("b", Without("metadata", "annotations", xp.AnnotationExternalName), metadata("managedFields", []any{map[string]any{"manager": "m", "operation": "Update", "apiVersion": "example.org/v1alpha1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": fields}}})),
-		"Conditions":     XR("x", Field(conditions, "status", "conditions")),
-		"Message":        XR("x", Field([]any{map[string]any{"type": "Synced", "status": "False", "reason": "ReconcileError", "message": long}}, "status", "conditions")),
-		"Status":         XR("x", Field(labels, "status")),
-		"StatusOfMR":     MR("b", composed, ControlledBy(XR("x")), Field(labels, "status")),
-		"UsedSelector":   usage(map[string]any{"apiVersion": "v1", "kind": "Secret", "resourceSelector": map[string]any{"matchLabels": labels}}),
-		"UsedName":       usage(map[string]any{"apiVersion": "v1", "kind": "Secret", "resourceRef": map[string]any{"name": long}}),
-		"ClaimRef":       Claim("o", Field(map[string]any{"apiVersion": LegacyVersion, "kind": LegacyKind, "name": long}, "spec", "resourceRef")),
-		"PublishesTo":    MR("b", PublishesTo("team-a", long)),
-		"Revision":       XRV2("x", Field(map[string]any{"name": long}, "spec", "crossplane", "compositionRevisionRef")),
-		"Policies":       MR("b", Field(list(text("P%d"), 9), "spec", "managementPolicies")),
-		"Nested":         MR("b", Field(nested(9000), "spec", "forProvider")),
+		"ManagedFields1": XR("x", metadata("managedFields", []any{manager("m", map[string]any{"f:spec": fields})})),
+		"ManagedMR": MR("b", Without("metadata", "annotations", xp.AnnotationExternalName),
+			metadata("managedFields", []any{manager("m", map[string]any{"f:spec": fields})})),
+		"Conditions": XR("x", Field(conditions, "status", "conditions")),
+		"Message": XR("x", Field([]any{
+			map[string]any{"type": "Synced", "status": "False", "reason": "ReconcileError", "message": long},
+		}, "status", "conditions")),
+		"Status":       XR("x", Field(labels, "status")),
+		"StatusOfMR":   MR("b", composed, ControlledBy(XR("x")), Field(labels, "status")),
+		"UsedSelector": usage(map[string]any{"apiVersion": "v1", "kind": "Secret", "resourceSelector": map[string]any{"matchLabels": labels}}),
+		"UsedName":     usage(map[string]any{"apiVersion": "v1", "kind": "Secret", "resourceRef": map[string]any{"name": long}}),
+		"ClaimRef":     Claim("o", Field(map[string]any{"apiVersion": LegacyVersion, "kind": LegacyKind, "name": long}, "spec", "resourceRef")),
+		"PublishesTo":  MR("b", PublishesTo("team-a", long)),
+		"Revision":     XRV2("x", Field(map[string]any{"name": long}, "spec", "crossplane", "compositionRevisionRef")),
+		"Policies":     MR("b", Field(list(text("P%d"), 9), "spec", "managementPolicies")),
+		"Nested":       MR("b", Field(nested(9000), "spec", "forProvider")),
 
-		"First":         XR("x", metadata(xp.FieldRestoreFirst, list(text("buckets.cloud.example.org//b%d"), 34))),
-		"FirstPaths":    XR("x", metadata(xp.FieldRestoreFirst, list(text("buckets.cloud.example.org//..%%%d"), 36))),
-		"FirstLong":     Claim("o", metadata(xp.FieldRestoreFirst, []any{"buckets.cloud.example.org//" + long})),
-		"FirstOfMR":     MR("b", metadata(xp.FieldRestoreFirst, list(text("buckets.cloud.example.org//b%d"), 34))),
-		"FirstElse":     XRV2("x", metadata(xp.FieldRestoreFirst, list(text("secrets/n%[1]d/b%[1]d"), 24))),
-		"FirstKinds":    XR("x", metadata(xp.FieldRestoreFirst, list(text("k%[1]d.g%[1]d.org//b"), 20))),
-		"Unresolved":    XR("x", metadata(xp.FieldUnresolvedRefs, list(refTo("Bucket", ""), perRef))),
-		"ConditionsOf":  XR("x", metadata(xp.FieldConditions, list(func(n int) any { m := refTo("Bucket", "")(n).(map[string]any); m["conditions"] = "Ready"; return m }, 92))), //nolint:forcetypeassert // It returns only these.
-		"NotedInputs":   MR("b", metadata(xp.FieldInputs, list(func(n int) any { return map[string]any{"namespace": "n", "name": fmt.Sprint("s", n), "exists": true} }, 50))),
+		"First":      XR("x", metadata(xp.FieldRestoreFirst, list(text("buckets.cloud.example.org//b%d"), 34))),
+		"FirstPaths": XR("x", metadata(xp.FieldRestoreFirst, list(text("buckets.cloud.example.org//..%%%d"), 36))),
+		"FirstLong":  Claim("o", metadata(xp.FieldRestoreFirst, []any{"buckets.cloud.example.org//" + long})),
+		"FirstOfMR":  MR("b", metadata(xp.FieldRestoreFirst, list(text("buckets.cloud.example.org//b%d"), 34))),
+		"FirstElse":  XRV2("x", metadata(xp.FieldRestoreFirst, list(text("secrets/n%[1]d/b%[1]d"), 24))),
+		"FirstKinds": XR("x", metadata(xp.FieldRestoreFirst, list(text("k%[1]d.g%[1]d.org//b"), 20))),
+		"Unresolved": XR("x", metadata(xp.FieldUnresolvedRefs, list(refTo("Bucket", ""), perRef))),
+		"ConditionsOf": XR("x", metadata(xp.FieldConditions, list(func(n int) any {
+			m, _ := refTo("Bucket", "")(n).(map[string]any)
+			m["conditions"] = "Ready"
+
+			return m
+		}, 92))),
+		"NotedInputs": MR("b", metadata(xp.FieldInputs, list(func(n int) any {
+			return map[string]any{"namespace": "n", "name": fmt.Sprint("s", n), "exists": true}
+		}, 50))),
 		"NotedStored":   XR("x", metadata(xp.FieldStored, map[string]any{"storeConfig": long})),
 		"Format":        XR("x", metadata(xp.FieldFormat, long)),
 		"FormatList":    XR("x", metadata(xp.FieldFormat, empty)),
