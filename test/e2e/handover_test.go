@@ -21,22 +21,22 @@ import (
 
 func TestHandoverV2(t *testing.T) { testHandover(t, stack.V2, false) }
 
-// testHandover moves namespaces between two live clusters that share the cloud and the bucket. kills adds one
-// whose commands are killed.
-func testHandover(t *testing.T, version stack.Version, kills bool) {
+// testHandover moves namespaces between two live clusters that share the cloud and the bucket. all adds what
+// waits for Velero's synchronizations, and a namespace whose commands are killed.
+func testHandover(t *testing.T, version stack.Version, all bool) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
 	ctx := t.Context()
 	moves := s.few(t, s.source, drill.Platform{Namespace: "moves", Without: []string{"database"}}, 3)
-	late := s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
-	split := s.few(t, s.source, drill.Platform{Namespace: "split", Without: []string{"database"}}, 2)
-	tenants := []*tenant{moves, late, split}
-	var killed, race *tenant
-	if kills {
+	tenants := []*tenant{moves}
+	var late, split, killed, race *tenant
+	if all {
+		late = s.few(t, s.source, drill.Platform{Namespace: "late", Without: []string{"database"}}, 2)
+		split = s.few(t, s.source, drill.Platform{Namespace: "split", Without: []string{"database"}}, 2)
 		killed = s.few(t, s.source, drill.Platform{Namespace: "killed", Without: []string{"database"}}, 2)
 		race = s.few(t, s.source, drill.Platform{Namespace: "race", Without: []string{"database"}}, 2)
-		tenants = append(tenants, killed, race)
+		tenants = append(tenants, late, split, killed, race)
 	}
 	s.settings(t, moves)
 	for _, n := range tenants {
@@ -48,11 +48,11 @@ func testHandover(t *testing.T, version stack.Version, kills bool) {
 	}
 
 	t.Run("Usage", func(t *testing.T) { s.testHandoverUsage(t) })
-	t.Run("Aborted", func(t *testing.T) { s.testHandoverAborted(t, moves) })
-	t.Run("Untouched", func(t *testing.T) { s.testHoldUntouched(t, late) })
-	t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
-	t.Run("SplitBrain", func(t *testing.T) { s.testRunningSource(t, split) })
-	if kills {
+	if all {
+		t.Run("Aborted", func(t *testing.T) { s.testHandoverAborted(t, moves) })
+		t.Run("Untouched", func(t *testing.T) { s.testHoldUntouched(t, late) })
+		t.Run("NotQuiet", func(t *testing.T) { s.testNotQuiet(t, late) })
+		t.Run("SplitBrain", func(t *testing.T) { s.testRunningSource(t, split) })
 		t.Run("AbortedMeanwhile", func(t *testing.T) { s.testAbortRace(t, race) })
 		t.Run("Killed", func(t *testing.T) { s.testHandoverKilled(t, killed) })
 	}
