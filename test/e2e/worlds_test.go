@@ -10,12 +10,12 @@ import (
 
 // TestWorldsV2 loses and restores worlds that users have reported, on Crossplane v2.
 func TestWorldsV2(t *testing.T) {
-	testShapes(t, stack.V2, "v2", worlds(44, worldsOfDefinitions(), worldsOfPauses(stack.V2), worldsOfPolicies(3), worldsOfUIDs(stack.V2), worldsOfOwners(), worldsOfChannels()))
+	testShapes(t, stack.V2, "v2", worlds(44, worldsOfDefinitions(), worldsOfPauses(stack.V2), worldsOfPolicies(3), worldsOfUIDs(stack.V2), worldsOfOwners(), worldsOfChannels(stack.V2)))
 }
 
 // TestWorldsV1 does so on Crossplane v1.20, where trees begin with claims.
 func TestWorldsV1(t *testing.T) {
-	testShapes(t, stack.V1, "v1.20", worlds(48, worldsOfPauses(stack.V1), worldsOfPolicies(7), worldsOfUIDs(stack.V1)))
+	testShapes(t, stack.V1, "v1.20", worlds(48, worldsOfPauses(stack.V1), worldsOfPolicies(7), worldsOfUIDs(stack.V1), worldsOfChannels(stack.V1)))
 }
 
 // worlds returns the control, which has size objects, with the shapes of all parts.
