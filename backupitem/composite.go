@@ -130,7 +130,7 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 
 			continue
 		}
-		if f.composes(xr, r, u) {
+		if f.composes(xr, r, res.withoutGoing(ctx, f, xr, u)) {
 			composed = append(composed, u)
 		}
 	}
