@@ -123,12 +123,15 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 	res.readListed(ctx, f, read, options)
 	var composed []*unstructured.Unstructured
 	for _, r := range read {
+		if r.why == nil && r.err == nil && r.live != nil {
+			r.err = res.checkReadable(ctx, r.kind.at(r.Ref))
+		}
 		switch {
 		case r.why != nil:
 			f.addUnresolved(xr, r.Ref, *r.why)
 		case r.err != nil:
 			f.addUnreadable(r.Ref, r.err)
-		case f.composes(xr, r.Ref, r.live):
+		case f.composes(xr, r.Ref, res.withoutGoing(ctx, f, xr, r.live)):
 			composed = append(composed, r.live)
 		}
 	}

@@ -16,6 +16,8 @@ func TestTreeOfAComposite(t *testing.T) {
 	runsOn, platformItems := platform()
 	on := func(objects ...*unstructured.Unstructured) *cluster { return clusterOf(append(objects, runsOn...)...) }
 	mine, theirs, gone := xptest.MR("b", xptest.ControlledBy(plain)), xptest.MR("t", xptest.ControlledBy(xptest.XR("y"))), xptest.MR("gone")
+	nested := xptest.XR("nested", xptest.UID("nested"), xptest.Labelled(xp.LabelComposite, "x"))
+	moved := xptest.MR("m", xptest.ControlledBy(nested), xptest.Labelled(xp.LabelComposite, "x"))
 	claim := xptest.Claim("o", xptest.OfXR(plain))
 	published := xptest.XR("x", xptest.PublishesTo("team-a", "s"))
 	forged := []xptest.Option{xptest.RestoreFirst("secrets/team-b/theirs"), xptest.UnresolvedRefs(gone)}
@@ -64,6 +66,20 @@ func TestTreeOfAComposite(t *testing.T) {
 			want: result{
 				Items: with(bucket("b")), Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: this XR does not control it [NotLinked]"},
 			},
+		},
+		"MovedUp": {
+			reason:  "Its nested XR is being deleted, and the outer one lists it.",
+			cluster: on(moved, xptest.With(nested, xptest.Deleting())), item: xptest.XR("x", xptest.Refs(moved)), want: result{Items: with(bucket("m")), Before: platformItems},
+		},
+		"NotMovedUp": {
+			reason:  "Its nested XR is alive, and has it.",
+			cluster: on(moved, nested), item: xptest.XR("x", xptest.Refs(moved)),
+			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(moved)}, Left: []string{"Bucket m: this XR does not control it [NotLinked]"}},
+		},
+		"MovedElsewhere": {
+			reason:  "What another tree loses is not this one's.",
+			cluster: on(theirs, xptest.XR("y", xptest.Deleting())), item: xptest.XR("x", xptest.Refs(theirs)),
+			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: this XR does not control it [NotLinked]"}},
 		},
 		"Uncontrolled": {
 			reason: "A tenant may have listed a resource without a controller, so it stays out.", cluster: on(xptest.MR("b")), item: xptest.XR("x", xptest.Refs(mine)),

@@ -72,6 +72,32 @@ func (res *Resolver) missingXR(ctx context.Context, r xp.Ref, owner metav1.Owner
 	}
 }
 
+// withoutGoing returns u, which an XR lists, without its controller, if that is an XR of the same
+// tree that is being deleted. What has moved up from a nested XR then comes back for the one that
+// lists it. u may be nil.
+func (res *Resolver) withoutGoing(ctx context.Context, f *found, xr xp.Composite, u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil || xp.Controls(xr.Unstructured, u) {
+		return u
+	}
+	c, controlled := xp.Controller(u)
+	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: u.GetNamespace(), Name: c.Name}
+	alone := u.DeepCopy()
+	alone.SetOwnerReferences(nil)
+	if !controlled || !xp.Composed(xr, alone) || !f.follows(r.GroupVersionKind().GroupKind()) {
+		return u
+	}
+	kind, ok, err := res.resolve(r.GroupVersionKind())
+	if err != nil || !ok {
+		return u
+	}
+	owner, err := res.listed(ctx, f, kind.at(r), metav1.ListOptions{})
+	if err != nil || owner == nil || owner.GetUID() != c.UID || owner.GetDeletionTimestamp() == nil || !xp.IsComposite(owner) {
+		return u
+	}
+
+	return alone
+}
+
 func (res *Resolver) hasBegun(i xp.Item) bool {
 	res.mu.Lock()
 	defer res.mu.Unlock()

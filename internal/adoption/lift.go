@@ -65,10 +65,10 @@ func liftAtOnce(c Change, h *Hold, changed [][]string, of []map[string]any, stra
 		set(c.Patch, managersAfter(u, h), "metadata", "managedFields")
 
 		return c, true
-	case len(entriesOf(u)) == 0, len(changed) == 0 && !stray: // No managers are known, or they do not change.
-		return c, true
-	case stray:
+	case stray, managesMore(u):
 		return c, false
+	case len(entriesOf(u)) == 0, len(changed) == 0: // No managers are known, or they do not change.
+		return c, true
 	case len(of) == 1 && writesAs(u, of[0], changed):
 		c.Manager, _ = of[0]["manager"].(string)
 
