@@ -40,6 +40,9 @@ var (
 func TestForestsByVelero(t *testing.T) {
 	c := newCluster(t)
 	c.collect(t.Context(), t)
+	t.Run("Overtaken", func(t *testing.T) { testOvertaken(t, c) })
+	t.Run("Tampered", func(t *testing.T) { testTampered(t, c) })
+	c.clear(t.Context(), t)
 	objects := 0
 	for seed := *seedFlag; seed < *seedFlag+*countFlag; seed++ {
 		s := play(t, c, seed)
@@ -107,17 +110,8 @@ func run(t *testing.T, c *cluster, a *forest.Archive, of *velerov1.Restore) *for
 	r := &forest.Run{Of: of, Record: &forest.Record{}, Failed: map[xp.Item]error{}, Tried: map[xp.Item]bool{}, Before: c.all(ctx, t)}
 	quiet := logrus.New()
 	quiet.SetLevel(logrus.PanicLevel)
-	helper, err := veleroDiscovery.NewHelper(c.discovery, quiet)
-	must(t, err)
-	clientset, err := kubernetes.NewForConfig(c.REST())
-	must(t, err)
-	kb, err := crclient.New(c.REST(), crclient.Options{})
-	must(t, err)
 	w := &witness{DynamicFactory: client.NewDynamicFactory(c.dynamic)}
-	engine, err := restore.NewKubernetesRestorer(helper, w, config.GetDefaultConfig().RestoreResourcePriorities, clientset.CoreV1().Namespaces(), nil, 0, time.Minute,
-		time.Minute, quiet, nil, nil, nil, kb, nil)
-	must(t, err)
-	warnings, errs := engine.Restore(&restore.Request{
+	warnings, errs := engine(t, c, w).Restore(&restore.Request{
 		Log: quiet, Restore: of, Backup: a.Of, BackupReader: bytes.NewReader(xptest.Backup(a.Objects()...)), DisableInformerCache: true,
 		ResourceDeletionStatusTracker: kube.NewResourceDeletionStatusTracker(),
 	}, actions(c, r), nil)
@@ -141,6 +135,24 @@ func run(t *testing.T, c *cluster, a *forest.Archive, of *velerov1.Restore) *for
 	}
 
 	return r
+}
+
+// engine returns Velero's engine, with clients of the factory.
+func engine(t *testing.T, c *cluster, w client.DynamicFactory) restore.Restorer {
+	t.Helper()
+	quiet := logrus.New()
+	quiet.SetLevel(logrus.PanicLevel)
+	helper, err := veleroDiscovery.NewHelper(c.discovery, quiet)
+	must(t, err)
+	clientset, err := kubernetes.NewForConfig(c.REST())
+	must(t, err)
+	kb, err := crclient.New(c.REST(), crclient.Options{})
+	must(t, err)
+	e, err := restore.NewKubernetesRestorer(helper, w, config.GetDefaultConfig().RestoreResourcePriorities, clientset.CoreV1().Namespaces(), nil, 0, time.Minute,
+		time.Minute, quiet, nil, nil, nil, kb, nil)
+	must(t, err)
+
+	return e
 }
 
 // check fails for an error that comes from no action.
