@@ -125,7 +125,7 @@ func TestDryRunOfPolicies(t *testing.T) {
 	other := xptest.Claim("other")
 	backup := append(s.all(), other, xptest.Object("v1", "ConfigMap", "team-a", "d", xptest.Labelled("app", "b")))
 	tree := []string{
-		"create CompositionRevision orders-1a2b3c for XOrder x", "create Composition orders for XOrder x",
+		"create Composition orders for CompositionRevision orders-1a2b3c", "create CompositionRevision orders-1a2b3c for XOrder x",
 		"create CompositeResourceDefinition xorders.example.org for XOrder x",
 	}
 	const policies = "version: v1\nnamespacedFilterPolicies:\n- namespaces: [team-a]\n  resourceFilters:\n  - "

@@ -182,7 +182,9 @@ func TestAdoptRenamesRequestedSecrets(t *testing.T) {
 	restore := restoreOf(nil)
 	restore.Spec.IncludedNamespaces = []string{"team-a"}
 	log, _ := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), live(x, xptest.Object("v1", "Namespace", "", "infra")), nil, log, WithRequestedItems(&RequestedItems{}))
+	c := live(x, xptest.Object("v1", "Namespace", "", "infra"))
+	c.reconciled = publishing()
+	a := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(&RequestedItems{}))
 	out, err := a.Execute(inputFor(mr, restore))
 	if err != nil || len(out.AdditionalItems) != 1 || out.AdditionalItems[0].Name != secret.GetName() {
 		t.Fatalf("it must request the Secret by its name in the backup; got %+v, %v", out, err)
