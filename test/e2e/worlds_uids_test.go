@@ -37,7 +37,7 @@ func worldsOfUIDs(version stack.Version) map[string]*shape {
 					Dir: "uids", Count: 2, Store: "uids-beyond-store",
 					BackupArgs: []string{"--include-namespaces", "uids-beyond"}, RestoreArgs: []string{"--include-namespaces", "uids-beyond"},
 				},
-				last: beyond.remember, check: beyond.wantRenamed,
+				target: "target.yaml", last: beyond.remember, check: beyond.wantRenamed,
 			},
 		}
 	}
