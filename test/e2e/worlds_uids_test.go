@@ -31,11 +31,11 @@ func worldsOfUIDs(version stack.Version) map[string]*shape {
 				reason: "Connection secrets that are named from an XR's UID, as Crossplane v1 documented it, keep their values under the names that Crossplane asks for.",
 				Scene:  drill.Scene{Count: 3}, last: beside.remember, check: beside.wantRenamed,
 			},
-			"uids-beyond": {
+			"elsewhere": {
 				reason: "So do those in a namespace that is not in the backup.",
 				Scene: drill.Scene{
-					Dir: "uids", Count: 2, Store: "uids-beyond-store",
-					BackupArgs: []string{"--include-namespaces", "uids-beyond"}, RestoreArgs: []string{"--include-namespaces", "uids-beyond"},
+					Dir: "uids", Count: 2, Store: "elsewhere-store",
+					BackupArgs: []string{"--include-namespaces", "elsewhere"}, RestoreArgs: []string{"--include-namespaces", "elsewhere"},
 				},
 				target: "target.yaml", last: beyond.remember, check: beyond.wantRenamed,
 			},
