@@ -262,7 +262,7 @@ func (w *world) retireSteps(s *state, src source, to emitter) {
 // isBusyAbove reports whether the XR of an MR is not quiet, and would compose it again.
 func (w *world) isBusyAbove(src *source, i instance) bool {
 	by := w.parent[nodeOf(i)]
-	if by < 0 || w.without&safeAbove != 0 {
+	if by < 0 {
 		return false
 	}
 	o := src.objects[original(by)]

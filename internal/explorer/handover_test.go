@@ -32,8 +32,6 @@ const (
 	safeLook
 	// report: retire deletes what is not adopted.
 	safeReport
-	// above: retire deletes what an XR at work composes.
-	safeAbove
 	// stale: hold counts a report of an earlier pause.
 	safeStale
 	// loss: an operator promotes the standby while the source lives.

@@ -34,7 +34,6 @@ func TestExplorerFindsTwoWriters(t *testing.T) {
 		{mutation{name: "looked for receipts first", without: safeOrder}, "A restore can begin in between.", handed(v23).vary(), bothWrite},
 		{mutation{name: "an abort during the restore is not noticed", without: safeLook}, "It looked before it left its receipt.", handed(v23).vary(), bothWrite},
 		{mutation{name: "retired without a report", without: safeReport}, "What is not adopted has no MR any more.", handed(v23).vary(), lost},
-		{mutation{name: "retired below an XR at work", without: safeAbove}, "The XR composes it again.", handed(v23).vary(), bothWrite | created},
 		{
 			mutation{name: "an old report of a pause counts", without: safeStale},
 			"A reconcile goes on that began before the new pause.",
