@@ -257,35 +257,6 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	return append(first, more...), err
 }
 
-// publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they
-// may lack. They come before their controller, which takes them over.
-func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
-	if !isSelective(restore) {
-		return nil
-	}
-	var refs []xp.Ref
-	if r, ok := xp.SecretRef(item); ok && xp.Published(item) {
-		refs = append(refs, r)
-	}
-	if r, ok := xp.Stored(item); ok {
-		refs = append(refs, r)
-	}
-	var items []xp.Item
-	for _, r := range refs {
-		to := r
-		to.Namespace = targetNamespace(r.Namespace, restore)
-		if !o.requested.hasReached(to) {
-			items = append(items, secretItem(r))
-		}
-	}
-
-	return items
-}
-
-func secretItem(r xp.Ref) xp.Item {
-	return xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}
-}
-
 // named returns the owners of an item and what it uses.
 func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	var refs []xp.Ref

@@ -191,3 +191,32 @@ func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) x
 
 	return c
 }
+
+// publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they
+// may lack. They come before their controller, which takes them over.
+func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
+	if !isSelective(restore) {
+		return nil
+	}
+	var refs []xp.Ref
+	if r, ok := xp.SecretRef(item); ok && xp.Published(item) {
+		refs = append(refs, r)
+	}
+	if r, ok := xp.Stored(item); ok {
+		refs = append(refs, r)
+	}
+	var items []xp.Item
+	for _, r := range refs {
+		to := r
+		to.Namespace = targetNamespace(r.Namespace, restore)
+		if !o.requested.hasReached(to) {
+			items = append(items, secretItem(r))
+		}
+	}
+
+	return items
+}
+
+func secretItem(r xp.Ref) xp.Item {
+	return xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}
+}
