@@ -28,3 +28,15 @@ func newClient(config *rest.Config) (*client, error) {
 
 	return &client{dynamic: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))}, nil
 }
+
+// Name returns the name of the cluster.
+func (c *Cluster) Name() string { return c.options.Name }
+
+// Options returns the options that the cluster was made with.
+func (c *Cluster) Options() Options { return c.options }
+
+// REST returns a copy of the configuration of a client with all permissions.
+func (c *Cluster) REST() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig returns the path of a kubeconfig file of a user with all permissions.
+func (c *Cluster) Kubeconfig() string { return c.kubeconfig }

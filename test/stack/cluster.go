@@ -333,18 +333,6 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	return c.ApplyObjects(ctx, crds...)
 }
 
-// Name returns the name of the cluster.
-func (c *Cluster) Name() string { return c.options.Name }
-
-// Options returns the options that the cluster was made with.
-func (c *Cluster) Options() Options { return c.options }
-
-// REST returns a copy of the configuration of a client with all permissions.
-func (c *Cluster) REST() *rest.Config { return rest.CopyConfig(c.config) }
-
-// Kubeconfig returns the path of a kubeconfig file of a user with all permissions.
-func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
-
 // Wait is like the function Wait, and ends at once when a component of the cluster or of its Host
 // dies.
 func (c *Cluster) Wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
