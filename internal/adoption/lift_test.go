@@ -212,6 +212,15 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				s.patch(map[string]any{"metadata": map[string]any{"labels": map[string]any{xp.LabelRestore: "tuesday"}}}, FieldManager)
 			},
 		},
+		"Owned": {
+			object: xr, reason: "A nested XR has got its controller during the hold.", steps: 2, clean: true,
+			make: func(s *server) { s.write(xr, "kubectl-client-side-apply") },
+			after: func(s *server) {
+				s.patch(map[string]any{"metadata": map[string]any{"ownerReferences": []any{
+					map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.LegacyKind, "name": "outer", "uid": "outer", "controller": true},
+				}}}, FieldManager)
+			},
+		},
 		"Observes": {
 			object: mr, reason: "Crossplane must manage the policies of a Composition again.", steps: 2, of: Hold{Observes: true},
 			make: func(s *server) {
