@@ -32,16 +32,18 @@ import (
 // A zooDiscovery serves the kinds of xptest's objects.
 type zooDiscovery struct{ calls int }
 
-var zooKinds = map[string][]metav1.APIResource{ //nolint:gochecknoglobals // It is a constant.
+var zooKinds = map[string][]metav1.APIResource{
 	"v1": {
 		{Name: "secrets", Kind: "Secret", Namespaced: true}, {Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "namespaces", Kind: "Namespace"},
 	},
 	xptest.LegacyVersion: {
-		{Name: "xorders", Kind: xptest.LegacyKind}, {Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true},
+		{Name: "xorders", Kind: xptest.LegacyKind},
+		{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true},
 		{Name: "orders", Kind: xptest.ModernKind, Namespaced: true},
 	},
 	"cloud.example.org/v1alpha1":   {{Name: "buckets", Kind: "Bucket"}},
 	"cloud.m.example.org/v1alpha1": {{Name: "buckets", Kind: "Bucket", Namespaced: true}},
+	"many.example.org/v1":          manyKinds(),
 	"velero.io/v1":                 {{Name: "restores", Kind: "Restore", Namespaced: true}},
 	xp.GroupAPIExtensions + "/v1": {
 		{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"}, {Name: "compositions", Kind: "Composition"},
@@ -50,10 +52,14 @@ var zooKinds = map[string][]metav1.APIResource{ //nolint:gochecknoglobals // It 
 	xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}, {Name: "clusterusages", Kind: "ClusterUsage"}},
 }
 
-func init() {
-	for n := range 300 {
-		zooKinds["many.example.org/v1"] = append(zooKinds["many.example.org/v1"], metav1.APIResource{Name: fmt.Sprintf("k%ds", n), Kind: fmt.Sprint("K", n)})
+// manyKinds returns 300 kinds, of which no object exists.
+func manyKinds() []metav1.APIResource {
+	kinds := make([]metav1.APIResource, 300)
+	for n := range kinds {
+		kinds[n] = metav1.APIResource{Name: fmt.Sprintf("k%ds", n), Kind: fmt.Sprint("K", n)}
 	}
+
+	return kinds
 }
 
 func (d *zooDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
@@ -118,7 +124,7 @@ func (m *meter) measured(do func() (items, returned int)) bill {
 	m.discovery.calls, m.lines, m.logged = 0, 0, 0
 	var b bill
 	begun := time.Now()
-	b.allocated = int(xptest.Allocated(func() { b.items, b.returned = do() }))
+	b.allocated = int(xptest.Allocated(func() { b.items, b.returned = do() })) //nolint:gosec // No machine has so much memory.
 	b.took = time.Since(begun)
 	b.requests, b.lines, b.logged = len(m.client.Actions())+m.discovery.calls, m.lines, m.logged
 
@@ -152,9 +158,9 @@ func newMeter(t *testing.T, objects ...*unstructured.Unstructured) (*meter, *act
 	return m, a, log
 }
 
-func action[T any](t *testing.T, make func(logrus.FieldLogger) (any, error), log logrus.FieldLogger) T {
+func action[T any](t *testing.T, newAction func(logrus.FieldLogger) (any, error), log logrus.FieldLogger) T {
 	t.Helper()
-	a, err := make(log)
+	a, err := newAction(log)
 	if err != nil {
 		t.Fatal(err)
 	}

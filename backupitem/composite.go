@@ -106,20 +106,7 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 	if claim, ok := xr.ClaimRef(); ok {
 		options.LabelSelector = labels.Set{xp.LabelClaimNamespace: claim.Namespace}.String()
 	}
-	dangling := reason.Dangling.Messagef("it does not exist")
-	outside := reason.KindClusterScoped.Messagef("its kind is cluster-scoped, and an XR in a namespace composes only objects in that namespace")
-	read := make([]listedRef, 0, len(refs))
-	for _, r := range refs {
-		kind, ok, err := res.resolve(r.GroupVersionKind())
-		switch {
-		case err == nil && !ok:
-			read = append(read, listedRef{Ref: r, why: &dangling})
-		case err == nil && xr.GetNamespace() != "" && !kind.namespaced:
-			read = append(read, listedRef{Ref: r, why: &outside})
-		case f.follows(r.GroupVersionKind().GroupKind()):
-			read = append(read, listedRef{Ref: r, kind: kind, err: err})
-		}
-	}
+	read := res.followed(f, xr, refs)
 	res.readListed(ctx, f, read, options)
 	var composed []*unstructured.Unstructured
 	for _, r := range read {
@@ -137,6 +124,27 @@ func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []
 	}
 
 	return composed
+}
+
+// followed returns the references of an XR that its backup follows, not read yet, and those that
+// can't be of objects that the XR composes.
+func (res *Resolver) followed(f *found, xr xp.Composite, refs []xp.Ref) []listedRef {
+	dangling := reason.Dangling.Messagef("it does not exist")
+	outside := reason.KindClusterScoped.Messagef("its kind is cluster-scoped, and an XR in a namespace composes only objects in that namespace")
+	read := make([]listedRef, 0, len(refs))
+	for _, r := range refs {
+		kind, ok, err := res.resolve(r.GroupVersionKind())
+		switch {
+		case err == nil && !ok:
+			read = append(read, listedRef{Ref: r, why: &dangling})
+		case err == nil && xr.GetNamespace() != "" && !kind.namespaced:
+			read = append(read, listedRef{Ref: r, why: &outside})
+		case f.follows(r.GroupVersionKind().GroupKind()):
+			read = append(read, listedRef{Ref: r, kind: kind, err: err})
+		}
+	}
+
+	return read
 }
 
 // A listedRef is a reference of an XR, and the live object or why it is not read. All are nil if

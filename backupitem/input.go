@@ -85,7 +85,8 @@ func missingInputText(mr *unstructured.Unstructured, r xp.Ref, backup *velerov1.
 	without := state.Keeper + " keeps its " + state.What + " there, and without it " + state.Again
 	switch {
 	case !ok:
-		return "its provider reads it, and without it fails, or generates another password than the one in use" + next + ", or set " + setting.NameCredentials + " to include"
+		return "its provider reads it, and without it fails, or generates another password than the one in use" + next + ", or set " +
+			setting.NameCredentials + " to include"
 	case isInOtherNamespace(mr, r):
 		return without + next
 	default:

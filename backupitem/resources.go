@@ -131,7 +131,8 @@ func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backu
 	case of.leavesOut(i.GroupResource):
 		return "the backup's resource filters leave its kind out. If a restore needs it, include " + i.GroupResource.String() + ", then back up again"
 	case !filters.policies.Admits(policy.Object{Resource: i.GroupResource, Namespace: i.Namespace, Name: i.Name}):
-		return "the names in the filter for " + i.GroupResource.String() + " in the backup's resource policy leave it out. If a restore needs it, add its name, then back up again"
+		return "the names in the filter for " + i.GroupResource.String() + " in the backup's resource policy leave it out. If a restore needs it, add its name, " +
+			"then back up again"
 	default:
 		return ""
 	}

@@ -2,6 +2,7 @@ package backupitem
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -136,7 +137,7 @@ func includesAll(namespaces []string) bool {
 func selects(backup *velerov1.Backup, u *unstructured.Unstructured) bool {
 	selectors := backup.Spec.OrLabelSelectors
 	if s := backup.Spec.LabelSelector; s != nil {
-		selectors = append(selectors[:len(selectors):len(selectors)], s)
+		selectors = append(slices.Clip(selectors), s)
 	}
 	for _, s := range selectors {
 		if l, err := metav1.LabelSelectorAsSelector(s); err == nil && l.Matches(labels.Set(u.GetLabels())) {

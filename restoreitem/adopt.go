@@ -21,7 +21,7 @@ import (
 )
 
 // A Cluster is the cluster that Adopt restores to.
-type Cluster interface {
+type Cluster interface { //nolint:interfacebloat // It is what a restore asks of one cluster.
 	setting.Source
 	LiveWriter
 	Inventory
@@ -36,7 +36,7 @@ type Cluster interface {
 }
 
 // An Inventory reads live objects.
-type Inventory interface {
+type Inventory interface { //nolint:interfacebloat // Each question is about the same lists.
 	Requests
 
 	// Exists reports whether r existed when its kind was first read.
@@ -265,10 +265,7 @@ func (a *Adopt) applySettings(i *item) error {
 
 // adopt writes the item's owner references, and holds what must not be reconciled yet.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if refused, err := a.refuses(i); err != nil || refused {
-		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
-	}
-	if moves, err := a.movesOthers(i); err != nil || moves {
+	if left, err := a.leavesOut(i); err != nil || left {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	unlabelled := i.removeLabels()
@@ -309,6 +306,15 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	}
 
 	return out, nil
+}
+
+// leavesOut reports whether the restore must not create an item, and warns or fails with the reason.
+func (a *Adopt) leavesOut(i *item) (bool, error) {
+	if refused, err := a.refuses(i); err != nil || refused {
+		return refused, err
+	}
+
+	return a.movesOthers(i)
 }
 
 // prepare makes the changes that must precede creation. It returns the ID of the operation that

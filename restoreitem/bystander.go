@@ -61,8 +61,8 @@ func (i *item) removeLabels() bool {
 		return false
 	}
 	i.SetLabels(nil)
-	i.warn(reason.LabelsLeftOut.Messagef("Restored without its labels, by which functions of other XRs could select it. If they may, label it as in the backup: %s",
-		xp.Kubectl("label", i.self())))
+	i.warn(reason.LabelsLeftOut.Messagef("Restored without its labels, by which functions of other XRs could select it. If they may, label it as in the "+
+		"backup: %s", xp.Kubectl("label", i.self())))
 
 	return true
 }

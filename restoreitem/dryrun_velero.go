@@ -54,7 +54,7 @@ func turn(i xp.Item) int {
 
 // unrestorable returns why Velero restores an item in no case; zero if it may.
 func unrestorable(i archive.Item) reason.Message {
-	switch xp.WhyUnrestored(i.Ref().GroupVersionKind().GroupKind(), i.Text) {
+	switch xp.WhyUnrestored(i.Ref().GroupVersionKind().GroupKind(), i.Text) { //nolint:exhaustive // There are no other reasons.
 	case reason.NeverRestored:
 		return reason.NeverRestored.Messagef("Velero does not restore its kind")
 	case reason.CompletedAtBackup:

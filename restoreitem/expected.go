@@ -72,8 +72,8 @@ func (ri *RequestedItems) restoredSecrets() {
 	}
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	for n := len(ri.open) - 1; n >= 0; n-- {
-		if ri.open[n].secrets {
+	for n, request := range slices.Backward(ri.open) {
+		if request.secrets {
 			ri.open = ri.open[:n]
 
 			return

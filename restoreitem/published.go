@@ -85,8 +85,8 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 		return
 	}
 	if why := a.keepsOut(i, to); why != "" {
-		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores the "+
-			"Secret", r, why))
+		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores "+
+			"the Secret", r, why))
 
 		return
 	}

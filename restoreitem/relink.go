@@ -21,9 +21,7 @@ import (
 // pkg/controller/garbagecollector), and an MR's finalizer then deletes the external resource.
 // refused means that the item must not come back, because Crossplane reconciles its XR without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
-	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
-		i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
-
+	if a.lacksPublisher(i) {
 		return true, nil
 	}
 	left := a.velero.writesOwners(a.log)
@@ -47,26 +45,8 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 			continue
 		}
-		refuses, err := a.refusesWithout(owner, ref, i)
-		if err != nil {
-			return false, err
-		}
-		if !refuses && !left && i.needsItsXR(ref) {
-			i.ownerless, i.abandoned = i.ownerOf(ref, owner), true
-		}
-		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
-		switch {
-		case refuses:
-			a.refused.Store(i.self().ID(), true)
-
-			return true, nil
-		case left:
-			m := reason.OwnersLeftToVelero.Messagef("Velero may restore an owner that this plugin would leave out")
-			withCode(log, m).Info(m)
-		case owner == nil && a.restoresBeforeOwner(i):
-			log.Info("Restored before its owner, which takes it over")
-		default:
-			i.warn(reason.RestoredWithoutOwner.Messagef("Restored without its owner %s %s: %s. %s", ref.Kind, ref.Name, why, i.ownerlessText()))
+		if refused, err := a.leaveOwner(i, ref, owner, why, left); err != nil || refused {
+			return refused, err
 		}
 	}
 	if !left {
@@ -76,6 +56,44 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	i.liveUIDs = uids
 
 	return false, nil
+}
+
+// lacksPublisher reports whether an item is the connection Secret of an object that is not restored,
+// and warns.
+func (a *Adopt) lacksPublisher(i *item) bool {
+	c, ok := xp.Controller(i.original)
+	lacks := ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace)
+	if lacks {
+		i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
+	}
+
+	return lacks
+}
+
+// leaveOwner is for an owner that the item comes back without, with the reason. left means that
+// Velero writes owners. It returns true if the item must not come back without it.
+func (a *Adopt) leaveOwner(i *item, ref metav1.OwnerReference, owner *unstructured.Unstructured, why string, left bool) (refused bool, err error) {
+	refuses, err := a.refusesWithout(owner, ref, i)
+	if err != nil {
+		return false, err
+	}
+	if !refuses && !left && i.needsItsXR(ref) {
+		i.ownerless, i.abandoned = i.ownerOf(ref, owner), true
+	}
+	log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
+	switch {
+	case refuses:
+		a.refused.Store(i.self().ID(), true)
+	case left:
+		m := reason.OwnersLeftToVelero.Messagef("Velero may restore an owner that this plugin would leave out")
+		withCode(log, m).Info(m)
+	case owner == nil && a.restoresBeforeOwner(i):
+		log.Info("Restored before its owner, which takes it over")
+	default:
+		i.warn(reason.RestoredWithoutOwner.Messagef("Restored without its owner %s %s: %s. %s", ref.Kind, ref.Name, why, i.ownerlessText()))
+	}
+
+	return refuses, nil
 }
 
 // addOwner adds an owner, unless the item must come back without it. left means that Velero writes

@@ -6,9 +6,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+const mebibyte = 1 << 20
+
 // rememberedLimit is how many bytes of remembered XRs the process keeps: it shares the memory of
 // Velero's Pod. An XR of 20 composed resources takes about 1 KiB.
-const rememberedLimit = 16 << 20
+const rememberedLimit = 16 * mebibyte
 
 // rememberedXRs are XRs of the backup, as JSON, until the first of their composed resources is
 // restored. What exceeds the limit is not kept.

@@ -66,6 +66,7 @@ func (a *Adopt) bringsComposition(revision *item) (bool, error) {
 
 	created := composition.GetCreationTimestamp() // A user can give a second Restore the name of the first.
 
-	return xp.VerifyOwner(composition, revision.original, "") == "" && xp.Label(composition, velerov1.RestoreNameLabel) == label.GetValidName(revision.restore.Name) &&
+	return xp.VerifyOwner(composition, revision.original, "") == "" &&
+		xp.Label(composition, velerov1.RestoreNameLabel) == label.GetValidName(revision.restore.Name) &&
 		!created.Before(&revision.restore.CreationTimestamp), nil
 }

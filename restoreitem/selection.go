@@ -103,19 +103,21 @@ func readPolicies(ctx context.Context, cluster DryRunCluster, namespace string, 
 	}
 	data, err := cluster.ConfigMap(ctx, namespace, named.Name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The caller names the ConfigMap.
+		return nil, err // The caller names the ConfigMap.
 	}
 	p, err := policy.Parse(data)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The caller names the ConfigMap.
+		return nil, err // The caller names the ConfigMap.
 	}
 	for _, f := range p.Filters() {
 		if f.Kinds, err = cluster.WithoutShortNames(f.Kinds); err != nil {
-			return nil, err //nolint:wrapcheck // It says what can't be read.
+			return nil, err // It says what can't be read.
 		}
 	}
 
-	return p, p.CheckRestore() //nolint:wrapcheck // The caller names the ConfigMap.
+	err = p.CheckRestore()
+
+	return p, err
 }
 
 func (s selection) matchesLabels(i archive.Item) bool {

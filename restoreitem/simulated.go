@@ -23,7 +23,7 @@ import (
 )
 
 // A DryRunCluster is the cluster that a dry run reads. Nothing is written to it.
-type DryRunCluster interface {
+type DryRunCluster interface { //nolint:interfacebloat // It is what a dry run asks of one cluster.
 	Cluster
 	ResourceMapper
 	ClaimKinds

@@ -43,8 +43,8 @@ func (a *Adopt) remember(i *item) error {
 		return nil
 	}
 	if a.remembered.isFirstLeftOut() {
-		i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the backup: "+
-			"it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit>>20))
+		i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
+			"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit/mebibyte))
 	}
 
 	return nil
@@ -166,7 +166,7 @@ func (a *Adopt) canTakeOver(i *item) (bool, error) {
 		return true, nil
 	}
 
-	return a.cluster.CanTakeOver(context.Background(), i.self()) //nolint:wrapcheck // takeOverClaim wraps it.
+	return a.cluster.CanTakeOver(context.Background(), i.self()) // takeOverClaim wraps its error.
 }
 
 // labelsOf returns the labels that Velero writes on what a restore creates (velero

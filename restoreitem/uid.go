@@ -66,7 +66,8 @@ func (i *item) holdForUIDs(xr xp.Ref, fields []xp.UIDField) {
 	switch {
 	case len(from.Fields) == 0:
 	case i.settings.Hold == setting.HoldNone:
-		i.warn(reason.NotHeld.Messagef("%s is not held, because the setting %s is %s: %s", xp.String(i.original), setting.NameHold, setting.HoldNone, from.Why().Text))
+		i.warn(reason.NotHeld.Messagef("%s is not held, because the setting %s is %s: %s", xp.String(i.original), setting.NameHold, setting.HoldNone,
+			from.Why().Text))
 	default:
 		i.fromUID = &from
 	}

@@ -34,10 +34,7 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 
 		return true, nil
 	}
-	if used, _ := xp.Used(i.original); !xp.IsComposed(i.original) && ofNamespaces(i.restore) && used.Namespace != "" && !included(i.restore, used.Namespace) {
-		i.warn(reason.OutsideNamespace.Messagef("The Usage is not restored, because it would protect %s in namespace %s, which is not restored. If it should, "+
-			"restore that namespace too, or apply it", xp.Protected(i.original), used.Namespace))
-
+	if i.protectsOutside() {
 		return true, nil
 	}
 	live, err := a.live(i)
@@ -77,6 +74,19 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	}
 
 	return false, nil
+}
+
+// protectsOutside reports whether a Usage would protect an object in a namespace that is not
+// restored, unless an XR composes the Usage, and warns.
+func (i *item) protectsOutside() bool {
+	used, _ := xp.Used(i.original)
+	outside := !xp.IsComposed(i.original) && ofNamespaces(i.restore) && used.Namespace != "" && !included(i.restore, used.Namespace)
+	if outside {
+		i.warn(reason.OutsideNamespace.Messagef("The Usage is not restored, because it would protect %s in namespace %s, which is not restored. If it should, "+
+			"restore that namespace too, or apply it", xp.Protected(i.original), used.Namespace))
+	}
+
+	return outside
 }
 
 // live returns the item as it was in the cluster before the restore, nil if it was not. Few Usages

@@ -32,12 +32,12 @@ var stopsWatching = Defect{ //nolint:gochecknoglobals // It is a constant.
 // truncates describes a bug of the cache of packages: the connection to the registry or the volume
 // fails, and what was read until then is taken for the package from the next reconcile on
 // (crossplane-runtime pkg/xpkg, CachedClient.Get and FsPackageCache.Store).
-const truncates = "can keep a package whose download or whose write into the cache broke off as if it were whole (crossplane-runtime #1112): its provider is Healthy " +
-	"and lacks some of its CRDs for good"
+const truncates = "can keep a package whose download or whose write into the cache broke off as if it were whole (crossplane-runtime #1112): its " +
+	"provider is Healthy and lacks some of its CRDs for good"
 
 // emptiesCache is what gets a truncated package out of the cache.
-const emptiesCache = "if a Healthy provider lacks CRDs, delete Crossplane's Pod, which has its cache of packages in an emptyDir, or the package's file in the volume " +
-	"that is used instead"
+const emptiesCache = "if a Healthy provider lacks CRDs, delete Crossplane's Pod, which has its cache of packages in an emptyDir, or the package's file in " +
+	"the volume that is used instead"
 
 // defects are all known bugs; a new one is added here. A bug belongs here if it can make a restore
 // into that version fail, or a usual workaround.

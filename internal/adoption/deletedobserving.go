@@ -18,7 +18,8 @@ func (h *Hold) leftExternal(u *unstructured.Unstructured) reason.Message {
 		return reason.Message{}
 	}
 	own := u.DeepCopy()
-	if h.returnPolicies(own); !xp.MayDelete(own) {
+	h.returnPolicies(own)
+	if !xp.MayDelete(own) {
 		return reason.Message{}
 	}
 

@@ -210,7 +210,8 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 	case chosen == nil:
 		f.risk(reason.RevisionMissing, "it follows %s, and there is none here: Crossplane can't reconcile it until there is one", c)
 	case chosen.GetName() != xr.Revision():
-		f.risk(reason.FollowsAnother, "its update policy is Automatic: it uses CompositionRevision %s at once, and not %s of the backup", chosen.GetName(), xr.Revision())
+		f.risk(reason.FollowsAnother, "its update policy is Automatic: it uses CompositionRevision %s at once, and not %s of the backup", chosen.GetName(),
+			xr.Revision())
 	}
 }
 

@@ -151,8 +151,8 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Handover: of.Handover, Secret: of.Secret,
-		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
-		Schedule: of.Schedule, Content: of.Content, Reported: of.Reported,
+		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner,
+		Reason: cmp.Or(of.Reason, reasonRestored), Schedule: of.Schedule, Content: of.Content, Reported: of.Reported,
 	}
 	h.awaitConsentOf(of)
 	earlier, err := HoldOf(u)
@@ -170,19 +170,8 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if err := h.pin(u, earlier); err != nil {
 		return nil, err
 	}
-	if xp.IsComposite(u) {
-		if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
-			return nil, err
-		}
-		if kinds := kindsOf(h.Refs); kinds > maxKinds {
-			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
-				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
-		}
-		h.ComposedConditions, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
-		h.Required = of.Required
-		if earlier != nil {
-			h.Failing = earlier.Failing // Crossplane could not report that during a hold.
-		}
+	if err := h.saveComposed(u, of, earlier); err != nil {
+		return nil, err
 	}
 	if err := h.saveOriginals(u, of, earlier); err != nil {
 		return nil, err
@@ -210,6 +199,28 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	u.SetAnnotations(annotations)
 
 	return h, nil
+}
+
+// saveComposed saves what an XR composes and depends on, and nothing of other objects.
+func (h *Hold) saveComposed(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
+	if !xp.IsComposite(u) {
+		return nil
+	}
+	var err error
+	if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
+		return err //nolint:wrapcheck // It names the XR.
+	}
+	if kinds := kindsOf(h.Refs); kinds > maxKinds {
+		return fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
+			"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
+	}
+	h.ComposedConditions, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
+	h.Required = of.Required
+	if earlier != nil {
+		h.Failing = earlier.Failing // Crossplane could not report that during a hold.
+	}
+
+	return nil
 }
 
 // pin pins u, which is about to be created. The hold keeps its setting from before any hold.

@@ -82,9 +82,12 @@ func (t *tree) planComposedManaged(r xp.Ref, u *unstructured.Unstructured) bool 
 
 		return true
 	}
-	if t.takeOwnerless(r, u, h) {
-		return true
-	}
+
+	return t.takeOwnerless(r, u, h) || t.planStep(r, u, h)
+}
+
+// planStep adds the step of a held MR to the plan of its XR, and reports whether it belongs there.
+func (t *tree) planStep(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
 	e := managedStepOf(t.snapshot, u, h)
 	// A user can write any refs into an unsigned mark. An MR that the XR controls is the XR's; an
 	// MR without a controller has its own operation.

@@ -116,7 +116,7 @@ func (v *values) Read(p []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 
-	return n, err //nolint:wrapcheck // A decoder needs io.EOF.
+	return n, err // A decoder needs io.EOF as it is.
 }
 
 func (v *values) token() (json.Token, error) {

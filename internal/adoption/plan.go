@@ -126,8 +126,8 @@ func next(s *Snapshot, r xp.Ref) Plan {
 		return Plan{Lost: true, Failed: why}
 	}
 	if u == nil {
-		return Plan{Failed: reason.NotInCluster.Messagef("%s: it was not restored, or was deleted since. See the errors of the restore. An MR that was deleted while "+
-			"it only observed has left its external resource behind: restore it again, and it manages that as before", r)}
+		return Plan{Failed: reason.NotInCluster.Messagef("%s: it was not restored, or was deleted since. See the errors of the restore. An MR that was deleted "+
+			"while it only observed has left its external resource behind: restore it again, and it manages that as before", r)}
 	}
 	if xp.IsClaim(u) && xp.IsComposite(u) {
 		return Plan{Failed: reason.ClaimAndXR.Messagef("%s: it looks like a claim and like an XR, so it stays as it is. Find out who writes it, and remove its "+

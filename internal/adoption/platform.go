@@ -81,12 +81,8 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	if about {
 		needs = append(needs, xp.KindDefinition)
 	}
-	for r := range revisions {
-		if revision := s.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
-			needs = append(needs, xp.KindFunction, xp.KindFunctionRevision)
-
-			break
-		}
+	if s.runFunctions(revisions) {
+		needs = append(needs, xp.KindFunction, xp.KindFunctionRevision)
 	}
 	if reading {
 		needs = append(needs, xp.KindEnvironment)
@@ -96,6 +92,17 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	}
 
 	return needs
+}
+
+// runFunctions reports whether one of the revisions has a pipeline of functions.
+func (s *Snapshot) runFunctions(revisions map[xp.Ref]bool) bool {
+	for r := range revisions {
+		if revision := s.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
+			return true
+		}
+	}
+
+	return false
 }
 
 // checkPlatform waits until Crossplane can reconcile the XR. Before that each reconcile fails, and

@@ -28,11 +28,11 @@ func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 			return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
 		}
 		h, err := decodeMark(mark)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = h.unpackRefs()
 		}
 
-		return h, h.unpackRefs()
+		return h, err
 	})
 }
 

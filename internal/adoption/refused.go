@@ -13,7 +13,8 @@ import (
 // Crossplane names these in the condition, and says why in Events only (crossplane
 // internal/controller/apiextensions/composite, Reconcile).
 func IsRefused(wait reason.Message) bool {
-	return wait.Code == reason.CrossplaneFailing && (strings.Contains(wait.Text, "Unsynced resources: ") || strings.Contains(wait.Text, "some resources were invalid"))
+	return wait.Code == reason.CrossplaneFailing &&
+		(strings.Contains(wait.Text, "Unsynced resources: ") || strings.Contains(wait.Text, "some resources were invalid"))
 }
 
 // IsRefusal reports whether the message of an Event is that the API server refuses an object as

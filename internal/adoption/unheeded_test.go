@@ -27,7 +27,7 @@ func testIgnoredPause(t *testing.T, noted string) {
 	}
 	publishing := xptest.MR("b", xptest.PublishesTo("infra", "s"), created)
 	backedUp := func(o ...xptest.Option) *unstructured.Unstructured { return awaiting(xptest.With(publishing, o...)) }
-	of := func(h Hold) Hold { h.Restore, h.Since = restoreName, restoredAt; return h } //nolint:nlreturn // It is short.
+	of := func(h Hold) Hold { h.Restore, h.Since = restoreName, restoredAt; return h }
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
 	reconciled := "the provider of cloud.example.org reconciled it at " + noted
 	creating := "the provider of cloud.example.org began to create an external resource at " + noted

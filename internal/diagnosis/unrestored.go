@@ -17,7 +17,8 @@ func (d *diagnosis) checkUnrestored() {
 			switch u := o.full(); {
 			case xp.Unrestored(u) != "":
 				d.add(reason.MadeAgain, report.Warning, r, xr.String()+" composes it, and Velero restores no completed Pod or Job, and nothing of some kinds",
-					"a restore does not wait for it, and Crossplane makes it again, so that a Job runs once more. If it must not, take it out of the Composition before the restore")
+					"a restore does not wait for it, and Crossplane makes it again, so that a Job runs once more. If it must not, take it out of the Composition "+
+						"before the restore")
 			case xp.RunsAgain(u):
 				d.add(reason.RunsAgain, report.Warning, r, xr.String()+" composes it, and it had started and not completed at the backup",
 					"a restore starts it again. If it must not run again, delete or suspend it in the source cluster, and back up again")

@@ -90,8 +90,8 @@ func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.K
 	}
 	key, err = markKeyIn(u)
 	if err != nil {
-		return nil, reason.MarkKeyForeign.Errorf(what+" in Secret %s/%s: %w; this plugin has not written it so. Find out who did, and delete the Secret to have another "+
-			"one made. Release what is held by then with --trust-marks", namespace, MarkKeySecret, err)
+		return nil, reason.MarkKeyForeign.Errorf(what+" in Secret %s/%s: %w; this plugin has not written it so. Find out who did, and delete the Secret to have "+
+			"another one made. Release what is held by then with --trust-marks", namespace, MarkKeySecret, err)
 	}
 	c.keepMarkKey(namespace, key)
 
@@ -114,7 +114,7 @@ func markKeyIn(u *unstructured.Unstructured) (adoption.Key, error) {
 	encoded, _, _ := unstructured.NestedString(u.Object, "data", markKeyField)
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // ReadMarkKey adds the Secret.
+		return nil, err // ReadMarkKey adds the Secret.
 	}
 
 	return adoption.NewKey(b) //nolint:wrapcheck // ReadMarkKey adds the Secret.

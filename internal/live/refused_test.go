@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -37,10 +38,7 @@ func TestAdoptTellsWhatTheAPIServerRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := ""
-	for _, w := range plans[xp.RefTo(child).ID()].Waiting {
-		said += w.String()
-	}
+	said := strings.Join(reason.Strings(plans[xp.RefTo(child).ID()].Waiting), "\n")
 	if !strings.Contains(said, string(child.GetUID())+`": field is immutable. Delete the object`) || !strings.Contains(said, "UIDInImmutable") {
 		t.Errorf("the hold must name the cause; got %q", said)
 	}

@@ -104,7 +104,7 @@ func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Uns
 	})
 }
 
-var errSilent = errors.New("Crossplane has not acknowledged the pause")
+var errSilent = errors.New("Crossplane has not acknowledged the pause") //nolint:staticcheck // It is a name.
 
 // awaitPause waits until Crossplane has acknowledged an XR's pause. Crossplane may have been
 // reconciling the earlier version, and it writes resourceRefs with force. If it does not answer it

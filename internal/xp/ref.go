@@ -69,7 +69,8 @@ func (r Ref) String() string {
 func IsValidName(namespace, name string) bool {
 	const longest = 253
 
-	return name != "" && len(name) <= longest && len(namespace) <= longest && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
+	return name != "" && len(name) <= longest && len(namespace) <= longest &&
+		len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
 }
 
 // Path returns namespace/name, or name.

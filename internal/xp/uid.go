@@ -120,7 +120,7 @@ func isUID(text string) bool {
 	for n := range length {
 		c := text[n]
 		switch n {
-		case 8, 13, 18, 23:
+		case 8, 13, 18, 23: //nolint:mnd // They are the places of dashes (RFC 9562).
 			if c != '-' {
 				return false
 			}

@@ -14,7 +14,7 @@ import (
 
 // Huge returns objects of about the given number of bytes of JSON, by what fills them. A tenant, or
 // a user who can write to the bucket, can write them.
-func Huge(size int) map[string]*unstructured.Unstructured {
+func Huge(size int) map[string]*unstructured.Unstructured { //nolint:funlen // It is one table.
 	// list returns entries that have together the size.
 	list := func(entry func(n int) any, each int) []any {
 		all := make([]any, size/each)
@@ -93,7 +93,7 @@ func Huge(size int) map[string]*unstructured.Unstructured {
 		"MarkListed":  MR("b", Annotated(hold, `{"inputs":[`+strings.Repeat("{},", 80_000)+`{}]}`)),
 		"Refs":        XR("x", Field(list(refTo("Bucket", ""), perRef), "spec", "resourceRefs")),
 		"RefsV2":      XRV2("x", Field(list(refTo("Bucket", ""), perRef), "spec", "crossplane", "resourceRefs")),
-		"RefsShort":   XR("x", Field(list(func(n int) any { return map[string]any{"apiVersion": "v1", "kind": "A", "name": "a"} }, 42), "spec", "resourceRefs")),
+		"RefsShort":   XR("x", Field(list(func(int) any { return map[string]any{"apiVersion": "v1", "kind": "A", "name": "a"} }, 42), "spec", "resourceRefs")),
 		"RefsUnserved": XRV2("x", Field(list(func(n int) any {
 			return map[string]any{"apiVersion": fmt.Sprintf("g%d.org/v1", n), "kind": "K", "name": "n"}
 		}, 56), "spec", "crossplane", "resourceRefs")),

@@ -16,6 +16,7 @@ const apart = 5 * time.Minute
 // TestMatrixClocksV2 restores trees while one clock is five minutes off.
 func TestMatrixClocksV2(t *testing.T) {
 	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) {
+		t.Helper()
 		testShapesBy(t, clocks, stack.V2, "v2", shapesV2())
 	})
 }
@@ -23,13 +24,17 @@ func TestMatrixClocksV2(t *testing.T) {
 // TestMatrixClocksV1 does so on Crossplane v1.20, whose conditions have no generation.
 func TestMatrixClocksV1(t *testing.T) {
 	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) {
+		t.Helper()
 		testShapesBy(t, clocks, stack.V1, "v1.20", shapesV1())
 	})
 }
 
 // TestMatrixClocksOfIdentityV2 does so with MRs whose identity and status a restore depends on.
 func TestMatrixClocksOfIdentityV2(t *testing.T) {
-	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) { testIdentityBy(t, clocks, stack.V2, "v2") })
+	eachClock(t, func(t *testing.T, clocks map[string]stack.Clocks) {
+		t.Helper()
+		testIdentityBy(t, clocks, stack.V2, "v2")
+	})
 }
 
 // eachClock runs a test with each machine's clock ahead of the others, and behind them.

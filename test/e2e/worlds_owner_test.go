@@ -55,7 +55,7 @@ func worldsOfOwners() map[string]*shape {
 			Scene:    drill.Scene{Count: 2, Size: 6},
 			target:   "target.yaml",
 			last:     moveUp,
-			restored: func(t *testing.T, s *suite, n *shape) { awaitEnd(t, s, n.Name) },
+			restored: func(t *testing.T, s *suite, n *shape) { t.Helper(); awaitEnd(t, s, n.Name) },
 			check:    wantMoved,
 		},
 	}
@@ -192,6 +192,7 @@ func wantHeld(t *testing.T, s *suite, n *shape, sites ...int) (held []string) {
 }
 
 func wantHeldThenReleased(t *testing.T, s *suite, n *shape) {
+	t.Helper()
 	for _, name := range wantHeld(t, s, n, 1) {
 		if r := command(t, s.target, "release", "--force", "--yes", name); r.code != 0 {
 			t.Errorf("release %s: %+v", name, r)
@@ -201,7 +202,7 @@ func wantHeldThenReleased(t *testing.T, s *suite, n *shape) {
 
 // wantReleased expects what had lost its XR to be as before without an owner, and the rest to be as
 // before.
-func wantReleased(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
+func wantReleased(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {
 		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
@@ -221,6 +222,7 @@ func wantReleased(t *testing.T, s *suite, n *shape, after drill.Picture, changes
 
 // wantHeldThenRestored relaxes the target, and restores again.
 func wantHeldThenRestored(t *testing.T, s *suite, n *shape) {
+	t.Helper()
 	wantHeld(t, s, n, 0, 1)
 	must(t, n.Cure(t.Context(), s.target))
 	again := n.Name + "-again"

@@ -155,7 +155,7 @@ func (u *uids) wantRenamed(t *testing.T, s *suite, n *shape, after drill.Picture
 			if len(l.Annotations) == 0 {
 				l.Annotations = nil
 			}
-			b, err := json.MarshalIndent(l, "", " ")
+			b, err := json.MarshalIndent(l, "", " ") //nolint:musttag // It is only compared with another.
 			must(t, err)
 			likeness := string(b)
 			if replace && !isRoot(name) && !own[name[strings.LastIndexByte(name, '/')+1:]] {

@@ -48,12 +48,12 @@ func (c *Cluster) skew(m *component) error {
 func (c *Cluster) linkPlugin(name, path string) error {
 	link, ahead := filepath.Join(c.pluginDir(), name), c.options.Clocks[Velero]
 	if ahead == 0 {
-		return os.Symlink(path, link) //nolint:wrapcheck // The caller does.
+		return os.Symlink(path, link) // The caller names the plugin.
 	}
 	program, err := c.program(skew)
 	if err != nil {
 		return err
 	}
 
-	return os.WriteFile(link, fmt.Appendf(nil, "#!/bin/sh\nexec %s %s %s \"$0\" \"$@\"\n", program, ahead, path), 0o755) //nolint:wrapcheck,gosec // It is run.
+	return os.WriteFile(link, fmt.Appendf(nil, "#!/bin/sh\nexec %s %s %s \"$0\" \"$@\"\n", program, ahead, path), 0o755) //nolint:gosec // It is run.
 }
