@@ -31,13 +31,17 @@ func (a *Adopt) carryUIDs(i *item) {
 			uids = append(uids, o.UID)
 		}
 	}
+	before := heldForUIDs(i.original)
+	if before != nil {
+		uids = append(uids, types.UID(before.UID))
+	}
 	fields := xp.UIDFields(i.original, uids...)
-	if len(fields) == 0 {
+	if len(fields) == 0 && before == nil {
 		return
 	}
 	xr := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: i.namespace, Name: c.Name}
 	// In a restore by labels the Secret can come before its publisher, under its old name.
-	if !isSelective(i.restore) {
+	if !isSelective(i.restore) && len(fields) > 0 {
 		i.carried = a.carriedUIDs(i, c, noted)
 		xp.ReplaceUIDs(i.Unstructured, i.carried)
 		i.log.WithField("field", fields[0].Path).Info("Names from the UID of an XR above it get the UID that the XR has now")
@@ -47,6 +51,22 @@ func (a *Adopt) carryUIDs(i *item) {
 		i.secretWas = was.Name
 	}
 	i.holdForUIDs(xr, fields)
+	if before != nil && i.fromUID == nil && i.settings.Hold != setting.HoldNone {
+		before.XR = xr
+		i.fromUID = before
+	}
+}
+
+// heldForUIDs returns why an earlier restore held an object when it was backed up; nil if it did not.
+// The UID is then of an XR of an earlier cluster. Any user who could write the object can have written
+// that, which holds only this object.
+func heldForUIDs(u *unstructured.Unstructured) *adoption.FromUID {
+	h, err := adoption.HoldOf(u)
+	if err != nil || h == nil || h.Freed {
+		return nil
+	}
+
+	return h.FromUID
 }
 
 // holdForUIDs makes the hold of an MR or XR wait for a user, if it has fields that Crossplane changes

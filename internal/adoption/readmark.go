@@ -107,6 +107,9 @@ func (h *Hold) stayIn(namespace string) {
 	if h.Owner != nil && h.Owner.Namespace != "" { // An XR can be cluster-scoped.
 		h.Owner.Namespace = namespace
 	}
+	if h.FromUID != nil && h.FromUID.XR.Namespace != "" {
+		h.FromUID.XR.Namespace = namespace
+	}
 }
 
 // markedOf returns the identity of u in its mark. It leaves out the namespace, which a restore can

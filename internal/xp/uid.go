@@ -38,19 +38,32 @@ const (
 	uidName
 )
 
+// isIdentity reports whether a field in this place may be an identity, or names a Secret.
+func (p uidPlace) isIdentity() bool { return p != uidOther && p != uidLabel }
+
 const (
-	// maxUIDFields is how many fields UIDFields returns, of the first mostUIDFields that it finds.
+	// maxUIDFields is how many fields UIDFields returns, of the first mostUIDFields that it finds: of
+	// those that may be an identity, and of the others.
 	maxUIDFields  = 5
 	mostUIDFields = 64
 )
 
-// UIDFields returns the first fields of u, by their paths, that have one of the UIDs in them. It
-// ignores what Kubernetes and Crossplane write themselves: owner references, resourceRefs, the
-// status.
+// UIDFields returns the first fields of u that have one of the UIDs in them: those that may be an
+// identity, and then others, each by their paths. It ignores what Kubernetes and Crossplane write
+// themselves: owner references, resourceRefs, the status.
 func UIDFields(u *unstructured.Unstructured, uids ...types.UID) []UIDField {
 	w := uidWalk{uids: slices.DeleteFunc(slices.Clone(uids), func(uid types.UID) bool { return !isUID(string(uid)) })}
 	w.object(u)
-	slices.SortFunc(w.found, func(a, b UIDField) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(w.found, func(a, b UIDField) int {
+		switch identity := a.place.isIdentity(); {
+		case identity == b.place.isIdentity():
+			return strings.Compare(a.Path, b.Path)
+		case identity:
+			return -1
+		default:
+			return 1
+		}
+	})
 
 	return w.found[:min(len(w.found), maxUIDFields)]
 }

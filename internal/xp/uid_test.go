@@ -102,8 +102,8 @@ func TestUIDFields(t *testing.T) {
 			u: xptest.Object("apps/v1", "Deployment", "n", "d", byPipeline, xptest.JSON(`{"spec": {"selector": {"matchLabels": {"i": "`+string(oldUID)+`"}},
 				"template": {"spec": {"containers": [{"env": [{"valueFrom": {"secretKeyRef": {"name": "`+string(oldUID)+`"}}}]}]}}}}`)),
 			want: []field{
-				{Path: "spec.selector.matchLabels.i"},
 				{Path: "spec.template.spec.containers[0].env[0].valueFrom.secretKeyRef.name", Carried: true, Secret: true},
+				{Path: "spec.selector.matchLabels.i"},
 			},
 		},
 		"Many": {

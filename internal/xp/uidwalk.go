@@ -210,7 +210,7 @@ func (w *uidWalk) text(text string, place uidPlace) (changed string, ok bool) {
 		switch {
 		case len(text) < len(uid) || !strings.Contains(text, string(uid)):
 		case w.replace == nil:
-			if len(w.found) < mostUIDFields {
+			if w.count(place.isIdentity()) < mostUIDFields {
 				w.found = append(w.found, UIDField{UID: uid, place: place})
 			}
 		case w.replaces(place):
@@ -247,4 +247,16 @@ func (w *uidWalk) at(key string, from int) {
 	if len(w.found) > from {
 		w.below("["+key+"]", from)
 	}
+}
+
+// count returns how many of the found fields may be an identity, or how many may not.
+func (w *uidWalk) count(identity bool) int {
+	n := 0
+	for _, f := range w.found {
+		if f.place.isIdentity() == identity {
+			n++
+		}
+	}
+
+	return n
 }
