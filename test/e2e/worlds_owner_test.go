@@ -270,6 +270,10 @@ func moveUp(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 			return err
 		}
 	}
+	// The garbage collector must know the new owner references before the deletion.
+	if err := c.Restart(ctx, stack.ControllerManager); err != nil {
+		return err
+	}
 	if err := s.Cure(ctx, c); err != nil {
 		return err
 	}
