@@ -50,7 +50,7 @@ func worldsOfOwners() map[string]*shape {
 			reason: "In a restore by labels what an XR composes comes before it, held, and is adopted.",
 			Scene:  drill.Scene{Dir: "going", Count: 2, Size: 8, RestoreArgs: []string{"--selector", "pick=site"}},
 		},
-		"moves": {
+		"yields": { // The last one, since it stops a program of the source.
 			reason:   "What moves up from a nested XR that is being deleted belongs to the outer one.",
 			Scene:    drill.Scene{Count: 2, Size: 6},
 			target:   "target.yaml",
@@ -246,46 +246,23 @@ func moveUp(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 			return err
 		}
 	}
-	inner := func(what string, is func(u *unstructured.Unstructured) error) error {
-		return c.Wait(ctx, time.Minute, "the nested XRs of "+s.Name+" to be "+what, func(ctx context.Context) error {
-			inners, err := list(ctx, c, siteKind(s.Name, "Inner"), s.Name, "")
-			for _, u := range inners {
-				err = errors.Join(err, is(&u))
-			}
-
-			return err
-		})
-	}
-	if err := inner("paused", func(u *unstructured.Unstructured) error { return stack.HasCondition(u, "Synced", "False") }); err != nil {
-		return err
-	}
-	buckets, err := list(ctx, c, kindLocalBucket, s.Name, "")
-	if err != nil {
-		return err
-	}
-	for _, u := range buckets { // Crossplane v2.3 deletes in the foreground, and Kubernetes then what blocks the deletion.
-		owners := u.GetOwnerReferences()
-		for n := range owners {
-			owners[n].BlockOwnerDeletion = nil
-		}
-		if err := drill.Patch(ctx, c, &u, map[string]any{"metadata": map[string]any{"ownerReferences": owners}}); err != nil {
-			return err
-		}
-	}
-	// The garbage collector must know the new owner references before the deletion.
-	if err := c.Restart(ctx, stack.ControllerManager); err != nil {
+	// Crossplane v2.3 deletes in the foreground: the garbage collector would delete the bucket first.
+	if err := c.Stop(stack.ControllerManager); err != nil {
 		return err
 	}
 	if err := s.Cure(ctx, c); err != nil {
 		return err
 	}
 
-	return inner("deleted", func(u *unstructured.Unstructured) error {
-		if u.GetDeletionTimestamp() == nil {
-			return fmt.Errorf("%s is not", u.GetName())
+	return c.Wait(ctx, time.Minute, "the nested XRs of "+s.Name+" to be deleted", func(ctx context.Context) error {
+		inners, err := list(ctx, c, siteKind(s.Name, "Inner"), s.Name, "")
+		for _, u := range inners {
+			if u.GetDeletionTimestamp() == nil {
+				err = errors.Join(err, fmt.Errorf("%s is not", u.GetName()))
+			}
 		}
 
-		return nil
+		return err
 	})
 }
 
