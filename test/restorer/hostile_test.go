@@ -42,6 +42,8 @@ func restoreFile(t *testing.T, c *cluster, w client.DynamicFactory, spec velerov
 // testOvertaken has another writer create an object after the plugin has looked for it, and right
 // before Velero creates it. Velero must not write the backup's over it.
 func testOvertaken(t *testing.T, c *cluster) {
+	t.Helper()
+
 	for name, u := range map[string]*unstructured.Unstructured{
 		"XR": xptest.XRV2("x", served("modern.example.org/v1"), xptest.Refs(xptest.NamespacedMR("b", served("s3.m.example.org/v1beta1")))),
 		"MR": xptest.NamespacedMR("b", served("s3.m.example.org/v1beta1"), xptest.Annotated(xp.AnnotationExternalName, "old")), "Secret": xptest.Secret("s"),
@@ -117,6 +119,8 @@ func (d *overtaken) Create(u *unstructured.Unstructured) (*unstructured.Unstruct
 // testTampered restores one namespace from backups whose files have other contents than their
 // paths say, into a cluster in which the other namespaces exist.
 func testTampered(t *testing.T, c *cluster) {
+	t.Helper()
+
 	mine, cloud := xptest.Labelled(xp.LabelClaimNamespace, "team-a"), served("cloud.example.org/v1beta1")
 	publisher := xptest.MR("publisher", mine, cloud, xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published())
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publisher))
