@@ -40,6 +40,8 @@ type publisher struct {
 	uid types.UID
 	// as is the new name of the Secret, "" if it is the same.
 	as string
+	// only means that the Secret must be of Crossplane's type and controlled by the publisher.
+	only bool
 }
 
 // requestSecrets makes Velero restore the connection secrets of a held XR or MR from a namespace
@@ -84,13 +86,14 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 	if exists, err := a.cluster.Exists(context.Background(), to); err == nil && exists {
 		return
 	}
-	if why := a.keepsOut(i, to); why != "" {
+	why, only := a.keepsOut(i, to)
+	if why != "" {
 		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores "+
 			"the Secret", r, why))
 
 		return
 	}
-	by := publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()}
+	by := publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID(), only: only}
 	if r.Name == i.secretWas {
 		by.as = xp.ReplaceUID(r.Name, i.carried)
 	}
@@ -102,33 +105,38 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 
 // keepsOut returns why a Secret must not be brought to a namespace that the restore does not
 // include, "" if it may be. All that the backup says of it may be forged, so what is live decides:
-// the plugin adds a Secret where Crossplane or a provider could publish one, and changes none.
-func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
+// the plugin adds a Secret where Crossplane or a provider could publish one, and changes none. only
+// means that it must be of Crossplane's type: credentials of providers, which have other types, are
+// in the same namespace.
+func (a *Adopt) keepsOut(i *item, to xp.Ref) (why string, only bool) {
 	ctx := context.Background()
-	system, err := a.isSystemNamespace(to.Namespace, i.restore)
-	if err == nil && system {
-		return "in the namespaces of Kubernetes, Velero and Crossplane a restore of other namespaces brings nothing"
+	if isSystemNamespace(to.Namespace, i.restore) {
+		return "in the namespaces of Kubernetes and Velero a restore of other namespaces brings nothing", false
 	}
+	only, err := a.isOfCrossplane(to.Namespace)
 	reconciled, reconciledErr := a.cluster.IsReconciled(ctx, i.GroupVersionKind())
 	namespace, namespaceErr := a.cluster.Exists(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
 	switch err := errors.Join(err, reconciledErr, namespaceErr); {
 	case err != nil:
-		return "the cluster can't be read: " + err.Error()
+		return "the cluster can't be read: " + err.Error(), false
 	case !namespace:
-		return "the namespace does not exist"
+		return "the namespace does not exist", false
 	case !reconciled:
-		return "neither Crossplane nor a provider reconciles the kind of the object that names it"
+		return "neither Crossplane nor a provider reconciles the kind of the object that names it", false
 	default:
-		return ""
+		return "", only
 	}
 }
 
-// isSystemNamespace reports whether a namespace is that of Kubernetes, Velero or Crossplane, where
-// a Secret can be a credential of the cluster or of all tenants.
-func (a *Adopt) isSystemNamespace(namespace string, restore *velerov1.Restore) (bool, error) {
-	if strings.HasPrefix(namespace, "kube-") || namespace == cmp.Or(restore.Namespace, velerov1.DefaultNamespace) {
-		return true, nil
-	}
+// isSystemNamespace reports whether a namespace is that of Kubernetes or Velero, where a Secret can
+// be a credential of the cluster.
+func isSystemNamespace(namespace string, restore *velerov1.Restore) bool {
+	return strings.HasPrefix(namespace, "kube-") || namespace == cmp.Or(restore.Namespace, velerov1.DefaultNamespace)
+}
+
+// isOfCrossplane reports whether Crossplane runs in a namespace. Crossplane's documentation has MRs
+// and XRs of v1 publish there, so their Secrets must come back.
+func (a *Adopt) isOfCrossplane(namespace string) (bool, error) {
 	if v, known := a.systems.Load(namespace); known {
 		return v == true, nil
 	}
@@ -164,7 +172,7 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 	by, _ = v.(publisher)
 	c, ok := xp.Controller(secret)
 	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind ||
-		by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid) && (xp.IsConnectionSecret(secret) || xp.IsOpaque(secret))
+		!by.only && by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid) && (xp.IsConnectionSecret(secret) || xp.IsOpaque(secret))
 
 	return by, true, owned
 }

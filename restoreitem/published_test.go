@@ -71,8 +71,8 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			want: want{Secret: true, By: strings.Replace(bring, "infra", "kube-system", 1)},
 		},
 		"Crossplane": {
-			reason: "A Secret there can be a credential of a provider's.", item: mr, spec: ofTeamA, change: func(c *cluster) { c.crossplane = "infra" },
-			want: want{Secret: true, By: bring},
+			reason: "Crossplane's documentation has v1 publish there.", item: mr, spec: ofTeamA, change: func(c *cluster) { c.crossplane = "infra" },
+			want: want{Secret: true, By: bring, First: asked},
 		},
 		"Unreconciled": {
 			reason: "Nothing publishes for an object that neither Crossplane nor a provider reconciles.", item: mr, spec: ofTeamA,

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	xpcontroller "github.com/crossplane/crossplane-runtime/v2/pkg/controller"
@@ -98,7 +99,7 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 				PollInterval:            poll,
 				MaxConcurrentReconciles: reconcileRate,
 				Features:                &feature.Flags{},
-				Gate:                    new(gate.Gate[schema.GroupVersionKind]),
+				Gate:                    &serialGate{Gate: new(gate.Gate[schema.GroupVersionKind])},
 			},
 			Provider:              p,
 			OperationTrackerStore: ujcontroller.NewOperationStore(log),
@@ -123,4 +124,21 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 	}
 
 	return nil
+}
+
+// serialGate sets up one controller at a time. Crossplane's gate does so at once for all kinds that
+// are served, and controller-runtime registers the path of conversions for whoever asks first.
+type serialGate struct {
+	*gate.Gate[schema.GroupVersionKind]
+
+	mu sync.Mutex
+}
+
+// Register has the gate call a function when all kinds are served.
+func (g *serialGate) Register(setup func(), kinds ...schema.GroupVersionKind) {
+	g.Gate.Register(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		setup()
+	}, kinds...)
 }
