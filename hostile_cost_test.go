@@ -46,7 +46,8 @@ var zooKinds = map[string][]metav1.APIResource{
 	"many.example.org/v1":          manyKinds(),
 	"velero.io/v1":                 {{Name: "restores", Kind: "Restore", Namespaced: true}},
 	xp.GroupAPIExtensions + "/v1": {
-		{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"}, {Name: "compositions", Kind: "Composition"},
+		{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
+		{Name: "compositions", Kind: "Composition"},
 		{Name: "compositionrevisions", Kind: "CompositionRevision"},
 	},
 	xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}, {Name: "clusterusages", Kind: "ClusterUsage"}},

@@ -208,7 +208,7 @@ func (h *Hold) saveComposed(u *unstructured.Unstructured, of Hold, earlier *Hold
 	}
 	var err error
 	if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
-		return err //nolint:wrapcheck // It names the XR.
+		return err // It names the XR.
 	}
 	if kinds := kindsOf(h.Refs); kinds > maxKinds {
 		return fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+

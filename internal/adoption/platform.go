@@ -72,7 +72,7 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	about, reading, selecting, revisions := false, false, false, map[xp.Ref]bool{}
 	s.each(func(f *observedObject) {
 		selecting = selecting || f.selects && f.hold != nil && f.hold.Pinned
-		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || s.skipsComposed(f) {
+		if !s.isAboutToRun(f) {
 			return
 		}
 		about, revisions[f.revision] = true, true
@@ -92,6 +92,11 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	}
 
 	return needs
+}
+
+// isAboutToRun reports whether an object is a held XR that the plugin unpauses when it is adopted.
+func (s *Snapshot) isAboutToRun(f *observedObject) bool {
+	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.ownPause() && !s.skipsComposed(f)
 }
 
 // runFunctions reports whether one of the revisions has a pipeline of functions.

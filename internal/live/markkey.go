@@ -114,8 +114,8 @@ func markKeyIn(u *unstructured.Unstructured) (adoption.Key, error) {
 	encoded, _, _ := unstructured.NestedString(u.Object, "data", markKeyField)
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
-		return nil, err // ReadMarkKey adds the Secret.
+		return nil, fmt.Errorf("cannot decode it: %w", err)
 	}
 
-	return adoption.NewKey(b) //nolint:wrapcheck // ReadMarkKey adds the Secret.
+	return adoption.NewKey(b) // ReadMarkKey adds the Secret.
 }

@@ -57,7 +57,8 @@ func TestUIDFields(t *testing.T) {
 			u: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "db-"+string(oldUID)),
 				xptest.JSON(`{"spec": {"forProvider": {"tags": {"`+string(oldUID)+`": "owned"}}, "initProvider": {"id": "`+string(oldUID)+`"}}}`)),
 			want: []field{
-				{Path: "metadata.annotations[crossplane.io/external-name]", Identity: true}, {Path: "spec.forProvider.tags." + string(oldUID), Identity: true},
+				{Path: "metadata.annotations[crossplane.io/external-name]", Identity: true},
+				{Path: "spec.forProvider.tags." + string(oldUID), Identity: true},
 				{Path: "spec.initProvider.id", Identity: true},
 			},
 		},
@@ -71,7 +72,8 @@ func TestUIDFields(t *testing.T) {
 			u: xptest.MR("b", xptest.Labelled("net", string(oldUID)), xptest.Annotated("note", string(oldUID)),
 				xptest.JSON(`{"spec": {"forProvider": {"vpcIdSelector": {"matchLabels": {"net": "`+string(oldUID)+`"}}}}}`)),
 			want: []field{
-				{Path: "metadata.annotations[note]", Carried: true}, {Path: "metadata.labels[net]", Carried: true},
+				{Path: "metadata.annotations[note]", Carried: true},
+				{Path: "metadata.labels[net]", Carried: true},
 				{Path: "spec.forProvider.vpcIdSelector.matchLabels.net", Carried: true},
 			},
 		},

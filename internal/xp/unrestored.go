@@ -37,8 +37,8 @@ func IsNeverRestored(gk schema.GroupKind) bool { return neverRestored[gk] != "" 
 func NeverRestoredResources() []string { return slices.Sorted(maps.Values(neverRestored)) }
 
 // MadeAgain is what happens to a composed object that Velero does not restore, and the next step.
-const MadeAgain = "Velero does not restore. A restore does not wait for it, and Crossplane makes it again, so that a Job runs once more. If it must not, take " +
-	"it out of the Composition before the restore"
+const MadeAgain = "Velero does not restore. A restore does not wait for it, and Crossplane makes it again, so that a Job runs once more. If it must not, " +
+	"take it out of the Composition before the restore"
 
 // MayStayOut reports whether Velero does not restore some or all objects of a kind. Crossplane then
 // makes a composed one again, under another name unless the Composition fixes that.
