@@ -206,8 +206,11 @@ func (w *world) computePlan(v *view) (p plan, harm damage) {
 			if subject := instances[r.ID()]; w.tenants != 0 {
 				harm |= w.damageOf(v, subject, i, ok)
 			}
-			if ok {
-				p = append(p, write{instance: i, after: w.decode(xptest.Merge(c.Target, c.Patch), v.objects[i]), step: w.stepOf(i, c)})
+			if !ok {
+				continue
+			}
+			if after := w.decode(xptest.Merge(c.Target, c.Patch), v.objects[i]); after != v.objects[i] {
+				p = append(p, write{instance: i, after: after, step: w.stepOf(i, c)})
 			}
 		}
 	}

@@ -2,11 +2,13 @@ package explorer
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
 type rules uint8
@@ -232,7 +234,22 @@ func (w *world) start() state {
 	return s
 }
 
-func (w *world) mark(text string) uint16 { return numbered(text, &w.marks, w.markIDs) }
+// mark returns the number of a mark. Without its XR an MR has the same one before and after the first poll: no time passes in a
+// world, so nothing depends on when that was.
+func (w *world) mark(text string) uint16 {
+	if unpolled := notedPoll.ReplaceAllString(text, ""); unpolled != text && strings.Contains(text, string(reason.XRNotRestored)) {
+		for n, earlier := range w.marks {
+			if notedPoll.ReplaceAllString(earlier, "") == unpolled {
+				return uint16(n)
+			}
+		}
+	}
+
+	return numbered(text, &w.marks, w.markIDs)
+}
+
+// notedPoll finds the time of the first poll in a mark, and its signature.
+var notedPoll = regexp.MustCompile(`,"(polled|mac)":"[^"]*"`)
 
 // numbered returns the number of a value, which is its place in all. It adds the value if it is new.
 func numbered[V comparable, N uint16 | uint32](v V, all *[]V, numbers map[V]N) N {
