@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -84,7 +85,7 @@ func TestBackedUpTrees(t *testing.T) {
 				}
 			}
 			c := s.cluster()
-			c.download = func(_ context.Context, _ Download, w io.Writer) error {
+			c.download = func(_ context.Context, _ *velerov1.Backup, w io.Writer) error {
 				_, err := io.WriteString(w, list)
 
 				return err
