@@ -48,7 +48,7 @@ const validateExample = `  # Everything in the cluster
   # Until the restore is over and there are no problems, for half an hour at most
   ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
 
-  # After a nightly drill: the objects of the newest Restore, if that was today
+  # The objects of the newest Restore, if that was today
   ` + Name + ` validate --newest-restore 24h
 
   # After a handover, with a copy of the report in the bucket, for retire in the other cluster

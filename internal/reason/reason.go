@@ -44,12 +44,11 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Handover, Drill, Guard and Command are what these commands, and all others,
+	// Release, Exchange, Handover, Guard and Command are what these commands, and all others,
 	// refuse or warn of.
 	Release  Group = "release"
 	Exchange Group = "exchange"
 	Handover Group = "handover"
-	Drill    Group = "drill"
 	Guard    Group = "guard"
 	Command  Group = "command"
 )
@@ -73,8 +72,6 @@ func (g Group) Place() string {
 		return "output of exchange"
 	case Handover:
 		return "output of hold, retire and release"
-	case Drill:
-		return "output of drill"
 	case Guard:
 		return "output of guard"
 	case Command:

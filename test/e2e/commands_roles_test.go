@@ -89,29 +89,6 @@ var handovers = map[string]string{ //nolint:gosec // The value of secrets is a v
 	"secrets.":                               "velero create",
 }
 
-// drills are the rights that the role of drills has besides those of validate.
-var drills = map[string]string{ //nolint:gosec // The value of secrets is a verb.
-	"environments.platform.example.org":      "* patch delete",
-	"xenvironments.platform.example.org":     "* patch delete",
-	"buckets.cloud.example.org":              "* patch delete",
-	"databases.cloud.example.org":            "* patch delete",
-	"networks.cloud.example.org":             "* patch delete",
-	"buckets.cloud.m.example.org":            "* patch delete",
-	"databases.cloud.m.example.org":          "* patch delete",
-	"networks.cloud.m.example.org":           "* patch delete",
-	"usages.protection.crossplane.io":        "* patch delete",
-	"clusterusages.protection.crossplane.io": "* patch delete",
-	"usages.apiextensions.crossplane.io":     "* patch delete",
-	"cronoperations.ops.crossplane.io":       "* list patch delete",
-	"watchoperations.ops.crossplane.io":      "* list patch delete",
-	"restores.velero.io":                     "velero create get patch",
-	"backupstoragelocations.velero.io":       "velero get",
-	"serverstatusrequests.velero.io":         "velero create get",
-	"downloadrequests.velero.io":             "velero create get",
-	"secrets.":                               "velero create",
-	"events.":                                "velero create",
-}
-
 // downloads are the rights of the role of the Job that downloads a backup.
 var downloads = map[string]string{
 	"backups.velero.io":                "velero get list",
@@ -164,13 +141,6 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
 			does:    map[string]int{"hold --dry-run -n " + h.Namespace: 0, "release --handover --dry-run": 0},
 			without: []string{"secrets", "deployments"}, // As for release.
-		},
-		"Drill": {
-			reason: "A drill restores and removes again, and reads no Secret but its key.",
-			files:  []string{"rbac/validate.yaml", "drill/rights.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-drill",
-			want: func(r right) bool { return validate(r) || only(drills)(r) },
-			does: map[string]int{"drill status --from-schedule none": 3, "drill run --from-schedule none": 3}, cannot: map[string]int{"settings": 1},
-			without: []string{"deployments"}, // As for validate.
 		},
 		"Wait": {
 			reason: "A Pod that waits reads its XR or claim, in its own namespace.",

@@ -65,7 +65,6 @@ func scenes() []scene {
 		{
 			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}},
 			meanwhile: map[string]event{
-				"velero-plugin-for-crossplane drill run --from-schedule nightly": {forgotten: true},
 				"velero-plugin-for-crossplane validate -n team-a -o json > adopted.json": {run: []string{
 					"velero-plugin-for-crossplane release --handover -n team-a", "kubectl wait --for=condition=Ready environment,managed --all -n team-a --timeout=3m",
 				}},
@@ -77,17 +76,14 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/monitoring.md"}, // After the drills of the page before.
+		{page: "docs/monitoring.md"},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
 		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
 		{
 			page: "docs/drills.md", begin: event{forgotten: true},
-			meanwhile: map[string]event{"velero-plugin-for-crossplane drill run --from-schedule nightly": {forgotten: true}},
-			codes:     map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
-			end: event{run: []string{
-				"kubectl delete -k example/drill", "velero restore create after-the-drill --from-schedule nightly --wait", "velero-plugin-for-crossplane validate -n team-a",
-			}},
+			codes: map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
+			end:   event{run: []string{"kubectl delete -k example/drill", "velero-plugin-for-crossplane validate -n team-a"}},
 		},
 		{
 			page: "docs/namespace.md", begin: event{forgotten: true},
