@@ -58,7 +58,6 @@ func TestDownload(t *testing.T) {
 			want := "backup get --selector velero.io/schedule-name=nightly\n" + tc.want + "\n"
 			if got := string(read(t, filepath.Join(dir, "args"))); got != want {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, want)
-}
 			}
 		})
 	}
