@@ -22,7 +22,7 @@ func (c *Cluster) backedUp(ctx context.Context, backup *unstructured.Unstructure
 		return nil, fmt.Errorf("cannot read the Backup %s: %w", backup.GetName(), err)
 	}
 	var list bytes.Buffer
-	if err := c.download(ctx, Download{Backup: b, Kind: velerov1.DownloadTargetKindBackupResourceList, Timeout: listTimeout}, &list); err != nil {
+	if err := c.download(ctx, b, &list); err != nil {
 		return nil, fmt.Errorf("cannot download the list of what is in the Backup %s: %w", backup.GetName(), err)
 	}
 	var names map[string][]string

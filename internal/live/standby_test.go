@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -180,7 +181,7 @@ func TestRemoveStandbys(t *testing.T) {
 				}
 			}
 			c := s.cluster()
-			c.download = func(_ context.Context, _ Download, w io.Writer) error {
+			c.download = func(_ context.Context, _ *velerov1.Backup, w io.Writer) error {
 				_, err := io.WriteString(w, tc.list)
 
 				return errors.Join(err, tc.err)

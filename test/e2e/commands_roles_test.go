@@ -76,7 +76,7 @@ var handovers = map[string]string{ //nolint:gosec // The value of secrets is a v
 	"secrets.":                               "velero create",
 }
 
-// downloads are the rights of the role of inspect --backup and --from-schedule.
+// downloads are the rights of the role of the Job that downloads a backup.
 var downloads = map[string]string{
 	"backups.velero.io":                "velero get list",
 	"backupstoragelocations.velero.io": "velero get",
@@ -166,11 +166,10 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
 		},
-		"InspectBackup": {
-			reason: "A download needs the Backup, its location and a DownloadRequest.",
-			files:  []string{"rbac/inspect-backup.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect-backup",
-			want: only(downloads),
-			does: map[string]int{"inspect --backup " + h.Namespace: 0, "inspect --from-schedule none": 1}, cannot: map[string]int{"settings": 1},
+		"Download": {
+			reason: "A download by Velero's client needs the Backup, its location and a DownloadRequest.",
+			files:  []string{"monitoring/download.yaml"}, namespace: "velero", name: "velero-backup-download",
+			want: only(downloads), cannot: map[string]int{"settings": 1},
 		},
 		"Settings": {
 			reason: "The command settings reads the objects that have them, and nothing of Crossplane's.",

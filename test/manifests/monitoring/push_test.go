@@ -112,7 +112,7 @@ func TestPush(t *testing.T) {
 		command string
 	}{
 		"validate.yaml": {"validation.txt", "validate -o openmetrics"},
-		"backup.yaml":   {"inspection.txt", "inspect --from-schedule nightly -o openmetrics"},
+		"backup.yaml":   {"inspection.txt", "inspect /target/backup.tar.gz -o openmetrics"},
 	}
 	for file, tc := range cases {
 		var job batchv1.CronJob
@@ -127,7 +127,7 @@ func TestPush(t *testing.T) {
 				if want := code == 0 || code == 3; pushed != want || (err == nil) != want {
 					t.Errorf("with code %d the Job must push and succeed: %v, but pushed: %v, and ended with %v: %s", code, want, pushed, err, out)
 				}
-				if got := strings.TrimSpace(string(read(t, p.dir+"/args"))); got != tc.command {
+				if got := strings.TrimSpace(strings.ReplaceAll(string(read(t, p.dir+"/args")), p.dir, "/target")); got != tc.command {
 					t.Errorf("it runs %q, want %q", got, tc.command)
 				}
 			})
