@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -322,4 +323,9 @@ func (r *retire) finish(ctx context.Context, sc *scope, stopped error) error {
 	}
 
 	return exitFor(rep.Summary.Problems)
+}
+
+// isDenied reports whether an admission webhook denied a request; RBAC gives the same status code.
+func isDenied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }

@@ -92,7 +92,6 @@ func (d *diagnosis) checkBoth() {
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
-	d.checkExchanges()
 	d.checkUnread()
 }
 

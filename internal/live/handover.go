@@ -164,3 +164,28 @@ func (c *Cluster) Retire(ctx context.Context, u *unstructured.Unstructured) erro
 
 	return c.remove(ctx, u, version) // The finalizer can be all that shows an XR.
 }
+
+// remove deletes the object if it still has the same UID and the given resourceVersion; "" is any.
+// An XR orphans what it composes.
+func (c *Cluster) remove(ctx context.Context, u *unstructured.Unstructured, version string) error {
+	gvr, _, err := c.Resource(u.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	uid, propagation := u.GetUID(), metav1.DeletePropagationBackground
+	if xp.IsComposite(u) {
+		propagation = metav1.DeletePropagationOrphan
+	}
+	conditions := &metav1.Preconditions{UID: &uid}
+	if version != "" {
+		conditions.ResourceVersion = &version
+	}
+	err = c.client.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{
+		Preconditions: conditions, PropagationPolicy: &propagation,
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot delete %s: %w", xp.String(u), err)
+	}
+
+	return nil
+}

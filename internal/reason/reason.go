@@ -44,10 +44,9 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Handover and Command are what these commands, and all others,
+	// Release, Handover and Command are what these commands, and all others,
 	// refuse or warn of.
 	Release  Group = "release"
-	Exchange Group = "exchange"
 	Handover Group = "handover"
 	Command  Group = "command"
 )
@@ -67,8 +66,6 @@ func (g Group) Place() string {
 		return "log of a backup or restore, settings"
 	case Release:
 		return "output of release"
-	case Exchange:
-		return "output of exchange"
 	case Handover:
 		return "output of hold, retire and release"
 	case Command:
