@@ -108,9 +108,8 @@ func (a *actions) tree(log logrus.FieldLogger) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := a.connect()
 
-	return backupitem.NewTree(resolver, log).WithSource(cluster), err
+	return backupitem.NewTree(resolver, log), nil
 }
 
 func (a *actions) discovery(log logrus.FieldLogger) (any, error) {
@@ -154,8 +153,6 @@ func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitiali
 			restoreitem.WithRequestedItems(a.requested),
 			restoreitem.WithVeleroFeatures(a.features),
 			restoreitem.WithModifiers(a.modifiers),
-			restoreitem.WithSource(cluster),
-			restoreitem.WithStandby(cluster),
 		), err
 	}
 }

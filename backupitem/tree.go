@@ -28,7 +28,6 @@ type Tree struct {
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
-	source          *source
 }
 
 var _ biav2.BackupItemAction = &Tree{}
@@ -99,7 +98,6 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.noteStored(u, backup)
 	found.noteInputs(u)
 	found.warn(t.log)
-	t.noteSource(ctx, u, backup)
 	t.identify(ctx, u, backup)
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 )
 
@@ -32,7 +31,7 @@ func (o *options) completeRestore(c *cobra.Command, _ []string, _ string) ([]str
 }
 
 func (o *options) completeBackup(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return o.completeNames(c, adoption.KindBackup)
+	return o.completeNames(c, live.KindBackup)
 }
 
 // completeNames returns the names of the objects of a kind in Velero's namespace.

@@ -198,3 +198,20 @@ func (c *drillCleaning) awaitGone(ctx context.Context) error {
 		}
 	}
 }
+func childrenOf(trees []*report.Node) map[xp.ID][]xp.Ref {
+	below := map[xp.ID][]xp.Ref{}
+	var visit func(n *report.Node)
+	visit = func(n *report.Node) {
+		for _, child := range n.Children {
+			if child.State != report.Foreign {
+				below[n.ID()] = append(below[n.ID()], child.Ref)
+			}
+			visit(child)
+		}
+	}
+	for _, root := range trees {
+		visit(root)
+	}
+
+	return below
+}

@@ -214,7 +214,6 @@ func phaseOf(u *unstructured.Unstructured) string {
 // drill restores and checks. late is set if the Restore was not over in time.
 func (d *drillRun) drill(ctx context.Context) (rep *report.Report, late bool, err error) {
 	rep = &report.Report{Kind: report.KindDrill, Source: d.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
-	rep.Cluster, _ = d.cluster.UID(ctx) // A report without it is complete otherwise.
 	backup, err := d.cluster.NewestBackup(ctx, d.velero, d.schedule)
 	if err != nil {
 		return nil, false, err

@@ -2,16 +2,13 @@ package hooks
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/objectstore"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
 // A reportStore keeps reports in the object store.
@@ -64,33 +61,4 @@ func (s *storeFlags) store(ctx context.Context, cluster *live.Cluster, velero st
 	}
 
 	return store, nil
-}
-
-// storeHandover writes a report for the command retire in another cluster, if a location is given.
-func (s *storeFlags) storeHandover(ctx context.Context, cluster *live.Cluster, o *options, r *report.Report) error {
-	store, err := s.store(ctx, cluster, o.velero, true)
-	if err != nil || store == nil {
-		return err
-	}
-	defer store.Close()
-	b, err := printer.Encode(r, printer.JSON)
-	if err == nil {
-		err = store.Put(handoverFile(o.namespace), b)
-	}
-	if err != nil {
-		return reason.ReportNotStored.Errorf("cannot store the report for the other cluster: %w", err)
-	}
-	fmt.Fprintf(o.Err, "stored the report as %s in the bucket of %s\n", handoverFile(o.namespace), s.location)
-
-	return nil
-}
-
-// handoverFile returns the name of the report of a handover of a namespace in the store; "" is the
-// whole cluster. No namespace can have the name that stands for that.
-func handoverFile(namespace string) string {
-	if namespace == "" {
-		namespace = "_cluster"
-	}
-
-	return "handovers/" + namespace + ".json"
 }

@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +63,7 @@ func IsDrillName(name, schedule string) bool {
 // held in quarantine. Of the Restore it takes spec, labels and annotations. label is the schedule as the value of a label.
 func DrillRestore(restore *unstructured.Unstructured, velero, name, label, backup string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": restore.DeepCopy().Object["spec"]}}
-	u.SetGroupVersionKind(KindBackup.GroupVersion().WithKind("Restore"))
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"})
 	u.SetNamespace(velero)
 	u.SetName(name)
 	u.SetAnnotations(restore.GetAnnotations())
@@ -85,7 +87,7 @@ func DrillRestore(restore *unstructured.Unstructured, velero, name, label, backu
 func NewestBackup(backups []*unstructured.Unstructured, label string) (newest *unstructured.Unstructured, ok bool) {
 	for _, u := range backups {
 		phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
-		if ScheduleOf(u) != label || phase != "Completed" || xp.Label(u, LabelReceipt) != "" {
+		if ScheduleOf(u) != label || phase != "Completed" {
 			continue
 		}
 		if newest == nil || startOf(u).After(startOf(newest)) || startOf(u).Equal(startOf(newest)) && u.GetName() > newest.GetName() {
@@ -104,7 +106,7 @@ func BackupStarted(backup *unstructured.Unstructured) time.Time { return startOf
 // key.
 func (k Key) DrillHeld(u *unstructured.Unstructured) (restore, shared string, ok bool) {
 	h, err := k.HoldOf(u)
-	if err != nil || h == nil || !h.Quarantine || h.Handover || u.GetDeletionTimestamp() != nil || !xp.IsPaused(u) {
+	if err != nil || h == nil || !h.Quarantine || h.ByCommand || u.GetDeletionTimestamp() != nil || !xp.IsPaused(u) {
 		return "", "", false
 	}
 
@@ -116,4 +118,38 @@ func (k Key) DrillHeld(u *unstructured.Unstructured) (restore, shared string, ok
 	default:
 		return h.Restore, "", true
 	}
+}
+
+// ScheduleOf returns the schedule of a Backup; "" for none.
+func ScheduleOf(backup *unstructured.Unstructured) string {
+	return xp.Label(backup, "velero.io/schedule-name")
+}
+
+func startOf(u *unstructured.Unstructured) time.Time {
+	at, _, _ := unstructured.NestedString(u.Object, "status", "startTimestamp")
+
+	return parseTime(at)
+}
+
+// changedBy returns the first writer, besides this plugin and Velero, that has changed u since it
+// was restored, as managedFields name it; "" if there is none. The entries of the backup are known
+// by their times, since the clocks of two clusters differ. The status does not count: the
+// controllers report there that u is paused.
+func (h *Hold) changedBy(u *unstructured.Unstructured) string {
+	known := unpackManagers(h.Fields)
+	for _, m := range entriesOf(u) {
+		manager, _ := m["manager"].(string)
+		if s, _ := m["subresource"].(string); s != "" || manager == FieldManager || manager == managerVelero {
+			continue
+		}
+		isKnown := func(k map[string]any) bool { return isSame(k, m) && k["time"] == m["time"] }
+		written, _ := m["time"].(string)
+		if known == nil && parseTime(written).Before(parseTime(h.Since)) || slices.ContainsFunc(known, isKnown) {
+			continue
+		}
+
+		return manager
+	}
+
+	return ""
 }

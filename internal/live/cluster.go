@@ -69,9 +69,7 @@ type Cluster struct {
 	inventories map[schema.GroupKind]inventory
 	// restoredIndexes are what restores have created, by kind.
 	restoredIndexes map[schema.GroupKind]restoredIndex
-	// standbys are the objects in quarantine, by kind.
-	standbys    map[schema.GroupKind]map[xp.ID]adoption.Standby
-	definitions definitions
+	definitions     definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
 	// uid identifies the cluster; "" until it is read.
@@ -202,7 +200,6 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		silence:         map[schema.GroupKind]time.Duration{},
 		inventories:     map[schema.GroupKind]inventory{},
 		restoredIndexes: map[schema.GroupKind]restoredIndex{},
-		standbys:        map[schema.GroupKind]map[xp.ID]adoption.Standby{},
 		markKeys:        map[string]adoption.Key{},
 		backoff:         defaultBackoff(),
 		silent:          map[string]bool{},

@@ -62,7 +62,7 @@ func (c *Cluster) NewestBackup(ctx context.Context, velero, schedule string) (*u
 	name := label.GetValidName(schedule)
 	var backups []*unstructured.Unstructured
 	options := metav1.ListOptions{LabelSelector: velerov1.ScheduleNameLabel + "=" + name}
-	err := c.Each(ctx, adoption.KindBackup, velero, options, func(u *unstructured.Unstructured) { backups = append(backups, u) })
+	err := c.Each(ctx, KindBackup, velero, options, func(u *unstructured.Unstructured) { backups = append(backups, u) })
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the backups of the schedule %s: %w", schedule, err)
 	}
@@ -210,4 +210,24 @@ func (c *Cluster) StorageLocation(ctx context.Context, velero, name string) (*ve
 	}
 
 	return l, nil
+}
+// Retire removes a held object from this cluster without its controllers: it takes the finalizers
+// off and deletes it, if nobody has changed it since it was read. An XR leaves behind what it
+// composed that is not deleted itself.
+func (c *Cluster) Retire(ctx context.Context, u *unstructured.Unstructured) error {
+	version := u.GetResourceVersion()
+	if len(u.GetFinalizers()) > 0 {
+		after, err := c.applyChange(ctx, adoption.Change{Target: u, Patch: map[string]any{
+			"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "finalizers": nil},
+		}})
+		if isUnserved(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cannot take the finalizers of %s off: %w", xp.String(u), err)
+		}
+		version = after.GetResourceVersion()
+	}
+
+	return c.remove(ctx, u, version) // The finalizer can be all that shows an XR.
 }

@@ -44,11 +44,10 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Handover, Drill, Guard and Command are what these commands, and all others,
+	// Release, Exchange, Drill, Guard and Command are what these commands, and all others,
 	// refuse or warn of.
 	Release  Group = "release"
 	Exchange Group = "exchange"
-	Handover Group = "handover"
 	Drill    Group = "drill"
 	Guard    Group = "guard"
 	Command  Group = "command"
@@ -71,8 +70,6 @@ func (g Group) Place() string {
 		return "output of release"
 	case Exchange:
 		return "output of exchange"
-	case Handover:
-		return "output of hold, retire and release"
 	case Drill:
 		return "output of drill"
 	case Guard:

@@ -23,8 +23,6 @@ type Report struct {
 	Kind       string `json:"kind"`
 	// Source is the file of the backup, or the context of the cluster.
 	Source string `json:"source"`
-	// Cluster is the UID of the cluster's namespace kube-system; "" if it may not be read.
-	Cluster string    `json:"cluster,omitempty"`
 	Time    time.Time `json:"time"`
 	// Restores are those that hold a reported object, or that were asked for.
 	Restores []Restore `json:"restores,omitempty"`

@@ -125,8 +125,6 @@ const (
 	// FieldUIDs lists the objects whose UIDs a composed object has in its fields. They have other
 	// UIDs after a restore.
 	FieldUIDs = "velero.crossplane.io/uids"
-	// FieldSource has the cluster of the backup, and whether a handover held the object there.
-	FieldSource = "velero.crossplane.io/source"
 )
 
 // Annotations that make Velero include the additional items of an action despite the filters of the

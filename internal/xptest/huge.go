@@ -163,7 +163,6 @@ func Huge(size int) map[string]*unstructured.Unstructured { //nolint:funlen // I
 		"NotedStored":   XR("x", metadata(xp.FieldStored, map[string]any{"storeConfig": long})),
 		"Format":        XR("x", metadata(xp.FieldFormat, long)),
 		"FormatList":    XR("x", metadata(xp.FieldFormat, empty)),
-		"Source":        XR("x", metadata(xp.FieldSource, map[string]any{"cluster": long, "busy": long[:0]})),
 		"DeletionOfUse": MR("b", Annotated(xp.AnnotationDeletionAttempt, long)),
 	}
 }

@@ -10,25 +10,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A handover moves live objects to another cluster. The command hold puts a quarantine on them
-// here, without a Restore: nothing reconciles them, so nothing in this cluster writes to their
-// external resources while the other cluster adopts them. The command release goes on here, and the
-// command retire deletes them here.
+// The command hold puts a quarantine on live objects, without a Restore: nothing reconciles them, so
+// nothing in this cluster writes to their external resources. A backup carries these holds, and a
+// restore in another cluster adopts what they hold. The command release takes them off here.
 const (
-	reasonHandover = "the command hold holds it, so that another cluster can take it over: nothing reconciles it here. "
-	// StepHandover is the step that puts a hold on a live object.
-	StepHandover = "pause it for a handover"
-	// StepHandoverAgain is the step that repeats it after another writer has removed the pause.
-	StepHandoverAgain = "pause it again, since another writer had removed the pause of its handover"
+	reasonByCommand = "the command hold holds it, so that another cluster can adopt it: nothing reconciles it here. "
+	// StepHoldLive is the step that puts a hold on a live object.
+	StepHoldLive = "pause it"
+	// StepHoldAgain is the step that repeats it after another writer has removed the pause.
+	StepHoldAgain = "pause it again, since another writer had removed the pause"
 )
 
-// IsHandover reports whether the hold is that of a handover that is not aborted.
-func (h *Hold) IsHandover() bool { return h.Handover && h.Quarantine }
+// IsByCommand reports whether the command hold holds the object, and no user has ended that.
+func (h *Hold) IsByCommand() bool { return h.ByCommand && h.Quarantine }
 
 // By returns what put the hold on, for a message.
 func (h *Hold) By() string {
 	switch {
-	case h.Handover:
+	case h.ByCommand:
 		return "the command hold"
 	case h.Restore == "":
 		return "an unknown Restore"
@@ -37,17 +36,17 @@ func (h *Hold) By() string {
 	}
 }
 
-// HandOver plans to hold a live claim, XR, MR or schedule for a handover. The Change has no Patch if
+// HoldLive plans to hold a live claim, XR, MR or schedule. The Change has no Patch if
 // the object is held already, or if the returned message is why it can't be held now. An object
 // that something is in flight for is not paused: its controller would not record the outcome.
-func (k Key) HandOver(u *unstructured.Unstructured, now time.Time) (Change, reason.Message) {
+func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reason.Message) {
 	h, err := k.HoldOf(u)
 	if err != nil {
 		return Change{}, reason.ErrorMessage(err)
 	}
 	held := h != nil && !h.Freed
 	switch {
-	case held && !h.Quarantine && !h.Handover:
+	case held && !h.Quarantine && !h.ByCommand:
 		return Change{}, reason.AwaitingAdoption.Messagef("%s holds it until it is adopted", h.By())
 	case held && h.Quarantine && xp.IsPaused(u):
 		return Change{}, reason.Message{}
@@ -62,7 +61,7 @@ func (k Key) HandOver(u *unstructured.Unstructured, now time.Time) (Change, reas
 		return Change{}, reason.AwaitingPauseReport.Messagef("an earlier pause of it has ended, and its controller has not reported yet that it works on it again. " +
 			"That report would count for the new pause while a reconcile goes on; check that the controller runs")
 	}
-	c, err := k.handOver(u, h, now)
+	c, err := k.holdLive(u, h, now)
 	if err != nil {
 		return Change{}, reason.ErrorMessage(err)
 	}
@@ -70,11 +69,11 @@ func (k Key) HandOver(u *unstructured.Unstructured, now time.Time) (Change, reas
 	return c, reason.Message{}
 }
 
-func (k Key) handOver(u *unstructured.Unstructured, h *Hold, now time.Time) (Change, error) {
-	after, step := &Hold{}, StepHandover
+func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Change, error) {
+	after, step := &Hold{}, StepHoldLive
 	var warning reason.Message
 	if h != nil && !h.Freed {
-		*after, step = *h, StepHandoverAgain
+		*after, step = *h, StepHoldAgain
 		after.Quarantine, after.Unpaused = true, ""
 		if h.ownPause() && h.Quarantine {
 			after.Paused = nil // A user had paused it, and another writer has removed that pause.
@@ -83,7 +82,7 @@ func (k Key) handOver(u *unstructured.Unstructured, h *Hold, now time.Time) (Cha
 			warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u), lastWriterOf(u))
 		}
 	} else {
-		put, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, Handover: true, Reported: ReportedOf(u)})
+		put, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, ByCommand: true, Failing: FailingOf(u), Reported: ReportedOf(u)})
 		if err != nil {
 			return Change{}, err
 		}
@@ -130,9 +129,9 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	case err != nil:
 		return reason.ErrorMessage(err)
 	case h == nil || !h.Quarantine:
-		return reason.NotHandedOver.Messagef("it is not held; run: %s", HandoverCommand(u))
+		return reason.NotQuiet.Messagef("it is not held; run: %s", HoldCommand(u))
 	case !xp.IsPaused(u):
-		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", lastWriterOf(u), HandoverCommand(u))
+		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", lastWriterOf(u), HoldCommand(u))
 	}
 	if why := InFlight(u); !why.IsZero() {
 		return why
@@ -149,49 +148,17 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	return reason.Message{}
 }
 
-// HandoverCommand returns the command that holds the namespace of u for a handover, or the whole
-// cluster if u is cluster-scoped.
-func HandoverCommand(u *unstructured.Unstructured) string {
+// HoldCommand returns the command that holds the namespace of u, or the whole cluster if u is cluster-scoped.
+func HoldCommand(u *unstructured.Unstructured) string {
 	c := xp.NewCommand(xp.Program, "hold")
 	if ns := u.GetNamespace(); ns != "" {
-		c = c.With("-n", ns)
+		return c.With("-n", ns).String()
 	}
 
-	return c.String()
+	return c.Word("-A").String()
 }
 
-// abortHandover and retireHandover return the commands that end a handover in this cluster.
-func abortHandover() string { return xp.NewCommand(xp.Program, "release").Word("--handover").String() }
-
-func retireHandover() string {
-	return xp.NewCommand(xp.Program, "retire").Word("--report", "FILE").String()
-}
-
-// A Handover is the record of what the command hold holds.
-type Handover struct {
-	// Since is when the command began, and Quiet when it had proven that nothing in the scope writes
-	// any more; both in RFC 3339. Quiet is "" until then.
-	Since string `json:"since"`
-	Quiet string `json:"quiet,omitempty"`
-}
-
-// Handovers are the handovers of a cluster by namespace; "" is the whole cluster.
-type Handovers map[string]Handover
-
-// Of returns the handover whose scope has an object. A cluster-scoped object belongs to the
-// namespace of its claim.
-func (all Handovers) Of(u *unstructured.Unstructured) (Handover, bool) {
-	if h, ok := all[""]; ok {
-		return h, true
-	}
-	namespace := u.GetNamespace()
-	if namespace == "" {
-		namespace = xp.Label(u, xp.LabelClaimNamespace)
-	}
-	if namespace == "" {
-		return Handover{}, false
-	}
-	h, ok := all[namespace]
-
-	return h, ok
+// releaseByCommand returns the command that takes the holds of the command hold off.
+func releaseByCommand() string {
+	return xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A scope is what a handover is about.
+// A scope is what the command hold is about.
 type scope struct {
 	survey *live.Survey
 	// levels are the claims, the XRs from the roots down, the schedules, and the MRs.
@@ -128,7 +128,7 @@ func (sc *scope) problems() []report.Problem {
 		problems = append(problems, report.Problem{
 			Code: reason.NotRead, Severity: report.Error, Object: xp.Ref{Kind: kind},
 			Reason: reason.NotRead.Messagef("objects of this kind can't be read, so some can go on: %s", sc.unread[kind]).String(),
-			Next:   "give the rights in example/rbac/handover.yaml, or repair what serves the kind",
+			Next:   "give the rights in example/rbac/hold.yaml, or repair what serves the kind",
 		})
 	}
 	for _, r := range sc.others {
@@ -136,7 +136,7 @@ func (sc *scope) problems() []report.Problem {
 			Code: reason.OthersCompose, Severity: report.Warning, Object: r,
 			Reason: reason.OthersCompose.Messagef("an XR composes it and others of its kind, and neither Crossplane nor a provider reconciles them; a hold does not " +
 				"stop their controller").String(),
-			Next: "if that controller writes to the cloud, stop it for the handover",
+			Next: "if that controller writes to the cloud, stop it during the move",
 		})
 	}
 
