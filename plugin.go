@@ -108,8 +108,9 @@ func (a *actions) tree(log logrus.FieldLogger) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	cluster, err := a.connect()
 
-	return backupitem.NewTree(resolver, log), nil
+	return backupitem.NewTree(resolver, log).WithMarkKey(cluster), err
 }
 
 func (a *actions) discovery(log logrus.FieldLogger) (any, error) {

@@ -28,13 +28,15 @@ type Tree struct {
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
+	// makeKey has the key of marks made once.
+	makeKey func(ctx context.Context, velero string)
 }
 
 var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. It serves one backup.
 func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
-	t := &Tree{resolver: resolver, log: log}
+	t := &Tree{resolver: resolver, log: log, makeKey: func(context.Context, string) {}}
 	if resolver != nil {
 		t.settings = once(setting.Of(resolver.reader))
 	}
@@ -74,6 +76,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	ctx, u := context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()}
+	t.makeKey(ctx, backup.Namespace)
 	t.resolver.begin(u)
 	found := t.resolver.of(ctx, u)
 	if xp.IsProviderConfig(u) {

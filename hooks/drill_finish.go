@@ -32,7 +32,7 @@ func (d *drillRun) finish(ctx context.Context, rep *report.Report, late bool) er
 		assemble()
 	}
 	d.result.Ended = time.Now().UTC().Truncate(time.Second)
-	d.result.Cluster, d.result.Problems, d.result.Warnings = rep.Cluster, rep.Summary.Problems, rep.Summary.Warnings
+	d.result.Problems, d.result.Warnings = rep.Summary.Problems, rep.Summary.Warnings
 	d.result.Passed = rep.Failing(d.strict) == 0
 	rep.Drill = &d.result
 	if err := d.signal(ctx, rep); err != nil {

@@ -132,7 +132,7 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 // rightError adds the file with the rights for hold to an error about a missing right.
 func rightError(err error) error {
 	if apierrors.IsForbidden(err) {
-		return reason.RightMissing.Errorf("%w; example/rbac/hold.yaml has the rights for this command", err)
+		return reason.RightMissing.Errorf("%w; example/rbac/hold.yaml has the rights for this command, once a backup has made the key that signs the holds", err)
 	}
 
 	return err

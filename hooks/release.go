@@ -39,8 +39,8 @@ It leaves alone, and lists, what a running Restore holds, objects in quarantine,
 --restore names the Restore whose holds to lift, also if it seems to run or has put them in quarantine. A name also ends a quarantine, and lifts the hold of a
 CronOperation or WatchOperation. Copies stay held.
 
-It also leaves alone what the command hold holds, unless you name the objects, their namespace with -n, or the whole cluster with -A. It then asks first: if another cluster has adopted
-them, both would manage the same external resources.
+It also leaves alone what the command hold holds, unless you name the objects, their namespace with -n, or the whole cluster with -A. It then asks first:
+if another cluster has adopted them, both would manage the same external resources.
 
 A mark counts only if the plugin of this cluster has signed it. With --trust-marks the marks of the named objects count too: for objects that Velero alone
 restored from a backup in which they were held, and for objects that were held when the key was lost. Check these marks first: users who can write an object

@@ -13,12 +13,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var handoverKey = Key("0123456789abcdef0123456789abcdef")
+var liveKey = Key("0123456789abcdef0123456789abcdef")
 
-// handedOver returns a live object with the hold of a handover.
-func handedOver(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+// heldLive returns a live object that the command hold holds.
+func heldLive(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	t.Helper()
-	change, why := handoverKey.HandOver(u, time.Unix(0, 0))
+	change, why := liveKey.HoldLive(u, time.Unix(0, 0))
 	if !why.IsZero() || change.Patch == nil {
 		t.Fatalf("cannot hold %s: %s", xp.String(u), why)
 	}
@@ -26,8 +26,8 @@ func handedOver(t *testing.T, u *unstructured.Unstructured, o ...xptest.Option) 
 	return xptest.With(xptest.Merge(u, change.Patch), o...)
 }
 
-func TestHandOver(t *testing.T) {
-	held := handedOver(t, xptest.MR("b"), xptest.SeenPaused())
+func TestHoldLive(t *testing.T) {
+	held := heldLive(t, xptest.MR("b"), xptest.SeenPaused())
 	copied := xptest.MR("c", xptest.Annotated(AnnotationHold, xp.Annotation(held, AnnotationHold)), xptest.Annotated(xp.AnnotationPaused, "true"))
 	type want struct {
 		Step  string
@@ -39,15 +39,15 @@ func TestHandOver(t *testing.T) {
 		live   *unstructured.Unstructured
 		want   want
 	}{
-		"XR":     {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Claim":  {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"MR":     {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
-		"Own":    {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"XR":     {reason: "An XR is paused.", live: xptest.XR("x", xptest.Reconciled()), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"Claim":  {reason: "A claim is paused.", live: xptest.Claim("o", xptest.Reconciled()), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"MR":     {reason: "An MR is paused.", live: xptest.MR("b", xptest.Reconciled()), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
+		"Own":    {reason: "A user's own pause gets the mark, too.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
 		"Held":   {reason: "What is held and quiet stays as it is.", live: held},
-		"Unseen": {reason: "Until its provider reports the pause, a reconcile can be under way.", live: handedOver(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
+		"Unseen": {reason: "Until its provider reports the pause, a reconcile can be under way.", live: heldLive(t, xptest.MR("b")), want: want{Quiet: reason.AwaitingPauseReport}},
 		"Unpause": {
 			reason: "Another writer has removed the pause.", live: xptest.With(held, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Reconciled()),
-			want: want{Step: StepHandoverAgain, Quiet: reason.HoldRemoved},
+			want: want{Step: StepHoldAgain, Quiet: reason.HoldRemoved},
 		},
 		"UnpausedJustNow": {
 			reason: "The report of the earlier pause would count for a new one, while a reconcile goes on.",
@@ -56,27 +56,24 @@ func TestHandOver(t *testing.T) {
 		"Untouched": {
 			reason: "Its provider has not noticed it, and will create its external resource.",
 			live:   xptest.MR("b", xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations")),
-			want:   want{Why: reason.AwaitingProvider, Quiet: reason.NotHandedOver},
-		},
-		"UntouchedHeld": {
-			reason: "The command retire has taken the finalizer off, and was stopped.", live: xptest.With(held, xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations", xp.AnnotationExternalName)),
+			want:   want{Why: reason.AwaitingProvider, Quiet: reason.NotQuiet},
 		},
 		"Creating": {
 			reason: "A provider that is paused during a create never notes the outcome.", live: xptest.MR("b", xptest.Annotated(xp.AnnotationCreatePending, "2026-01-01T00:00:00Z")),
-			want: want{Why: reason.CreatePending, Quiet: reason.NotHandedOver},
+			want: want{Why: reason.CreatePending, Quiet: reason.NotQuiet},
 		},
-		"Deleting":       {reason: "A deletion must end first.", live: xptest.MR("b", xptest.Deleting()), want: want{Why: reason.BeingDeleted, Quiet: reason.NotHandedOver}},
+		"Deleting":       {reason: "A deletion must end first.", live: xptest.MR("b", xptest.Deleting()), want: want{Why: reason.BeingDeleted, Quiet: reason.NotQuiet}},
 		"DeletedInHold":  {reason: "A deletion during the hold would go on after it.", live: xptest.With(held, xptest.Deleting()), want: want{Quiet: reason.BeingDeleted}},
-		"OfARestore":     {reason: "A restore still adopts it.", live: signedBy(t, xptest.XR("x"), Hold{Restore: "velero/monday"}), want: want{Why: reason.AwaitingAdoption, Quiet: reason.NotHandedOver}},
+		"OfARestore":     {reason: "A restore still adopts it.", live: signedBy(t, xptest.XR("x"), Hold{Restore: "velero/monday"}), want: want{Why: reason.AwaitingAdoption, Quiet: reason.NotQuiet}},
 		"Quarantined":    {reason: "A quarantine holds it already.", live: xptest.With(signedBy(t, xptest.MR("b"), Hold{Restore: "velero/monday", Quarantine: true}), xptest.SeenPaused())},
 		"Forged":         {reason: "A mark of another object proves nothing.", live: copied, want: want{Why: reason.MarkForged, Quiet: reason.MarkForged}},
-		"BeingAborted":   {reason: "After an abort that was interrupted it is held again.", live: aborted(t, held), want: want{Step: StepHandoverAgain, Quiet: reason.NotHandedOver}},
-		"NeverCreatedMR": {reason: "An MR without an external resource has nothing in flight.", live: xptest.MR("b"), want: want{Step: StepHandover, Quiet: reason.NotHandedOver}},
+		"BeingReleased":  {reason: "After a release that was interrupted it is held again.", live: consented(t, held), want: want{Step: StepHoldAgain, Quiet: reason.NotQuiet}},
+		"NeverCreatedMR": {reason: "An MR without an external resource has nothing in flight.", live: xptest.MR("b"), want: want{Step: StepHoldLive, Quiet: reason.NotQuiet}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			change, why := handoverKey.HandOver(tc.live, time.Unix(0, 0))
-			got := want{Step: change.Step, Why: why.Code, Quiet: handoverKey.WhyNotQuiet(tc.live).Code}
+			change, why := liveKey.HoldLive(tc.live, time.Unix(0, 0))
+			got := want{Step: change.Step, Why: why.Code, Quiet: liveKey.WhyNotQuiet(tc.live).Code}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -84,8 +81,8 @@ func TestHandOver(t *testing.T) {
 				return
 			}
 			after := xptest.Merge(tc.live, change.Patch)
-			h, err := handoverKey.HoldOf(after)
-			if err != nil || !h.IsHandover() || !xp.IsPaused(after) {
+			h, err := liveKey.HoldOf(after)
+			if err != nil || !h.IsByCommand() || !xp.IsPaused(after) {
 				t.Errorf("%s\nafter the change: %v, %v, paused: %t", tc.reason, h, err, xp.IsPaused(after))
 			}
 		})
@@ -98,17 +95,17 @@ func signedBy(t *testing.T, u *unstructured.Unstructured, h Hold) *unstructured.
 	if _, err := Put(u, h); err != nil {
 		t.Fatal(err)
 	}
-	if err := handoverKey.Sign(u, u.GetNamespace()); err != nil {
+	if err := liveKey.Sign(u, u.GetNamespace()); err != nil {
 		t.Fatal(err)
 	}
 
 	return u
 }
 
-// aborted returns a held object whose release was interrupted.
-func aborted(t *testing.T, held *unstructured.Unstructured) *unstructured.Unstructured {
+// consented returns a held object whose release was interrupted.
+func consented(t *testing.T, held *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	p, ok := handoverKey.Consent(held)
+	p, ok := liveKey.Consent(held)
 	if !ok {
 		t.Fatal("the hold awaits no consent")
 	}
@@ -116,8 +113,8 @@ func aborted(t *testing.T, held *unstructured.Unstructured) *unstructured.Unstru
 	return xptest.Merge(held, p)
 }
 
-// A release gives everything back that a handover has changed.
-func TestHandOverAndBack(t *testing.T) {
+// A release gives everything back that the command hold has changed.
+func TestHoldLiveAndBack(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		live   *unstructured.Unstructured
@@ -129,8 +126,8 @@ func TestHandOverAndBack(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			held := handedOver(t, tc.live)
-			h, err := handoverKey.HoldOf(held)
+			held := heldLive(t, tc.live)
+			h, err := liveKey.HoldOf(held)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,32 +137,6 @@ func TestHandOverAndBack(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.live.GetAnnotations(), got.GetAnnotations(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nannotations: -before, +after:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestHandoversOf(t *testing.T) {
-	whole, team := Handover{Since: "whole"}, Handover{Since: "team"}
-	claimed := xptest.MR("b", xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
-	cases := map[string]struct {
-		reason string
-		all    Handovers
-		of     *unstructured.Unstructured
-		want   Handover
-	}{
-		"None":    {reason: "No handover holds anything.", of: xptest.NamespacedMR("b")},
-		"Whole":   {reason: "The whole cluster has every object.", all: Handovers{"": whole}, of: xptest.MR("b"), want: whole},
-		"Mine":    {reason: "An object belongs to its namespace.", all: Handovers{"team-a": team}, of: xptest.NamespacedMR("b"), want: team},
-		"Other":   {reason: "Another namespace is not in the scope.", all: Handovers{"team-b": team}, of: xptest.NamespacedMR("b")},
-		"Claimed": {reason: "A cluster-scoped object belongs to the namespace of its claim.", all: Handovers{"team-a": team}, of: claimed, want: team},
-		"Cluster": {reason: "A cluster-scoped object without a claim is in no namespace.", all: Handovers{"team-a": team}, of: xptest.MR("b")},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, ok := tc.all.Of(tc.of)
-			if diff := cmp.Diff(tc.want, got); diff != "" || ok != (tc.want != Handover{}) {
-				t.Errorf("%s\nok %t, -want, +got:\n%s", tc.reason, ok, diff)
 			}
 		})
 	}

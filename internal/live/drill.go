@@ -211,6 +211,7 @@ func (c *Cluster) StorageLocation(ctx context.Context, velero, name string) (*ve
 
 	return l, nil
 }
+
 // Retire removes a held object from this cluster without its controllers: it takes the finalizers
 // off and deletes it, if nobody has changed it since it was read. An XR leaves behind what it
 // composed that is not deleted itself.

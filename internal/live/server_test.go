@@ -55,7 +55,7 @@ var (
 	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-	backups          = adoption.KindBackup.GroupVersion().WithResource("backups")
+	backups          = KindBackup.GroupVersion().WithResource("backups")
 	definitionsOfMRs = xp.ResourceManagedDefinition.WithVersion("v1alpha1")
 )
 
