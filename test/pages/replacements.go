@@ -39,8 +39,12 @@ func Replacements() map[string]Replacement {
 		"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
 			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
 		},
-		"velero-plugin-for-crossplane retire -n team-a --report adopted.json": {
-			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane retire -n team-a --report adopted.json --yes",
+		"velero-plugin-for-crossplane release -n team-a": {
+			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane release -n team-a --yes",
+		},
+		"velero-plugin-for-crossplane release -A": {Reason: "The same.", Run: "velero-plugin-for-crossplane release -A --yes"},
+		"kubectl scale deployment --all -n crossplane-system --replicas=0": {
+			Reason: "Crossplane and the provider are processes here, without Deployments.", Run: "kubectl get deployments -n crossplane-system",
 		},
 		"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 			Reason: "It would write into the machine.", Run: "velero-plugin-for-crossplane install --target .",
@@ -74,9 +78,6 @@ func Replacements() map[string]Replacement {
 		},
 		"make bench ONLY=restore,release": {
 			Reason: "It takes long, and the machine for itself.", Run: "make -n bench ONLY=restore,release",
-		},
-		"make bench ONLY=standby XRS=100 PAIRS=1": {
-			Reason: "It takes minutes, and the machine for itself.", Run: "make -n bench ONLY=standby XRS=100 PAIRS=1",
 		},
 		"make bench KEEP=1": {
 			Reason: "It would write into the page.", Run: "make -n bench KEEP=1",
