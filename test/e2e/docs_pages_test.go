@@ -110,7 +110,7 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane release -n team-a": {in: "third", ended: "fifth"},
 			},
 			codes: map[string]int{missingThere: 1},
-			end:   event{run: []string{"velero-plugin-for-crossplane validate"}},
+			end:   event{run: []string{"velero-plugin-for-crossplane validate -n team-a"}},
 		},
 		{
 			page: "docs/gitops.md",
