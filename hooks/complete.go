@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 )
@@ -26,16 +25,8 @@ func (o *options) completeContext(*cobra.Command, []string, string) ([]string, c
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeRestore returns the names of the Restores in Velero's namespace.
 func (o *options) completeRestore(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return o.completeNames(c, live.KindRestore)
-}
-
-func (o *options) completeBackup(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return o.completeNames(c, live.KindBackup)
-}
-
-// completeNames returns the names of the objects of a kind in Velero's namespace.
-func (o *options) completeNames(c *cobra.Command, kind schema.GroupVersionKind) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmp.Or(c.Context(), context.Background()), completionTimeout)
 	defer cancel()
 	cluster, err := o.cluster()
@@ -43,7 +34,7 @@ func (o *options) completeNames(c *cobra.Command, kind schema.GroupVersionKind) 
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	err = cluster.Each(ctx, kind, o.velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) { names = append(names, u.GetName()) })
+	err = cluster.Each(ctx, live.KindRestore, o.velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) { names = append(names, u.GetName()) })
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +11,6 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
@@ -24,23 +22,18 @@ With --against it reads the cluster of the current kubeconfig, and prints what a
 copy, update it, leave it because it exists, skip it because the control plane creates it again or the Restore does not select it, or refuse it. With
 --restore it does what that Restore would do. It writes nothing.
 
-BACKUP is a file from "velero backup download", or - for stdin. With --backup or --from-schedule it is downloaded from the object store instead, as
-"velero backup describe --details" does: Velero must run in the cluster of the current kubeconfig, and its object store must be reachable from here.`
+BACKUP is a file from "velero backup download", or - for stdin.`
 
 const inspectExample = `  # What is in a backup, and which problems does it have?
   velero backup download nightly -o nightly.tar.gz
   velero-plugin-for-crossplane inspect nightly.tar.gz
-
-  # The same, from the object store
-  velero-plugin-for-crossplane inspect --backup nightly
-  velero-plugin-for-crossplane inspect --from-schedule nightly
 
   # What would a restore into the cluster of the current kubeconfig do with each item?
   velero-plugin-for-crossplane inspect nightly.tar.gz --against
 
   # What would this Restore do?
   velero restore create team-a --from-backup nightly --include-namespaces team-a -o yaml > restore.yaml
-  velero-plugin-for-crossplane inspect --against --restore restore.yaml
+  velero-plugin-for-crossplane inspect nightly.tar.gz --against --restore restore.yaml
 
   # Only the trees of one namespace, for a program
   velero-plugin-for-crossplane inspect nightly.tar.gz -n team-a -o json`
@@ -48,13 +41,10 @@ const inspectExample = `  # What is in a backup, and which problems does it have
 type inspect struct {
 	*options
 
-	out output
-	// backup is the name of the Backup to download, and schedule the one whose newest Backup that is.
-	backup, schedule string
-	download         live.Download
-	strict           bool
-	against          bool
-	mappings         flag.Map
+	out      output
+	strict   bool
+	against  bool
+	mappings flag.Map
 	// manifest is the file of the Restore.
 	manifest string
 	restore  *velerov1.Restore
@@ -67,29 +57,23 @@ func newInspection(o *options) *inspect {
 func newInspect(o *options) *cobra.Command {
 	i := newInspection(o)
 	c := &cobra.Command{
-		Use:     "inspect [BACKUP]",
+		Use:     "inspect BACKUP",
 		Short:   "Print what is in a backup, and the problems of a restore",
 		Long:    inspectLong,
 		Example: inspectExample,
-		Args:    i.oneBackup,
+		Args:    oneBackup,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"tar.gz", "tgz"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return failed(i.run(c.Context(), strings.Join(args, "")))
+			return failed(i.run(c.Context(), args[0]))
 		},
 	}
-	c.Flags().StringVar(&i.backup, "backup", "", "name of the Backup to download from the object store")
-	c.Flags().StringVar(&i.download.CACert, "cacert", "", "file with certificates of the object store; only with --backup")
-	c.Flags().BoolVar(&i.download.Insecure, "insecure-skip-tls-verify", false, "accept any certificate of the object store; only with --backup")
-	c.Flags().StringVar(&i.schedule, "from-schedule", "", "name of the schedule whose newest Completed Backup to download")
-	_ = c.RegisterFlagCompletionFunc("backup", o.completeBackup) // They fail only without the flag.
-	_ = c.MarkFlagFilename("cacert")
 	c.Flags().BoolVar(&i.strict, "strict", false, "also fail for warnings")
 	c.Flags().BoolVar(&i.against, "against", false, "print what a restore into the current cluster would do; it writes nothing")
 	c.Flags().Var(&i.mappings, "namespace-mappings", "those of the restore, as from:to,from:to; only with --against")
 	c.Flags().StringVar(&i.manifest, "restore", "", "file with the Restore to make, whose filters and annotations apply; only with --against")
-	_ = c.MarkFlagFilename("restore", "yaml", "yml", "json")
+	_ = c.MarkFlagFilename("restore", "yaml", "yml", "json") // It fails only without the flag.
 	i.out.addTreesTo(c)
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 
@@ -101,20 +85,11 @@ func newInspect(o *options) *cobra.Command {
 const gcPercent = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
-	if err := i.prepare(file); err != nil {
+	if err := i.prepare(); err != nil {
 		return err
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	read := i.read
-	if i.schedule != "" {
-		if err := i.findBackup(ctx); err != nil {
-			return err
-		}
-	}
-	if i.backup != "" {
-		file, read = i.backup, i.readFromStore
-	}
-	backup, err := read(ctx, file)
+	backup, err := i.read(ctx, file)
 	if err != nil {
 		return err
 	}

@@ -15,19 +15,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 )
 
-// oneBackup fails if the arguments and --backup name more than one backup.
-func (i *inspect) oneBackup(_ *cobra.Command, args []string) error {
-	switch {
-	case len(args) > 1:
-		return fmt.Errorf("cannot inspect more than one BACKUP; there are %d arguments: %s", len(args), strings.Join(args, " "))
-	case len(args) == 1 && i.backup != "":
-		return fmt.Errorf("cannot inspect both the file %s and the Backup %s: give one", args[0], i.backup)
-	case i.schedule != "" && (len(args) == 1 || i.backup != ""):
-		return fmt.Errorf("cannot inspect both %s%s and the newest Backup of the schedule %s: give one", strings.Join(args, ""), i.backup, i.schedule)
-	case i.backup == "" && i.schedule == "" && i.manifest == "" && (i.download.CACert != "" || i.download.Insecure):
-		return errors.New("cannot use --cacert or --insecure-skip-tls-verify without --backup or --from-schedule")
-	default:
+// oneBackup fails unless the arguments are one backup.
+func oneBackup(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return errors.New("no BACKUP given; give its file, or - for stdin")
+	case 1:
 		return nil
+	default:
+		return fmt.Errorf("cannot inspect more than one BACKUP; there are %d arguments: %s", len(args), strings.Join(args, " "))
 	}
 }
 
@@ -54,71 +50,13 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	}
 
-	return readArchive(ctx, from, file)
-}
-
-// readArchive reads the archive of a backup.
-func readArchive(ctx context.Context, from io.Reader, name string) (*archive.Backup, error) {
 	backup, err := archive.Read(ctx, from, archive.Default())
 	if err != nil {
 		err = cmp.Or(ctx.Err(), err)
 		code := cmp.Or(messageOf(err).Code, reason.BackupUnreadable)
 
-		return nil, code.Errorf("cannot read the backup %s: %w", source(name), err)
+		return nil, code.Errorf("cannot read the backup %s: %w", source(file), err)
 	}
 
 	return backup, nil
-}
-
-// findBackup finds the newest Backup of the schedule.
-func (i *inspect) findBackup(ctx context.Context) error {
-	cluster, err := i.cluster()
-	if err != nil {
-		return err
-	}
-	newest, err := cluster.NewestBackup(ctx, i.velero, i.schedule)
-	if err != nil {
-		return err // It names the schedule.
-	}
-	if newest == nil {
-		return reason.NotFound.Errorf("there is no Completed Backup of the schedule %s/%s; velero backup get lists them", i.velero, i.schedule)
-	}
-	i.backup = newest.GetName()
-
-	return nil
-}
-
-// readFromStore downloads a Backup and reads it on the way, so it needs no disk.
-func (i *inspect) readFromStore(ctx context.Context, name string) (*archive.Backup, error) {
-	cluster, err := i.cluster()
-	if err != nil {
-		return nil, err
-	}
-
-	return readFrom(ctx, name, func(ctx context.Context, w io.Writer) error {
-		return cluster.BackupContents(ctx, i.velero, name, i.download, w)
-	})
-}
-
-// readFrom reads what download writes. If the download fails, that is the error.
-func readFrom(ctx context.Context, name string, download func(ctx context.Context, w io.Writer) error) (*archive.Backup, error) {
-	out, in := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := download(ctx, in)
-		_ = in.CloseWithError(err) // It never fails.
-		ended <- err
-	}()
-	backup, err := readArchive(ctx, out, name)
-	if err == nil {
-		if _, err = io.Copy(io.Discard, out); err != nil { // What follows the archive must have arrived, too.
-			err = fmt.Errorf("cannot read the rest of backup %s: %w", name, err)
-		}
-	}
-	_ = out.Close() // It never fails, and ends a download that is not needed any more.
-	if cause := <-ended; cause != nil && !errors.Is(cause, io.ErrClosedPipe) {
-		return nil, cause
-	}
-
-	return backup, err
 }

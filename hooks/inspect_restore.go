@@ -34,8 +34,8 @@ func usage(format string, args ...any) error {
 	return &exit{code: ExitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// prepare sets the Restore of the dry run, and the Backup if the Restore names it.
-func (i *inspect) prepare(file string) error {
+// prepare sets the Restore of the dry run.
+func (i *inspect) prepare() error {
 	i.restore = &velerov1.Restore{}
 	i.restore.Namespace, i.restore.Name = i.velero, "rehearsal"
 	switch {
@@ -50,33 +50,12 @@ func (i *inspect) prepare(file string) error {
 			return err
 		}
 	}
-	if err := i.nameBackup(file); err != nil {
-		return err
-	}
 	if len(i.mappings.Data()) > 0 {
 		i.restore.Spec.NamespaceMapping = maps.Clone(i.restore.Spec.NamespaceMapping)
 		if i.restore.Spec.NamespaceMapping == nil {
 			i.restore.Spec.NamespaceMapping = map[string]string{}
 		}
 		maps.Copy(i.restore.Spec.NamespaceMapping, i.mappings.Data())
-	}
-
-	return nil
-}
-
-// nameBackup sets the Backup or the schedule to those of the Restore, unless the user has named one.
-func (i *inspect) nameBackup(file string) error {
-	spec := i.restore.Spec
-	switch {
-	case i.backup != "" && spec.BackupName != "" && i.backup != spec.BackupName:
-		return usage("cannot inspect the Backup %s: the Restore in %s is of %s", i.backup, i.manifest, spec.BackupName)
-	case file == "" && i.backup == "" && i.schedule == "":
-		if i.backup = spec.BackupName; i.backup == "" {
-			i.schedule = spec.ScheduleName
-		}
-	}
-	if file == "" && i.backup == "" && i.schedule == "" {
-		return usage("no BACKUP given; give its file, or - for stdin, or the name of a Backup with --backup")
 	}
 
 	return nil

@@ -43,29 +43,19 @@ spec:
 	cases := map[string]struct {
 		reason   string
 		manifest string
-		file     string
 		set      func(i *inspect)
-		backup   string
 		want     velerov1.RestoreSpec
 		err      string
 		code     int
 	}{
-		"Everything": {reason: "Without a Restore, everything is restored.", file: "backup.tar.gz"},
+		"Everything": {reason: "Without a Restore, everything is restored."},
 		"Manifest": {
-			reason: "The Restore of the file applies, and names the Backup.", manifest: manifest, backup: "nightly",
-			want: velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}, NamespaceMapping: map[string]string{"a": "b"}},
-		},
-		"File": {
-			reason: "A file can have another name.", manifest: manifest, file: "backup.tar.gz",
+			reason: "The Restore of the file applies.", manifest: manifest,
 			want: velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}, NamespaceMapping: map[string]string{"a": "b"}},
 		},
 		"Mappings": {
-			reason: "Flags are added.", manifest: manifest, backup: "nightly", set: func(i *inspect) { _ = i.mappings.Set("c:d") },
+			reason: "Flags are added.", manifest: manifest, set: func(i *inspect) { _ = i.mappings.Set("c:d") },
 			want: velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}, NamespaceMapping: map[string]string{"a": "b", "c": "d"}},
-		},
-		"OtherBackup": {
-			reason: "It is not known which of two Backups counts.", manifest: manifest, set: func(i *inspect) { i.backup = "weekly" },
-			err: "is of nightly", code: ExitUsage,
 		},
 		"Misspelled": {
 			reason: "A misspelled filter would select everything.", manifest: strings.Replace(manifest, "includedNamespaces", "includeNamespaces", 1),
@@ -73,10 +63,6 @@ spec:
 		},
 		"Twice": {reason: "Of a field that is there twice one would be ignored.", manifest: manifest + "  backupName: weekly\n", err: "backupName", code: ExitFailed},
 		"Kind":  {reason: "Another kind has other fields.", manifest: strings.Replace(manifest, "Restore", "Backup", 1), err: "no Restore", code: ExitFailed},
-		"Nothing": {
-			reason: "Something must be inspected.", err: "no BACKUP", code: ExitUsage,
-			manifest: strings.Replace(manifest, "backupName: nightly", "restorePVs: false", 1),
-		},
 		"NoCluster": {
 			reason: "A flag without effect is refused.", manifest: manifest, set: func(i *inspect) { i.against = false }, err: "--against", code: ExitUsage,
 		},
@@ -92,7 +78,7 @@ spec:
 			if tc.set != nil {
 				tc.set(i)
 			}
-			err := failed(i.prepare(tc.file))
+			err := failed(i.prepare())
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || codeOf(err) != tc.code {
 					t.Errorf("%s want exit %d with %q, got %d: %v", tc.reason, tc.code, tc.err, codeOf(err), err)
@@ -103,8 +89,8 @@ spec:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, i.restore.Spec); diff != "" || i.backup != tc.backup || i.restore.Namespace != "velero" {
-				t.Errorf("%s the Backup is %q, the Restore %s/%s -want, +got:\n%s", tc.reason, i.backup, i.restore.Namespace, i.restore.Name, diff)
+			if diff := cmp.Diff(tc.want, i.restore.Spec); diff != "" || i.restore.Namespace != "velero" {
+				t.Errorf("%s the Restore %s/%s -want, +got:\n%s", tc.reason, i.restore.Namespace, i.restore.Name, diff)
 			}
 			if tc.manifest != "" && i.restore.Annotations["velero.crossplane.io/hold"] != "all" {
 				t.Error("the annotations have settings")
@@ -127,7 +113,7 @@ func TestOfSelected(t *testing.T) {
 
 func TestInspectManifestUnreadable(t *testing.T) {
 	var stderr bytes.Buffer
-	code := Run(context.Background(), []string{"inspect", "--against", "--restore", filepath.Join(t.TempDir(), "none.yaml")},
+	code := Run(context.Background(), []string{"inspect", "backup.tar.gz", "--against", "--restore", filepath.Join(t.TempDir(), "none.yaml")},
 		Streams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &stderr})
 	if code != ExitFailed || !strings.Contains(stderr.String(), "cannot read the Restore") {
 		t.Errorf("a file that is not there is an error, got %d: %s", code, stderr.String())

@@ -97,15 +97,10 @@ func (o *options) print(r *report.Report, out output) error {
 	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
-// measured is data with metrics.
-type measured interface{ metrics() ([]byte, error) }
-
-// printData prints what is no report, as a table or, for a program, as JSON, YAML or OpenMetrics.
+// printData prints what is no report, as a table or, for a program, as JSON or YAML.
 func (o *options) printData(what string, data interface{ table() []byte }, f printer.Format) error {
 	b, err := data.table(), error(nil)
-	if m, ok := data.(measured); ok && f == printer.OpenMetrics {
-		b, err = m.metrics()
-	} else if f != printer.Table {
+	if f != printer.Table {
 		b, err = printer.Encode(data, f)
 	}
 	if err == nil {

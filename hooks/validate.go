@@ -47,7 +47,7 @@ const validateExample = `  # Everything in the cluster
   # Until the restore is over and there are no problems, for half an hour at most
   ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
 
-  # After a nightly drill: the objects of the newest Restore, if that was today
+  # The objects of the newest Restore, if that was today
   ` + Name + ` validate --newest-restore 24h
 
   # One namespace, with rights in that namespace only

@@ -2,8 +2,6 @@ package restoreitem
 
 import (
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 )
 
 // A Registration is the name of an action in Velero, and its selector. Velero runs the actions on
@@ -24,7 +22,7 @@ func Orders() []Registration {
 // Adopts returns the registrations of Adopt.
 func Adopts() []Registration {
 	return []Registration{
-		{Name: adoption.ActionAdopt, Selector: Crossplane()},
+		{Name: "velero.crossplane.io/2-adopt", Selector: Crossplane()},
 		{Name: "velero.crossplane.io/2-adopt-composed", Selector: Composed()},
 		{Name: "velero.crossplane.io/2-adopt-runtime", Selector: Runtime()},
 		{Name: "velero.crossplane.io/2-adopt-used", Selector: Used()},

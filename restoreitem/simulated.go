@@ -154,6 +154,15 @@ func (c *simulatedCluster) keepError(err error) error {
 	return err
 }
 
+// asked returns what the live cluster answers, or nothing without one.
+func asked[T any](c *simulatedCluster, question func(live DryRunCluster) (T, error)) (answer T, err error) {
+	if c.live != nil {
+		answer, err = question(c.live)
+	}
+
+	return answer, c.keepError(err)
+}
+
 // Resource implements ResourceMapper.
 func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if c.live != nil {
@@ -215,62 +224,32 @@ func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
 
 // Deleting reports whether r is live and being deleted.
 func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
-	if c.live == nil {
-		return false, nil
-	}
-	deleting, err := c.live.Deleting(ctx, r)
-
-	return deleting, c.keepError(err)
+	return asked(c, func(live DryRunCluster) (bool, error) { return live.Deleting(ctx, r) })
 }
 
 // Composing returns the live XRs that run on the Composition.
 func (c *simulatedCluster) Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error) {
-	if c.live == nil {
-		return nil, nil
-	}
-	composing, err := c.live.Composing(ctx, key, gvk, composition)
-
-	return composing, c.keepError(err)
+	return asked(c, func(live DryRunCluster) ([]xp.Ref, error) { return live.Composing(ctx, key, gvk, composition) })
 }
 
 // Named returns the live MRs with the external-name.
 func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	if c.live == nil {
-		return nil, nil
-	}
-	named, err := c.live.Named(ctx, gvk, externalName)
-
-	return named, c.keepError(err)
+	return asked(c, func(live DryRunCluster) ([]xp.Managing, error) { return live.Named(ctx, gvk, externalName) })
 }
 
 // Moved returns the live MRs with the external-name that restores created.
 func (c *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	if c.live == nil {
-		return nil, nil
-	}
-	moved, err := c.live.Moved(ctx, gvk, externalName)
-
-	return moved, c.keepError(err)
+	return asked(c, func(live DryRunCluster) ([]xp.Managing, error) { return live.Moved(ctx, gvk, externalName) })
 }
 
 // Settings returns the settings of the cluster.
 func (c *simulatedCluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
-	if c.live == nil {
-		return nil, nil //nolint:nilnil // There need not be any.
-	}
-	settings, err := c.live.Settings(ctx, namespace)
-
-	return settings, c.keepError(err)
+	return asked(c, func(live DryRunCluster) (map[string]string, error) { return live.Settings(ctx, namespace) })
 }
 
 // ConfigMap returns the data of a ConfigMap, nil without a live cluster.
 func (c *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
-	if c.live == nil {
-		return nil, nil //nolint:nilnil // There is none.
-	}
-	data, err := c.live.ConfigMap(ctx, namespace, name)
-
-	return data, c.keepError(err)
+	return asked(c, func(live DryRunCluster) (map[string]string, error) { return live.ConfigMap(ctx, namespace, name) })
 }
 
 // Restore returns the Restore of the dry run, since no API server has it.
@@ -298,12 +277,8 @@ func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVer
 	if r, ok := c.served[gvk]; ok && xp.AreReconciled(r.categories) {
 		return true, nil
 	}
-	if c.live == nil {
-		return false, nil
-	}
-	reconciled, err := c.live.IsReconciled(ctx, gvk)
 
-	return reconciled, c.keepError(err)
+	return asked(c, func(live DryRunCluster) (bool, error) { return live.IsReconciled(ctx, gvk) })
 }
 
 // IsClaimKind reports whether claims are of a kind.
@@ -311,12 +286,8 @@ func (c *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error
 	if r, ok := c.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
 		return true, nil
 	}
-	if c.live == nil {
-		return false, nil
-	}
-	claims, err := c.live.IsClaimKind(gvk)
 
-	return claims, c.keepError(err)
+	return asked(c, func(live DryRunCluster) (bool, error) { return live.IsClaimKind(gvk) })
 }
 
 // MarkKey returns a key that signs nothing, since no cluster gets the marks.
@@ -334,12 +305,7 @@ func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map
 
 // Terminating implements XRDReader.
 func (c *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	if c.live == nil {
-		return nil, nil //nolint:nilnil // There is none.
-	}
-	u, err := c.live.Terminating(ctx, gk)
-
-	return u, c.keepError(err)
+	return asked(c, func(live DryRunCluster) (*unstructured.Unstructured, error) { return live.Terminating(ctx, gk) })
 }
 
 // ReturnManagers does nothing: it would write.

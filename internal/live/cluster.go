@@ -47,8 +47,6 @@ type Cluster struct {
 	discovery Resources
 	// metadata reads objects without their content, such as the data of Secrets.
 	metadata metadata.Interface
-	// download reads the list of what is in a backup.
-	download downloadFn
 	name     string
 
 	// now is this machine's clock, and clock tells the API server's time.
@@ -164,7 +162,7 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
 	}
 	c := NewCluster(client, disco)
-	c.metadata, c.download, c.clock = meta, downloadsFrom(config), clock
+	c.metadata, c.clock = meta, clock
 	if c.pages, err = pagesFrom(config); err != nil {
 		return nil, err
 	}

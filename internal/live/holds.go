@@ -21,9 +21,6 @@ import (
 // KindRestore is Velero's kind Restore.
 var KindRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
 
-// KindBackup is Velero's kind Backup.
-var KindBackup = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}
-
 // readHolds reads what plans for held objects need besides the trees.
 func (s *surveyor) readHolds(ctx context.Context) error {
 	for {

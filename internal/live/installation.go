@@ -31,8 +31,7 @@ func (c *Cluster) RunsCrossplane(ctx context.Context, namespace string) (bool, e
 }
 
 // WithoutPlugin returns the Deployment of Velero's server in a namespace if that does not bring this
-// plugin. ok is false if it does, or if there is no such Deployment. It reads no more than that: an
-// answer of the server itself needs a ServerStatusRequest (HasPlugin).
+// plugin. ok is false if it does, or if there is no such Deployment.
 func (c *Cluster) WithoutPlugin(ctx context.Context, velero string) (server xp.Ref, ok bool, err error) {
 	found, err := c.List(ctx, adoption.KindDeployment, velero, metav1.ListOptions{})
 	if err != nil {

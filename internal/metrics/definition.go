@@ -11,9 +11,8 @@ type Definition struct {
 
 // Commands, as the label command has them.
 const (
-	Validate    = "validate"
-	Inspect     = "inspect"
-	DrillStatus = "drill status"
+	Validate = "validate"
+	Inspect  = "inspect"
 )
 
 // Names of metric families. Alert rules and dashboards rely on them.
@@ -27,20 +26,15 @@ const (
 	unsafe           = "crossplane_restore_backup_unsafe_managed_resources"
 	adoptionDuration = "crossplane_restore_last_adoption_duration_seconds"
 	adoptionTime     = "crossplane_restore_last_adoption_timestamp_seconds"
-	drillOverdue     = "crossplane_restore_drill_overdue"
-	drillSuccess     = "crossplane_restore_drill_last_success_timestamp_seconds"
-	drillTime        = "crossplane_restore_drill_last_timestamp_seconds"
-	drillPassed      = "crossplane_restore_drill_last_passed"
-	drillDuration    = "crossplane_restore_drill_last_duration_seconds"
 )
 
 // Definitions returns all metric families. No label has the name of an object or namespace: a
 // restore can hold thousands of them.
 func Definitions() []Definition {
-	reports, drills := []string{Validate, Inspect}, []string{DrillStatus}
+	reports := []string{Validate, Inspect}
 
 	return []Definition{
-		{reportTime, "When the command made these metrics.", []string{"command", "schedule"}, []string{Validate, Inspect, DrillStatus}},
+		{reportTime, "When the command made these metrics.", []string{"command", "schedule"}, reports},
 		{objects, "Claims, XRs, composed resources and MRs; an MR can also be composed.", []string{"command", "role"}, reports},
 		{composed, "Composed resources that their XR lists and controls and that are not held.", []string{"command"}, reports},
 		{held, "Held objects, by kind and the code of the problem.", []string{"command", "kind", "reason"}, reports},
@@ -49,10 +43,5 @@ func Definitions() []Definition {
 		{unsafe, "MRs of a backup whose external resource is not certain, so that a restore holds them.", []string{"reason"}, []string{Inspect}},
 		{adoptionDuration, "How long the newest ended Restore with operations of plugins took.", nil, []string{Validate}},
 		{adoptionTime, "When the newest ended Restore with operations of plugins ended.", nil, []string{Validate}},
-		{drillOverdue, "1 if no drill of the schedule has passed in time, otherwise 0.", []string{"schedule"}, drills},
-		{drillSuccess, "When the last drill of the schedule that passed ended.", []string{"schedule"}, drills},
-		{drillTime, "When the last drill of the schedule ended.", []string{"schedule"}, drills},
-		{drillPassed, "1 if the last drill of the schedule passed, otherwise 0.", []string{"schedule"}, drills},
-		{drillDuration, "How long the last drill of the schedule took.", []string{"schedule"}, drills},
 	}
 }

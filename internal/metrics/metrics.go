@@ -43,24 +43,6 @@ func Report(r *report.Report) ([]byte, error) {
 	return g.text()
 }
 
-// Drills returns the metrics of the drills of a schedule: the last one, and the last one that
-// passed; nil if there is none.
-func Drills(schedule string, now time.Time, overdue bool, last, passed *report.Drill) ([]byte, error) {
-	g := newGauges()
-	g.setTime(reportTime, now, DrillStatus, schedule)
-	g.setBool(drillOverdue, overdue, schedule)
-	if passed != nil {
-		g.setTime(drillSuccess, passed.Ended, schedule)
-	}
-	if last != nil {
-		g.setTime(drillTime, last.Ended, schedule)
-		g.setBool(drillPassed, last.Passed, schedule)
-		g.set(drillDuration, last.Ended.Sub(last.Started).Seconds(), schedule)
-	}
-
-	return g.text()
-}
-
 // gauges are the metric families with their values.
 type gauges struct {
 	registry *prometheus.Registry
@@ -103,14 +85,6 @@ func (g *gauges) add(name string, labels ...string) { g.of(name, labels...).Inc(
 
 func (g *gauges) setTime(name string, at time.Time, labels ...string) {
 	g.set(name, float64(at.UnixMilli())/float64(time.Second/time.Millisecond), labels...)
-}
-
-func (g *gauges) setBool(name string, is bool, labels ...string) {
-	value := 0.0
-	if is {
-		value = 1
-	}
-	g.set(name, value, labels...)
 }
 
 // setHolds counts each held object once, also if several trees have it.

@@ -59,15 +59,11 @@ func samples() map[string]func() ([]byte, error) {
 		Problems: []report.Problem{problem(reason.IdentityMissing, report.Error, "a"), problem(reason.IdentityMissing, report.Warning, "b")},
 	}
 	hostile := &report.Report{Kind: report.KindValidation, Time: now, Trees: []*report.Node{heldNode("Or\"der\\\n\xff# EOF", "x", nil, reason.Held)}}
-	passed := &report.Drill{Started: now.Add(-26 * time.Hour), Ended: now.Add(-25 * time.Hour), Passed: true}
-	failed := &report.Drill{Started: now.Add(-2 * time.Hour), Ended: now.Add(-time.Hour)}
 
 	return map[string]func() ([]byte, error){
 		"validation": func() ([]byte, error) { return Report(validation) },
 		"inspection": func() ([]byte, error) { return Report(inspection) },
 		"hostile":    func() ([]byte, error) { return Report(hostile) },
-		"drills":     func() ([]byte, error) { return Drills("nightly", now, true, failed, passed) },
-		"nodrill":    func() ([]byte, error) { return Drills("nightly", now, true, nil, nil) },
 	}
 }
 

@@ -97,9 +97,6 @@ func newPage(r *report.Report) *page {
 	if r.Kind == report.KindInspection {
 		p.Title = "Inspection of a backup"
 	}
-	if r.Kind == report.KindDrill {
-		p.Title = "Drill"
-	}
 	p.Verdict, p.Next = verdict(r)
 	p.Counts = countsOf(r)
 	p.Findings = f.findings(r.Problems)

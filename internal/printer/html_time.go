@@ -37,7 +37,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 		}
 		all = append(all, t.between(restore.Started, restore.Completed, r.Time))
 	}
-	if r.Kind != report.KindValidation && r.Kind != report.KindDrill {
+	if r.Kind != report.KindValidation {
 		return all, setBars(all)
 	}
 	for n := range report.All(r.Trees...) {

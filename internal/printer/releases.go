@@ -163,19 +163,6 @@ func holdVerdict(r *report.Report) (what, next string) {
 	}
 }
 
-// drillVerdict returns the result of a drill, and what to do.
-func drillVerdict(r *report.Report) (what, next string) {
-	found, next := foundVerdict(r)
-	switch {
-	case r.Drill == nil || !r.Drill.Passed:
-		return "The drill failed: " + found, "follow the next step of each problem, from the first on, then run the drill again."
-	case r.Summary.Warnings > 0:
-		return "The drill passed, with " + Counted(r.Summary.Warnings, "warning") + ": everything came back into quarantine.", next
-	default:
-		return "The drill passed: everything came back into quarantine.", ""
-	}
-}
-
 // unrestored returns where to see what a failed Restore did not create: such objects have no hold
 // to report.
 func unrestored(restores []report.Restore) string {

@@ -75,15 +75,6 @@ func counts(r *report.Report) string {
 
 // verdict returns the overall result, and what to do.
 func verdict(r *report.Report) (what, next string) {
-	if r.Kind == report.KindDrill {
-		return drillVerdict(r)
-	}
-
-	return foundVerdict(r)
-}
-
-// foundVerdict returns what was found, and what to do.
-func foundVerdict(r *report.Report) (what, next string) {
 	source := ""
 	if r.Source != "" {
 		source = " in " + r.Source

@@ -44,11 +44,9 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Drill, Guard and Command are what these commands, and all others,
-	// refuse or warn of.
+	// Release, Exchange, Guard and Command are what these commands, and all others, refuse or warn of.
 	Release  Group = "release"
 	Exchange Group = "exchange"
-	Drill    Group = "drill"
 	Guard    Group = "guard"
 	Command  Group = "command"
 )
@@ -70,8 +68,6 @@ func (g Group) Place() string {
 		return "output of release"
 	case Exchange:
 		return "output of exchange"
-	case Drill:
-		return "output of drill"
 	case Guard:
 		return "output of guard"
 	case Command:

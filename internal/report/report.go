@@ -40,8 +40,6 @@ type Report struct {
 	Versions []Version `json:"versions,omitempty"`
 	// DryRun is what a restore of the backup would do, with --against.
 	DryRun *DryRunResult `json:"against,omitempty"`
-	// Drill is the result of a drill.
-	Drill *Drill `json:"drill,omitempty"`
 }
 
 // A Summary has the counts of a Report.

@@ -29,7 +29,7 @@ type jobRunner struct {
 	cluster       *stack.Cluster
 	clients       kubernetes.Interface
 	kubectl, home string
-	// images are the programs that an image without a command copies to /target.
+	// images are the programs of images: an image without a command copies its program to /target.
 	images map[string]string
 
 	mu   sync.Mutex
@@ -197,7 +197,7 @@ func (j *jobRunner) mount(ctx context.Context, namespace string, v corev1.Volume
 	return err
 }
 
-// exec runs the command of a container, which is kubectl or the plugin, or copies the program of its image.
+// exec runs the command of a container, or copies the program of its image.
 func (j *jobRunner) exec(ctx context.Context, c corev1.Container, kubeconfig, dir string) (int, error) {
 	here := func(path string) string {
 		path += "/"
@@ -207,8 +207,8 @@ func (j *jobRunner) exec(ctx context.Context, c corev1.Container, kubeconfig, di
 
 		return strings.TrimSuffix(path, "/")
 	}
+	name, _, _ := strings.Cut(c.Image, ":")
 	if len(c.Command) == 0 {
-		name, _, _ := strings.Cut(c.Image, ":")
 		program, err := os.ReadFile(j.images[name])
 		if err != nil {
 			return 0, fmt.Errorf("cannot run the image %s: %w", c.Image, err)
@@ -231,16 +231,30 @@ func (j *jobRunner) exec(ctx context.Context, c corev1.Container, kubeconfig, di
 
 		return code, err
 	case "kubectl":
-		cmd := exec.CommandContext(ctx, j.kubectl, args...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+dir)
-		out, err := cmd.CombinedOutput()
-		j.log("%s:\n%s", c.Name, out)
-		if ended, ok := errors.AsType[*exec.ExitError](err); ok {
-			return ended.ExitCode(), nil
+		return j.program(ctx, c.Name, j.kubectl, kubeconfig, dir, args...)
+	case "/velero":
+		return j.program(ctx, c.Name, j.images[name], kubeconfig, dir, args...)
+	case "sh":
+		// Nothing listens where a Job pushes its metrics.
+		if err := os.WriteFile(filepath.Join(dir, "curl"), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // It is a program.
+			return 0, err
 		}
 
-		return 0, err
+		return j.program(ctx, c.Name, "/bin/sh", kubeconfig, dir, append([]string{c.Command[1]}, here(c.Args[0]))...)
 	default:
 		return 0, fmt.Errorf("cannot run %q", c.Command)
 	}
+}
+
+// program runs a program of this machine in place of a container. dir is where the Pod's files are.
+func (j *jobRunner) program(ctx context.Context, container, path, kubeconfig, dir string, args ...string) (int, error) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+dir, "PATH="+dir+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	j.log("%s:\n%s", container, out)
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		return ended.ExitCode(), nil
+	}
+
+	return 0, err
 }

@@ -308,36 +308,32 @@ func (s *suite) wantHooksRun(t *testing.T, h *hooked) {
 	}
 }
 
-// testJobs runs the containers of the Job and the CronJob one after the other, after a restore.
+// testJobs runs the containers of the Job one after the other, after a restore.
 func (s *suite) testJobs(t *testing.T, h *hooked) {
 	must(t, s.target.ApplyObjects(t.Context(), h.example(t, "rbac/validate.yaml")...))
-	for file, path := range map[string][]string{
-		"hooks/job.yaml": {"spec", "template", "spec"}, "hooks/drill.yaml": {"spec", "jobTemplate", "spec", "template", "spec"},
-	} {
-		job := h.example(t, file)[0]
-		pod, _, err := unstructured.NestedMap(job.Object, path...)
+	job := h.example(t, "hooks/job.yaml")[0]
+	pod, _, err := unstructured.NestedMap(job.Object, "spec", "template", "spec")
+	must(t, err)
+	name, _, _ := unstructured.NestedString(pod, "serviceAccountName")
+	a := s.account(t, job.GetNamespace(), name)
+	ran := 0
+	for _, field := range []string{"initContainers", "containers"} {
+		containers, _, err := unstructured.NestedSlice(pod, field)
 		must(t, err)
-		name, _, _ := unstructured.NestedString(pod, "serviceAccountName")
-		a := s.account(t, job.GetNamespace(), name)
-		ran := 0
-		for _, field := range []string{"initContainers", "containers"} {
-			containers, _, err := unstructured.NestedSlice(pod, field)
+		for _, c := range containers {
+			command, _, err := unstructured.NestedStringSlice(c.(map[string]any), "command") //nolint:forcetypeassert // The API server has validated it.
 			must(t, err)
-			for _, c := range containers {
-				command, _, err := unstructured.NestedStringSlice(c.(map[string]any), "command") //nolint:forcetypeassert // The API server has validated it.
-				must(t, err)
-				if r := commandAs(t, s.target, a.kubeconfig, command[1:]...); r.code != 0 || command[0] != pluginInImage {
-					t.Errorf("%s: %v ended with %d:\n%s%s", file, command, r.code, r.stdout, r.stderr)
-				}
-				ran++
+			if r := commandAs(t, s.target, a.kubeconfig, command[1:]...); r.code != 0 || command[0] != pluginInImage {
+				t.Errorf("%v ended with %d:\n%s%s", command, r.code, r.stdout, r.stderr)
 			}
-		}
-		if ran == 0 {
-			t.Errorf("%s runs nothing", file)
+			ran++
 		}
 	}
+	if ran == 0 {
+		t.Error("the Job runs nothing")
+	}
 	if r := command(t, s.target, "validate", "--newest-restore=1ms", "-o", "json"); r.code != 3 || !strings.Contains(r.stdout, "it is the newest") {
-		t.Errorf("Without a drill the check ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+		t.Errorf("With an old Restore the check ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }
 

@@ -70,30 +70,7 @@ var releaseReads = map[string]string{
 	"functionrevisions.pkg.crossplane.io":                      "* watch",
 }
 
-// drills are the rights that the role of drills has besides those of validate.
-var drills = map[string]string{ //nolint:gosec // The value of secrets is a verb.
-	"environments.platform.example.org":      "* patch delete",
-	"xenvironments.platform.example.org":     "* patch delete",
-	"buckets.cloud.example.org":              "* patch delete",
-	"databases.cloud.example.org":            "* patch delete",
-	"networks.cloud.example.org":             "* patch delete",
-	"buckets.cloud.m.example.org":            "* patch delete",
-	"databases.cloud.m.example.org":          "* patch delete",
-	"networks.cloud.m.example.org":           "* patch delete",
-	"usages.protection.crossplane.io":        "* patch delete",
-	"clusterusages.protection.crossplane.io": "* patch delete",
-	"usages.apiextensions.crossplane.io":     "* patch delete",
-	"cronoperations.ops.crossplane.io":       "* list patch delete",
-	"watchoperations.ops.crossplane.io":      "* list patch delete",
-	"restores.velero.io":                     "velero create get patch",
-	"backupstoragelocations.velero.io":       "velero get",
-	"serverstatusrequests.velero.io":         "velero create get",
-	"downloadrequests.velero.io":             "velero create get",
-	"secrets.":                               "velero create",
-	"events.":                                "velero create",
-}
-
-// downloads are the rights of the role of inspect --backup and --from-schedule.
+// downloads are the rights of the role of the Job that downloads a backup.
 var downloads = map[string]string{
 	"backups.velero.io":                "velero get list",
 	"backupstoragelocations.velero.io": "velero get",
@@ -148,13 +125,6 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			does: map[string]int{"hold --dry-run -n " + h.Namespace: 0, "hold --dry-run -A": asAdministrator}, cannot: map[string]int{"settings": 1},
 			without: []string{"deployments"}, // As for validate.
 		},
-		"Drill": {
-			reason: "A drill restores and removes again, and reads no Secret but its key.",
-			files:  []string{"rbac/validate.yaml", "drill/rights.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-drill",
-			want: func(r right) bool { return validate(r) || only(drills)(r) },
-			does: map[string]int{"drill status --from-schedule none": 3, "drill run --from-schedule none": 3}, cannot: map[string]int{"settings": 1},
-			without: []string{"deployments"}, // As for validate.
-		},
 		"Wait": {
 			reason: "A Pod that waits reads its XR or claim, in its own namespace.",
 			files:  []string{"rbac/wait.yaml"}, namespace: h.Namespace, name: h.Name(0),
@@ -191,11 +161,10 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
 		},
-		"InspectBackup": {
-			reason: "A download needs the Backup, its location and a DownloadRequest.",
-			files:  []string{"rbac/inspect-backup.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect-backup",
-			want: only(downloads),
-			does: map[string]int{"inspect --backup " + h.Namespace: 0, "inspect --from-schedule none": 1}, cannot: map[string]int{"settings": 1},
+		"Download": {
+			reason: "A download by Velero's client needs the Backup, its location and a DownloadRequest.",
+			files:  []string{"monitoring/download.yaml"}, namespace: "velero", name: "velero-backup-download",
+			want: only(downloads), cannot: map[string]int{"settings": 1},
 		},
 		"Settings": {
 			reason: "The command settings reads the objects that have them, and nothing of Crossplane's.",

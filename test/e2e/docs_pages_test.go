@@ -65,25 +65,20 @@ func scenes() []scene {
 		{page: "docs/inspect.md"},
 		{
 			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context other --cluster=third --user=third"}},
-			meanwhile: map[string]event{
-				"velero-plugin-for-crossplane drill run --from-schedule nightly": {forgotten: true},
-			},
+			meanwhile: map[string]event{},
 			end: event{run: []string{
 				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/monitoring.md"}, // After the drills of the page before.
+		{page: "docs/monitoring.md"},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
 		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
 		{
 			page: "docs/drills.md", begin: event{forgotten: true},
-			meanwhile: map[string]event{"velero-plugin-for-crossplane drill run --from-schedule nightly": {forgotten: true}},
-			codes:     map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
-			end: event{run: []string{
-				"kubectl delete -k example/drill", "velero restore create after-the-drill --from-schedule nightly --wait", "velero-plugin-for-crossplane validate -n team-a",
-			}},
+			codes: map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
+			end:   event{run: []string{"kubectl delete -k example/drill", "velero-plugin-for-crossplane validate -n team-a"}},
 		},
 		{
 			page: "docs/namespace.md", begin: event{forgotten: true},

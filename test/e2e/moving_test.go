@@ -204,47 +204,52 @@ func (s *suite) testMoved(t *testing.T, n *tenant, name string) {
 // adopted, and of the MRs and XRs among these.
 var aboutHeld = regexp.MustCompile(`\b(held|adopted|mrs|xrs)\b`)
 
-// takeOut runs the commands of docs/moving.md that compare both clusters and then take out of the
-// source what the target has adopted.
-func (s *suite) takeOut(t *testing.T, n *tenant) {
+// commandsAboutHeld returns these commands.
+func commandsAboutHeld(t *testing.T) []string {
 	t.Helper()
 	root, err := build.Root()
 	must(t, err)
 	all, err := pages.All(root)
 	must(t, err)
-	set, err := build.Ensure(t.Context(), os.Stderr, append(stack.Programs(stack.Options{Crossplane: s.version, Plugin: true}), "kubectl")...)
-	must(t, err)
-	r := &reader{suite: &suite{}, programs: t.TempDir(), dir: t.TempDir()}
-	r.install(t, set)
-	ran := 0
+	var commands []string
 	for _, page := range all {
 		if page.Name != "docs/moving.md" {
 			continue
 		}
 		for _, b := range page.Blocks {
-			for _, command := range b.Commands {
-				if !aboutHeld.MatchString(command) {
-					continue
-				}
-				ran++
-				r.target = s.source
-				if strings.HasSuffix(command, "> adopted") {
-					r.target = s.target
-				}
-				want := 0
-				if command == missingThere {
-					want = 1 // It finds nothing.
-				}
-				out, code, err := r.shell(t.Context(), strings.ReplaceAll(command, "team-a", n.Namespace))
-				must(t, err)
-				if code != want {
-					t.Fatalf("%s ended with %d:\n%s", command, code, out)
-				}
-			}
+			commands = append(commands, b.Commands...)
 		}
 	}
-	if ran == 0 {
-		t.Fatal("docs/moving.md has no commands")
+	commands = slices.DeleteFunc(commands, func(command string) bool { return !aboutHeld.MatchString(command) })
+	if len(commands) == 0 {
+		t.Fatal("docs/moving.md has no such commands")
+	}
+
+	return commands
+}
+
+// takeOut compares both clusters, and then takes out of the source what the target has adopted, with
+// the commands of docs/moving.md.
+func (s *suite) takeOut(t *testing.T, n *tenant) {
+	t.Helper()
+	set, err := build.Ensure(t.Context(), os.Stderr, append(stack.Programs(stack.Options{Crossplane: s.version, Plugin: true}), "kubectl")...)
+	must(t, err)
+	r := &reader{suite: &suite{}, programs: t.TempDir(), dir: t.TempDir()}
+	r.install(t, set)
+	for _, command := range commandsAboutHeld(t) {
+		r.target = s.source
+		if strings.HasSuffix(command, "> adopted") {
+			r.target = s.target
+		}
+		want := 0
+		if command == missingThere {
+			want = 1 // It finds nothing.
+		}
+		out, code, err := r.shell(t.Context(), strings.ReplaceAll(command, "team-a", n.Namespace))
+		must(t, err)
+		if code != want {
+			t.Fatalf("%s ended with %d:\n%s", command, code, out)
+		}
 	}
 }
 

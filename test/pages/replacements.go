@@ -19,6 +19,10 @@ func Replacements() map[string]Replacement {
 		"kubectl -n velero rollout status deployment/velero --timeout=5m": {
 			Reason: "Velero is a process here; nothing rolls its Deployment out.", Run: "kubectl -n velero get deployment/velero",
 		},
+		"kubectl -n velero wait job/drill --for=condition=Complete --timeout=2h": {
+			Reason: "There is no controller of Jobs here. Another test runs the Job.", Run: "kubectl -n velero get job/drill",
+		},
+		"kubectl -n velero logs job/drill --all-containers": {Reason: "The same.", Run: "kubectl -n velero get job/drill"},
 		"make compat":                             {Reason: "It takes hours.", Run: "make -n compat"},
 		"make compat ONLY=v1.16,v2.0":             {Reason: "It takes hours.", Run: "make -n compat ONLY=v1.16,v2.0"},
 		"make compat MISSING=true":                {Reason: "It takes hours.", Run: "make -n compat MISSING=true"},

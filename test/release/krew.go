@@ -60,8 +60,8 @@ func (r Release) krew(platforms []v1.Platform) error {
 	p.Spec.ShortDescription = "Inspect backups and check restores of Crossplane"
 	p.Spec.Description = `Shows which objects of Crossplane a backup of Velero has and what a restore
 would hold, what is held in a cluster and why, and whether each composed
-resource was adopted. Releases what a restore has left on hold, hands a live
-cluster over to another one, and runs drills.
+resource was adopted. Releases what a restore has left on hold, and hands a live
+cluster over to another one.
 `
 	p.Spec.Caveats = `The cluster needs Velero with velero-plugin-for-crossplane. Begin with:
   kubectl crossplane-restore validate

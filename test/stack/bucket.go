@@ -17,11 +17,6 @@ func (h *Host) BackupFile(name string) string {
 	return filepath.Join(h.backupDir(name), name+".tar.gz")
 }
 
-// ReportFile returns the path of a file that the plugin has put into the bucket. Callers only read it.
-func (h *Host) ReportFile(name string) string {
-	return filepath.Join(h.dir, S3, "buckets", bucket, "plugins", "velero-plugin-for-crossplane", name)
-}
-
 func (h *Host) backupDir(name string) string {
 	return filepath.Join(h.dir, S3, "buckets", bucket, "backups", name)
 }

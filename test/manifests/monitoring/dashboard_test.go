@@ -124,7 +124,7 @@ func TestDashboard(t *testing.T) {
 	}
 	names := names(t)
 	var stores []*teststorage.TestStorage
-	for _, text := range append(sampled(t), []byte(restoring)) {
+	for _, text := range append(sampled(t), []byte(restoring), []byte(healthy)) {
 		stores = append(stores, scrape(t, made, text))
 	}
 	taken := map[[2]int]string{}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/pushgateway/handler"
 	"github.com/prometheus/pushgateway/storage"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -57,17 +58,61 @@ func upload(args []string) error {
 	return nil
 }
 
+// A pod is where the script of a Job runs, beside a Pushgateway.
+type pod struct {
+	dir     string
+	gateway *httptest.Server
+	store   storage.MetricStore
+}
+
+// newPod returns a pod in which a script stands for the plugin.
+func newPod(t *testing.T, program string) *pod {
+	t.Helper()
+	store := storage.NewDiskMetricStore("", time.Minute, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = store.Shutdown() })
+	router := route.New()
+	router.Put("/metrics/job/:job", handler.Push(store, true, true, false, slog.New(slog.DiscardHandler)))
+	p := &pod{dir: t.TempDir(), gateway: httptest.NewServer(router), store: store}
+	t.Cleanup(p.gateway.Close)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"velero-plugin-for-crossplane": program, "curl": fmt.Sprintf("%s=1 exec %s \"$@\"", curl, self),
+	} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // It has to be run.
+			t.Fatal(err)
+		}
+	}
+
+	return p
+}
+
+// run runs the script of a container. pushed reports whether the Pushgateway got its metrics.
+func (p *pod) run(t *testing.T, c corev1.Container) (out string, pushed bool, err error) {
+	t.Helper()
+	const sh = "sh"
+	if !slices.Equal(c.Command, []string{sh, "-c"}) {
+		t.Fatalf("the container runs %s", c.Command)
+	}
+	script := strings.NewReplacer("/target/", p.dir+"/", "/tmp/", p.dir+"/").Replace(c.Args[0])
+	run := exec.CommandContext(t.Context(), sh, "-c", script)
+	run.Env = append(os.Environ(), "PATH="+p.dir+":"+os.Getenv("PATH"), "PUSHGATEWAY="+p.gateway.URL)
+	b, err := run.CombinedOutput()
+
+	return string(b), len(p.store.GetMetricFamilies()) > 2, err
+}
+
 // TestPush runs the scripts of the CronJobs against a Pushgateway, with a program that prints a
 // sample and ends with a code.
 func TestPush(t *testing.T) {
-	const sh = "sh"
 	cases := map[string]struct {
 		sample  string
 		command string
 	}{
 		"validate.yaml": {"validation.txt", "validate -o openmetrics"},
-		"backup.yaml":   {"inspection.txt", "inspect --from-schedule nightly -o openmetrics"},
-		"drills.yaml":   {"drills.txt", "drill status --from-schedule nightly --report-location default --plugin-dir /target -o openmetrics"},
+		"backup.yaml":   {"inspection.txt", "inspect /target/backup.tar.gz -o openmetrics"},
 	}
 	for file, tc := range cases {
 		var job batchv1.CronJob
@@ -77,47 +122,66 @@ func TestPush(t *testing.T) {
 		c := job.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 		for _, code := range []int{0, 1, 2, 3} {
 			t.Run(fmt.Sprintf("%s/%d", file, code), func(t *testing.T) {
-				store := storage.NewDiskMetricStore("", time.Minute, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-				t.Cleanup(func() { _ = store.Shutdown() })
-				router := route.New()
-				router.Put("/metrics/job/:job", handler.Push(store, true, true, false, slog.New(slog.DiscardHandler)))
-				server := httptest.NewServer(router)
-				t.Cleanup(server.Close)
-
-				dir := t.TempDir()
-				self, err := os.Executable()
-				if err != nil {
-					t.Fatal(err)
-				}
-				sample, err := filepath.Abs(samples + tc.sample)
-				if err != nil {
-					t.Fatal(err)
-				}
-				program := fmt.Sprintf("#!/bin/sh\necho \"$*\" >%s/args\n[ %d -eq 1 ] || cat %s\nexit %d\n", dir, code, sample, code)
-				for name, script := range map[string]string{
-					"velero-plugin-for-crossplane": program,
-					"curl":                         fmt.Sprintf("#!/bin/sh\n%s=1 exec %s \"$@\"\n", curl, self),
-				} {
-					if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil { //nolint:gosec // It has to be run.
-						t.Fatal(err)
-					}
-				}
-				if !slices.Equal(c.Command, []string{sh, "-c"}) {
-					t.Fatalf("the container runs %s", c.Command)
-				}
-				script := strings.NewReplacer("/target/velero", dir+"/velero", "/tmp/metrics", dir+"/metrics").Replace(c.Args[0])
-				run := exec.CommandContext(t.Context(), sh, "-c", script)
-				run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PUSHGATEWAY="+server.URL)
-				out, err := run.CombinedOutput()
-
-				pushed := len(store.GetMetricFamilies()) > 2
+				p := newPod(t, fmt.Sprintf("echo \"$*\" >${0%%/*}/args\n[ %d -eq 1 ] || cat %s\nexit %d", code, sample(t, tc.sample), code))
+				out, pushed, err := p.run(t, c)
 				if want := code == 0 || code == 3; pushed != want || (err == nil) != want {
 					t.Errorf("with code %d the Job must push and succeed: %v, but pushed: %v, and ended with %v: %s", code, want, pushed, err, out)
 				}
-				if got := strings.TrimSpace(string(read(t, dir+"/args"))); got != tc.command {
+				if got := strings.TrimSpace(strings.ReplaceAll(string(read(t, p.dir+"/args")), p.dir, "/target")); got != tc.command {
 					t.Errorf("it runs %q, want %q", got, tc.command)
 				}
 			})
 		}
+	}
+}
+
+func sample(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(samples + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return path
+}
+
+// TestDrill runs the check of a drill on what validate prints.
+func TestDrill(t *testing.T) {
+	const (
+		quarantined = "crossplane_restore_problems{code=\"Quarantined\",command=\"validate\",severity=\"problem\"} 2.0\n" +
+			"crossplane_restore_problems{code=\"NotReady\",command=\"validate\",severity=\"warning\"} 1.0\n" +
+			"crossplane_restore_objects{command=\"validate\",role=\"xr\"} 1.0\n"
+		restored = `{"restores": [{"phase": "Completed"}], "trees": [{"state": "held"}]}`
+	)
+	var job batchv1.Job
+	if err := yaml.UnmarshalStrict(read(t, example+"../drill/job.yaml"), &job); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason          string
+		code            int
+		report, metrics string
+		passes          bool
+	}{
+		"Passed":      {reason: "Everything is in quarantine.", code: 3, report: restored, metrics: quarantined, passes: true},
+		"Partial":     {reason: "The Restore has errors.", code: 3, report: strings.ReplaceAll(restored, "Completed", "PartiallyFailed"), metrics: quarantined},
+		"Missing":     {reason: "An XR lists what did not come back.", code: 3, report: strings.ReplaceAll(restored, "held", "missing"), metrics: quarantined},
+		"MoreWrong":   {reason: "There is another problem.", code: 3, report: restored, metrics: quarantined + strings.Replace(quarantined[:strings.Index(quarantined, "\n")+1], "Quarantined", "Duplicated", 1)},
+		"Reconciled":  {reason: "Nothing is in quarantine.", report: restored, metrics: strings.ReplaceAll(quarantined, "Quarantined", "Held")},
+		"Unreachable": {reason: "The cluster can't be read.", code: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(t, fmt.Sprintf("case \"$*\" in\n*json) cat ${0%%/*}/json ;;\n*openmetrics) cat ${0%%/*}/openmetrics ;;\nesac\nexit %d", tc.code))
+			for file, content := range map[string]string{"json": tc.report, "openmetrics": tc.metrics} {
+				if err := os.WriteFile(filepath.Join(p.dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, pushed, err := p.run(t, job.Spec.Template.Spec.Containers[0])
+			if pushed != tc.passes || (err == nil) != tc.passes {
+				t.Errorf("%s\nit pushes: %v, and ended with %v: %s", tc.reason, pushed, err, out)
+			}
+		})
 	}
 }

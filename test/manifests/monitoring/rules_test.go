@@ -122,13 +122,11 @@ func query(t *testing.T, store storage.Queryable, expression string, at time.Tim
 const healthy = `
 crossplane_restore_report_timestamp_seconds{command="validate"} 1773480600
 crossplane_restore_report_timestamp_seconds{command="inspect"} 1773480600
-crossplane_restore_report_timestamp_seconds{command="drill status",schedule="nightly"} 1773480600
+crossplane_restore_report_timestamp_seconds{command="validate",job="crossplane-restore-drill"} 1773480600
 crossplane_restore_objects{command="validate",role="xr"} 12
 crossplane_restore_problems{command="validate",code="NotReady",severity="warning"} 1
 crossplane_restore_held_objects{command="validate",kind="Order.example.org",reason="Held"} 1
 crossplane_restore_oldest_hold_timestamp_seconds{command="validate",kind="Order.example.org",reason="Held"} 1773480000
-crossplane_restore_drill_overdue{schedule="nightly"} 0
-crossplane_restore_drill_last_passed{schedule="nightly"} 1
 velero_restore_partial_failure_total{schedule=""} 0
 velero_restore_failed_total{schedule=""} 0
 velero_restore_started_timestamp_seconds{exported_namespace="velero",name="old"} 1770000000
@@ -179,19 +177,19 @@ func TestRules(t *testing.T) {
 			want: []map[string]string{{"reason": "IdentityMissing"}},
 		},
 		"Overdue": {
-			reason: "No drill has passed in time.",
-			alert:  "CrossplaneDrillOverdue", text: string(read(t, samples+"drills.txt")),
-			want: []map[string]string{{"schedule": "nightly"}},
+			reason: "No drill has passed since yesterday.",
+			alert:  "CrossplaneDrillOverdue", text: healthy, after: 27 * time.Hour,
+			want: []map[string]string{{"command": "validate", "job": "crossplane-restore-drill"}},
 		},
 		"Stale": {
-			reason: "validate runs each 15 minutes, and drill status each hour; a backup is inspected once a day.",
+			reason: "validate runs each 15 minutes; a backup is inspected once a day, and a drill has its own alert.",
 			alert:  "CrossplaneRestoreMetricsStale", text: healthy, after: 3 * time.Hour,
-			want: []map[string]string{{"command": "drill status", "schedule": "nightly"}, {"command": "validate"}},
+			want: []map[string]string{{"command": "validate"}},
 		},
 		"AllStale": {
 			reason: "After more than a day the backup's metrics are out of date too.",
 			alert:  "CrossplaneRestoreMetricsStale", text: healthy, after: 27 * time.Hour,
-			want: []map[string]string{{"command": "drill status", "schedule": "nightly"}, {"command": "inspect"}, {"command": "validate"}},
+			want: []map[string]string{{"command": "inspect"}, {"command": "validate"}},
 		},
 		"Never": {
 			reason: "A Job that has never run has no old metrics either.",
