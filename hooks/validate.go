@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/vmware-tanzu/velero/pkg/label"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
@@ -203,7 +204,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	s.State.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.State.Now.UTC().Truncate(time.Second)}
 	r.Restores, r.LastAdoption = restoresOf(s, trees, choice.Restore), lastAdoption(s.Restores, v.velero)
-	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
+	r.Assemble(trees, slices.Concat(problems, late, v.guards(ctx)))
 
 	return r, nil
 }
@@ -236,19 +237,19 @@ func (o *options) pluginMissing(ctx context.Context, cluster *live.Cluster) []re
 	return []report.Problem{diagnosis.PluginMissing(server)}
 }
 
-// guard returns a problem if the guard is up. It returns none if the guard cannot be read.
-func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem {
-	g, err := v.cluster.GuardUp(ctx)
-	if err != nil || !g.Up {
+// guards returns a warning for each policy that still keeps others from creating claims and XRs. It
+// returns none if policies can't be read.
+func (v *validation) guards(ctx context.Context) []report.Problem {
+	policies, err := v.cluster.List(ctx, diagnosis.KindGuard, "", metav1.ListOptions{LabelSelector: diagnosis.LabelGuard})
+	if err != nil {
 		return nil
 	}
-	restores := s.Restores
-	if s.Unread != nil {
-		restores = nil
+	problems := make([]report.Problem, 0, len(policies))
+	for _, u := range policies {
+		problems = append(problems, diagnosis.GuardUp(u))
 	}
-	up := diagnosis.Guard{Policy: live.GuardPolicy(), Namespaces: g.Namespaces, By: g.CreatedBy, Made: g.Made}
 
-	return []report.Problem{up.Check(restores, len(s.State.Plans) > 0)}
+	return problems
 }
 
 // restoresOf returns the Restores that hold an object in the trees, and the one that was asked for.

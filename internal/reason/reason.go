@@ -44,10 +44,9 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Guard and Command are what these commands, and all others, refuse or warn of.
+	// Release, Exchange and Command are what these commands, and all others, refuse or warn of.
 	Release  Group = "release"
 	Exchange Group = "exchange"
-	Guard    Group = "guard"
 	Command  Group = "command"
 )
 
@@ -68,8 +67,6 @@ func (g Group) Place() string {
 		return "output of release"
 	case Exchange:
 		return "output of exchange"
-	case Guard:
-		return "output of guard"
 	case Command:
 		return "output of all commands"
 	default:

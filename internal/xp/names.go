@@ -5,11 +5,8 @@ const (
 	AnnotationPaused = "crossplane.io/paused"
 	// AnnotationLastApplied is the object as kubectl has applied it client-side.
 	AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-	// AnnotationPausedByGuard marks an object that the plugin's guard has paused. Such a pause is
-	// not a user's.
-	AnnotationPausedByGuard = "velero.crossplane.x-k8s.io/paused-by-guard"
 	// AnnotationExchange marks an object that the exchange command has paused. Such a pause is not
-	// a user's either.
+	// a user's.
 	AnnotationExchange     = "velero.crossplane.x-k8s.io/exchange"
 	AnnotationExternalName = "crossplane.io/external-name"
 	AnnotationResourceName = "crossplane.io/composition-resource-name"

@@ -65,7 +65,6 @@ func scenes() []scene {
 		{page: "docs/inspect.md"},
 		{
 			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context other --cluster=third --user=third"}},
-			meanwhile: map[string]event{},
 			end: event{run: []string{
 				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
 				"velero-plugin-for-crossplane validate -n team-a",
