@@ -134,7 +134,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Unserved": {
 			reason:   "The next step differs if the kind is not served.",
 			snapshot: unserved(snapshot(paused, revision)), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its kind is not served. Install the provider or XRD of Bucket.cloud.example.org [KindNotServed]"),
+			want: wait(0, false, "Bucket b: its kind is not served, so no restore can bring it yet. Install the provider or XRD of Bucket.cloud.example.org, then restore again [KindNotServed]"),
 		},
 		"Forbidden": {
 			reason:   "An unreadable resource may exist, so the message does not ask to restore it.",
