@@ -28,7 +28,9 @@ type Tree struct {
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
-	source          *source
+	// inStores are the kinds and namespaces of objects that publish in secret stores and were named.
+	inStores sync.Map
+	source   *source
 }
 
 var _ biav2.BackupItemAction = &Tree{}
@@ -96,7 +98,6 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	}
 	found.note(u)
 	xp.SetPublished(u, found.takesSecret(backup))
-	found.noteStored(u, backup)
 	found.noteInputs(u)
 	found.warn(t.log)
 	t.noteSource(ctx, u, backup)
@@ -104,6 +105,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)
 	t.warnOfMissingXR(ctx, u, backup)
+	t.warnOfStore(ctx, u)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }
