@@ -30,14 +30,15 @@ type Tree struct {
 	risks           risks
 	// inStores are the kinds and namespaces of objects that publish in secret stores and were named.
 	inStores sync.Map
-	source   *source
+	// makeKey has the key of marks made once.
+	makeKey func(ctx context.Context, velero string)
 }
 
 var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. It serves one backup.
 func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
-	t := &Tree{resolver: resolver, log: log}
+	t := &Tree{resolver: resolver, log: log, makeKey: func(context.Context, string) {}}
 	if resolver != nil {
 		t.settings = once(setting.Of(resolver.reader))
 	}
@@ -77,6 +78,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	ctx, u := context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()}
+	t.makeKey(ctx, backup.Namespace)
 	t.resolver.begin(u)
 	found := t.resolver.of(ctx, u)
 	if xp.IsProviderConfig(u) {
@@ -100,7 +102,6 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	xp.SetPublished(u, found.takesSecret(backup))
 	found.noteInputs(u)
 	found.warn(t.log)
-	t.noteSource(ctx, u, backup)
 	t.identify(ctx, u, backup)
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)

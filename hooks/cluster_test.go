@@ -44,16 +44,17 @@ func served() map[string][]metav1.APIResource {
 	}
 
 	return map[string][]metav1.APIResource{
-		xptest.LegacyVersion:             {of("xorders", xptest.LegacyKind, false, "composite"), of("orderclaims", xptest.ClaimKind, true, "claim")},
-		xptest.ManagedVersion:            {of("buckets", xptest.ManagedKind, false, "managed")},
-		xp.GroupAPIExtensions + "/v1":    {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
-		xp.GroupOperations + "/v1alpha1": {of("cronoperations", "CronOperation", false, "crossplane")},
-		"velero.io/v1":                   {of("restores", "Restore", true, ""), of("backups", "Backup", true, ""), of("serverstatusrequests", "ServerStatusRequest", true, ""), of("backupstoragelocations", "BackupStorageLocation", true, "")},
-		"v1":                             {of("events", "Event", true, ""), of("secrets", "Secret", true, ""), of("configmaps", "ConfigMap", true, ""), of("namespaces", "Namespace", false, "")},
-		xp.GroupProtection + "/v1beta1":  {of("clusterusages", "ClusterUsage", false, "")},
-		"apps/v1":                        {of("deployments", "Deployment", true, "")},
-		"rbac.authorization.k8s.io/v1":   {of("clusterrolebindings", "ClusterRoleBinding", false, ""), of("rolebindings", "RoleBinding", true, "")},
-		xp.GroupPackage + "/v1":          {of("providerrevisions", "ProviderRevision", false, "crossplane")},
+		xptest.LegacyVersion:              {of("xorders", xptest.LegacyKind, false, "composite"), of("orderclaims", xptest.ClaimKind, true, "claim")},
+		xptest.ManagedVersion:             {of("buckets", xptest.ManagedKind, false, "managed")},
+		xp.GroupAPIExtensions + "/v1":     {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
+		xp.GroupOperations + "/v1alpha1":  {of("cronoperations", "CronOperation", false, "crossplane")},
+		"velero.io/v1":                    {of("restores", "Restore", true, ""), of("backups", "Backup", true, ""), of("serverstatusrequests", "ServerStatusRequest", true, ""), of("backupstoragelocations", "BackupStorageLocation", true, "")},
+		"v1":                              {of("events", "Event", true, ""), of("secrets", "Secret", true, ""), of("configmaps", "ConfigMap", true, ""), of("namespaces", "Namespace", false, "")},
+		xp.GroupProtection + "/v1beta1":   {of("clusterusages", "ClusterUsage", false, "")},
+		"apps/v1":                         {of("deployments", "Deployment", true, "")},
+		"rbac.authorization.k8s.io/v1":    {of("clusterrolebindings", "ClusterRoleBinding", false, ""), of("rolebindings", "RoleBinding", true, "")},
+		xp.GroupPackage + "/v1":           {of("providerrevisions", "ProviderRevision", false, "crossplane")},
+		"admissionregistration.k8s.io/v1": {of("validatingadmissionpolicies", "ValidatingAdmissionPolicy", false, "")},
 	}
 }
 

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -283,4 +286,11 @@ func (e *exchangeRun) plan(ctx context.Context, root, saved *unstructured.Unstru
 	}
 
 	return s.Plan(), nil
+}
+
+// underWay returns the Restores that Velero still works on.
+func (o *options) underWay(ctx context.Context, cluster *live.Cluster) ([]report.Restore, error) {
+	restores, err := cluster.Restores(ctx, o.velero)
+
+	return slices.DeleteFunc(restores, func(r report.Restore) bool { return !diagnosis.IsUnderWay(r.Phase) }), err
 }

@@ -139,9 +139,6 @@ kind-timeout           1m         default                 restore
 observe-first          upjet      default                 restore
 release                automatic  default                 restore
 restore-status         needed     default                 restore
-source-is-gone         false      default                 restore
-split-brain            warn       default                 restore
-standby                false      default                 restore
 without-external-name  -          default                 backup, restore
 
 1 fault:

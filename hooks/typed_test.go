@@ -37,7 +37,7 @@ func TestTyped(t *testing.T) {
 		"Quoted":    {reason: "JSON has commands in strings.", text: `{"next":"velero-plugin-for-crossplane hold -A"}`, want: `{"next":"kubectl crossplane-restore hold -A"}`},
 		"Path":      {reason: "In Velero's Pod the program has its own name.", text: "-- /plugins/velero-plugin-for-crossplane validate", want: "-- /plugins/velero-plugin-for-crossplane validate"},
 		"NoCommand": {reason: "The name alone is that of the plugin.", text: "velero-plugin-for-crossplane v0.1.0\n", want: "velero-plugin-for-crossplane v0.1.0\n"},
-		"Longer":    {reason: "Another name can begin with it.", text: "velero-plugin-for-crossplane-guard wait", want: "velero-plugin-for-crossplane-guard wait"},
+		"Longer":    {reason: "Another name can begin with it.", text: "velero-plugin-for-crossplane-validate wait", want: "velero-plugin-for-crossplane-validate wait"},
 		"Beginning": {reason: "A text can end with the beginning of the name.", text: "Go on? vel", want: "Go on? vel"},
 		"Nothing":   {reason: "Nothing stays nothing."},
 	}

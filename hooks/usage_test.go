@@ -42,10 +42,10 @@ func TestUsage(t *testing.T) {
 		},
 		"Unknown": {reason: "A word that is like no command has no suggestion.", args: "nonsense", code: ExitUsage, err: "Error: unknown command \"nonsense\"\nSee"},
 		"SubCommand": {
-			reason: "The error must point to the help of the parent command.", args: "guard onn", code: ExitUsage,
-			err: "Error: unknown command \"onn\"; did you mean on or off?\nSee \"velero-plugin-for-crossplane guard --help\".\n",
+			reason: "The error must point to the help of the parent command.", args: "completion bsh", code: ExitUsage,
+			err: "Error: unknown command \"bsh\"; did you mean bash",
 		},
-		"Help":           {reason: "help must print the help of a command.", args: "help guard off", out: "Takes the guard down"},
+		"Help":           {reason: "help must print the help of a command.", args: "help release", out: "Release "},
 		"HelpUnknown":    {reason: "help must refuse an unknown command.", args: "help nope", code: ExitUsage, err: "Error: unknown command \"nope\"\nSee \"velero-plugin-for-crossplane --help\"."},
 		"Completion":     {reason: "completion must print a script for a known shell.", args: "completion bash", out: "# bash completion"},
 		"UnknownShell":   {reason: "completion must refuse an unknown shell.", args: "completion tcsh", code: ExitUsage, err: "Error: unknown command \"tcsh\""},

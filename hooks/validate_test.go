@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -139,6 +140,21 @@ func TestValidateOfVersions(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// A guard that was left up is a warning. Other policies are not.
+func TestValidateOfGuard(t *testing.T) {
+	policy := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", name, o...)
+	}
+	s := newServer(xptest.XR("x", xptest.Reconciled()), policy("other"), policy("g", xptest.Labelled(diagnosis.LabelGuard, "true")))
+	r, err := s.validation().validate(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"GuardUp ValidatingAdmissionPolicy g"}, codes(r)); diff != "" || r.Failing(false) > 0 {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

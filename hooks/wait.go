@@ -32,7 +32,7 @@ const (
 
 func newWait(o *options) *cobra.Command {
 	w := &wait{options: o, pause: waitInterval, reported: map[string]string{}}
-	condition, restore, guardOff := adopted, "", false
+	condition, restore := adopted, ""
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
 		Short: "Wait until claims and XRs are adopted",
@@ -42,9 +42,6 @@ namespace only, so it needs no more than a Role there with the right to list the
 
 An object that a user has paused counts as adopted: Crossplane does not reconcile it until the user unpauses it.
 
-If the guard is up, it prints that at the end. With --guard-off it also waits until the Restores are over, and then takes the guard down. After a timeout the
-guard stays up.
-
 It prints on stderr what it waits for, whenever that changes. It exits with 4 at the timeout. Errors of the API server and missing rights don't end it,
 because a restore can bring back both.`,
 		Example: `  # In an init container: until the claim of this application is adopted
@@ -52,9 +49,6 @@ because a restore can bring back both.`,
 
   # In a script: until all objects of a Restore are adopted
   ` + Name + ` wait --for=adopted --restore nightly-20261120
-
-  # After a restore with the guard, then take the guard down
-  ` + Name + ` wait --restore nightly-20261120 --guard-off
 
   # By label
   ` + Name + ` wait -n team-a -l app=orders`,
@@ -68,11 +62,8 @@ because a restore can bring back both.`,
 
 			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
 				w.look = w.lookAt(cluster)
-				if guardOff {
-					w.busy = w.restoresIn(cluster, restore)
-				}
 
-				return w.guarded(ctx, cluster, guardOff, w.run(ctx))
+				return w.run(ctx)
 			})
 		},
 	}
@@ -80,7 +71,6 @@ because a restore can bring back both.`,
 	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
 	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore has created")
-	c.Flags().BoolVar(&guardOff, "guard-off", false, "also wait until the Restore, or all Restores, are over, then take the guard down")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
@@ -95,49 +85,8 @@ type wait struct {
 	places         live.Places
 	timeout, pause time.Duration
 	look           func(ctx context.Context) (live.Roots, error)
-	// busy returns the Restores that must be over too; nil without --guard-off.
-	busy func(ctx context.Context) []pending
 	// reported is the last message about each object.
 	reported map[string]string
-}
-
-// guarded takes the guard down if all is adopted and --guard-off is given. Otherwise it prints that
-// the guard is up, so that it is not forgotten. Without the right to read the guard, as in an init
-// container, it prints nothing.
-func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
-	if err == nil && off {
-		return w.guardOff(ctx, cluster, proberOf(cluster))
-	}
-	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
-	defer cancel()
-	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
-		fmt.Fprintf(w.Err, "The guard is still up: only Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off [%s]\n",
-			Name, reason.GuardUp)
-	}
-
-	return err
-}
-
-// restoresIn returns a function that lists the Restores under way: all of them, or the named one.
-// Objects that they have not created yet are in no list of roots, and still need the guard.
-func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.Context) []pending {
-	return func(ctx context.Context) []pending {
-		restores, err := w.underWay(ctx, cluster)
-		if err != nil {
-			return []pending{{what: "the Restores in " + w.velero, why: messageOf(err), next: "docs/hooks.md has the required rights"}}
-		}
-		var left []pending
-		for _, r := range restores {
-			if name == "" || r.Name == w.velero+"/"+name {
-				left = append(left, pending{
-					what: "Restore " + r.Name, why: reason.RestoreRunning.Messagef("it is %s", cmp.Or(r.Phase, "New")),
-					next: "check its progress: velero restore describe --details",
-				})
-			}
-		}
-
-		return left
-	}
 }
 
 func (w *wait) prepare(args []string, restore string) error {
@@ -199,9 +148,6 @@ func (w *wait) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		adopted, pending := w.classify(roots, err)
-		if w.busy != nil {
-			pending = append(pending, w.busy(ctx)...)
-		}
 		w.reportPending(pending)
 		if len(pending) == 0 {
 			for _, name := range adopted {

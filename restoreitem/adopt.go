@@ -109,8 +109,6 @@ type Adopt struct {
 	keptAsLive sync.Map
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
-	// warnedSplitBrain is true once a note reports that nothing is released.
-	warnedSplitBrain bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
 	refused    sync.Map
@@ -195,23 +193,14 @@ func (a *Adopt) bringBack(i *item) (*velero.RestoreItemActionExecuteOutput, erro
 	if err := a.applySettings(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
-	if err := a.checkSource(i); err != nil {
-		return nil, err
+	if out, err := a.handleLive(i); err != nil || out != nil {
+		return out, err
 	}
-	if i.standby == nil {
-		if out, err := a.handleLive(i); err != nil || out != nil {
-			return out, err
-		}
-		if out, err := a.copy(i); err != nil || out != nil {
-			return out, err
-		}
-	}
-	out, err := a.adopt(i)
-	if err != nil {
-		return nil, err
+	if out, err := a.copy(i); err != nil || out != nil {
+		return out, err
 	}
 
-	return a.refresh(i, out)
+	return a.adopt(i)
 }
 
 // isFresh reports whether an item must be held though it shows no sign of Crossplane or a provider.
@@ -220,7 +209,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
 	}
-	settings, _, unread := a.itemSettings(i.restore)
+	settings, unread := a.settings(i.restore)
 	if isUnreadable(unread) {
 		settings, unread = unreadSettings(), nil
 	}
@@ -246,10 +235,7 @@ func (a *Adopt) applySettings(i *item) error {
 		return err
 	}
 	i.settings = settings
-	if err := a.findStandby(i); err != nil {
-		return err
-	}
-	if err := a.recoverName(i); err != nil || i.standby != nil {
+	if err := a.recoverName(i); err != nil {
 		return err
 	}
 

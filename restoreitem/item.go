@@ -54,9 +54,7 @@ type item struct {
 	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
 	// none had when it was backed up.
 	fresh bool
-	// standby is the live object in quarantine that the item refreshes; nil if there is none.
-	standby *adoption.Standby
-	log     logrus.FieldLogger
+	log   logrus.FieldLogger
 	// remarks are for a dry run.
 	remarks remarkFn
 	// warned are the warnings about it.

@@ -43,8 +43,8 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 // is enough: it ends the quarantine and allows the release.
 func (h *Hold) awaitConsentOf(of Hold) {
 	switch {
-	case h.Handover:
-		h.Reason = reason.HandedOver.Messagef("%s%s", reasonHandover, quarantineNext(h)).String()
+	case h.ByCommand:
+		h.Reason = reason.HeldByCommand.Messagef("%s%s", reasonByCommand, quarantineNext(h)).String()
 	case h.Quarantine:
 		h.Reason = reason.Quarantined.Messagef("%s%s", reasonQuarantine, quarantineNext(h)).String()
 	case of.ByHand:

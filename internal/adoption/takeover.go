@@ -15,7 +15,7 @@ const reasonTakenOver = "another writer had created it before the restore, which
 	"does not reconcile it until everything that it composes is restored [" + string(reason.AwaitingRestore) + "]"
 
 // pausedBy are annotations of pauses that this plugin set, and no user.
-var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
+var pausedBy = []string{xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
 
 // Composes reports whether u is an XR that has composed something, and that no restore holds. A mark
 // that was not signed with the key is no hold.

@@ -119,12 +119,8 @@ func TestTakeOverPaused(t *testing.T) {
 		want   *string
 	}{
 		"Person": {reason: "The pause belongs to the user.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
-		"Guard": {
-			reason: "The pause was to last only until the restore takes over.",
-			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPausedByGuard, "true")},
-		},
 		"Exchange": {
-			reason: "The pause of an exchange was also to last only until then.",
+			reason: "The pause was to last only until then.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "2026-01-02T03:04:05Z")},
 		},
 	} {
@@ -139,7 +135,7 @@ func TestTakeOverPaused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, h.Paused); diff != "" || !xp.IsPaused(after) || xp.HasAnnotation(after, xp.AnnotationPausedByGuard) ||
+			if diff := cmp.Diff(tc.want, h.Paused); diff != "" || !xp.IsPaused(after) ||
 				xp.HasAnnotation(after, xp.AnnotationExchange) {
 				t.Errorf("%s\n-want, +got:\n%s\n%v", tc.reason, diff, after.GetAnnotations())
 			}

@@ -1,56 +1,30 @@
 package diagnosis
 
 import (
-	"fmt"
-	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Guard is a guard that is up.
-type Guard struct {
-	Policy xp.Ref
-	// Namespaces are the guarded ones; empty means all.
-	Namespaces []string
-	By         string
-	Made       time.Time
-}
+// LabelGuard is on the policy of example/gitops/guard.yaml, of the kind KindGuard, and on its
+// binding.
+const LabelGuard = "velero.crossplane.x-k8s.io/guard"
 
-// Check reports the guard. It is a problem, not a warning, if no object is held and all Restores
-// begun since are over; restores is nil if they could not be read.
-func (g Guard) Check(restores map[string]report.Restore, held bool) report.Problem {
-	begun, busy := false, false
-	for _, r := range restores {
-		begun = begun || r.Started != nil && !r.Started.Before(g.Made)
-		busy = busy || IsUnderWay(r.Phase)
-	}
-	where := "everywhere"
-	if len(g.Namespaces) > 0 {
-		where = "in " + strings.Join(g.Namespaces, ", ")
-	}
-	p := report.Problem{
-		Code: reason.GuardUp, Severity: report.Warning, Object: g.Policy,
-		Reason: fmt.Sprintf("only Velero and Crossplane can create claims and XRs %s: the guard is up since %s", where, g.Made.UTC().Format(time.RFC3339)),
-		Next:   "when everything restored is adopted: " + xp.Program + " guard off",
-	}
-	if g.By != "" {
-		p.Reason += ", put up by " + g.By
-	}
-	switch {
-	case restores == nil:
-	case held, busy:
-		p.Reason += ", and a restore has not ended"
-	case !begun:
-		p.Reason += ", and no Restore has started since"
-		p.Next = "restore, or take it down: " + xp.Program + " guard off"
-	default:
-		p.Severity = report.Error
-		p.Reason += ". All Restores since then have ended, and nothing is held"
-		p.Next = "take it down: " + xp.Program + " guard off"
-	}
+// KindGuard is the kind of the policy.
+var KindGuard = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"} //nolint:gochecknoglobals // It is a constant.
 
-	return p
+// GuardUp returns the warning that a policy still lets only Velero and Crossplane create claims and
+// XRs.
+func GuardUp(policy *unstructured.Unstructured) report.Problem {
+	return report.Problem{
+		Code: reason.GuardUp, Severity: report.Warning, Object: xp.RefTo(policy),
+		Reason: "only Velero and Crossplane can create claims and XRs since " + policy.GetCreationTimestamp().UTC().Format(time.RFC3339),
+		Next: "when everything restored is adopted: " + xp.NewCommand("kubectl", "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings").
+			Word("-l").Word(LabelGuard).String(),
+	}
 }

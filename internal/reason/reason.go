@@ -44,12 +44,9 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange, Handover, Guard and Command are what these commands, and all others,
-	// refuse or warn of.
+	// Release, Exchange and Command are what these commands, and all others, refuse or warn of.
 	Release  Group = "release"
 	Exchange Group = "exchange"
-	Handover Group = "handover"
-	Guard    Group = "guard"
 	Command  Group = "command"
 )
 
@@ -70,10 +67,6 @@ func (g Group) Place() string {
 		return "output of release"
 	case Exchange:
 		return "output of exchange"
-	case Handover:
-		return "output of hold, retire and release"
-	case Guard:
-		return "output of guard"
 	case Command:
 		return "output of all commands"
 	default:

@@ -5,11 +5,8 @@ const (
 	AnnotationPaused = "crossplane.io/paused"
 	// AnnotationLastApplied is the object as kubectl has applied it client-side.
 	AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-	// AnnotationPausedByGuard marks an object that the plugin's guard has paused. Such a pause is
-	// not a user's.
-	AnnotationPausedByGuard = "velero.crossplane.x-k8s.io/paused-by-guard"
 	// AnnotationExchange marks an object that the exchange command has paused. Such a pause is not
-	// a user's either.
+	// a user's.
 	AnnotationExchange     = "velero.crossplane.x-k8s.io/exchange"
 	AnnotationExternalName = "crossplane.io/external-name"
 	AnnotationResourceName = "crossplane.io/composition-resource-name"
@@ -118,8 +115,6 @@ const (
 	// FieldUIDs lists the objects whose UIDs a composed object has in its fields. They have other
 	// UIDs after a restore.
 	FieldUIDs = "velero.crossplane.io/uids"
-	// FieldSource has the cluster of the backup, and whether a handover held the object there.
-	FieldSource = "velero.crossplane.io/source"
 )
 
 // Annotations that make Velero include the additional items of an action despite the filters of the

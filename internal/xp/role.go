@@ -58,8 +58,7 @@ func IsManaged(u *unstructured.Unstructured) bool {
 	return managed && !IsComposite(u) && !IsClaim(u)
 }
 
-// IsUntouched reports whether u looks like an MR that no provider has begun to reconcile, or whose
-// finalizer the command retire has taken off.
+// IsUntouched reports whether u looks like an MR that no provider has begun to reconcile.
 func IsUntouched(u *unstructured.Unstructured) bool {
 	group := u.GroupVersionKind().Group
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")

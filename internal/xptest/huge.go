@@ -162,7 +162,6 @@ func Huge(size int) map[string]*unstructured.Unstructured { //nolint:funlen // I
 		}, 50))),
 		"Format":        XR("x", metadata(xp.FieldFormat, long)),
 		"FormatList":    XR("x", metadata(xp.FieldFormat, empty)),
-		"Source":        XR("x", metadata(xp.FieldSource, map[string]any{"cluster": long, "busy": long[:0]})),
 		"DeletionOfUse": MR("b", Annotated(xp.AnnotationDeletionAttempt, long)),
 	}
 }

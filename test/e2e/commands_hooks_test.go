@@ -341,7 +341,7 @@ func (s *suite) testJobs(t *testing.T, h *hooked) {
 func (s *suite) testExamples(t *testing.T, h *hooked) {
 	root, err := build.Root()
 	must(t, err)
-	for _, folder := range []string{".", "hooks", "rbac", "velero", h.Dir()} {
+	for _, folder := range []string{".", "gitops", "hooks", "rbac", "velero", h.Dir()} {
 		files, err := filepath.Glob(filepath.Join(root, "example", folder, "*.yaml"))
 		must(t, err)
 		if len(files) == 0 {

@@ -25,21 +25,8 @@ const asAdministrator = -1
 // elsewhere is a namespace for which no role has rights.
 const elsewhere = "kube-public"
 
-// guards are the rights of the role of guard: by resource a namespace and verbs, on objects of any
-// name. The namespace "*" means all.
-var guards = map[string]string{
-	"validatingadmissionpolicies.admissionregistration.k8s.io":       "* create",
-	"validatingadmissionpolicybindings.admissionregistration.k8s.io": "* create",
-	"mutatingadmissionpolicies.admissionregistration.k8s.io":         "* create",
-	"mutatingadmissionpolicybindings.admissionregistration.k8s.io":   "* create",
-	"compositeresourcedefinitions.apiextensions.crossplane.io":       "* list",
-	"environments.platform.example.org":                              "* list patch",
-	"xenvironments.platform.example.org":                             "* list patch",
-	"deployments.apps":                                               "velero list",
-	"restores.velero.io":                                             "velero list",
-}
-
-// exchanges are the same for the role of exchange.
+// exchanges are the rights of the role of exchange: by resource a namespace and verbs, on objects
+// of any name. The namespace "*" means all.
 var exchanges = map[string]string{
 	"environments.platform.example.org":  "* list patch",
 	"xenvironments.platform.example.org": "* list patch delete",
@@ -70,25 +57,6 @@ var releaseReads = map[string]string{
 	"functionrevisions.pkg.crossplane.io":                      "* watch",
 }
 
-// handovers are the rights that the role of handovers has besides those of release.
-var handovers = map[string]string{ //nolint:gosec // The value of secrets is a verb.
-	"environments.platform.example.org":      "* delete",
-	"xenvironments.platform.example.org":     "* delete",
-	"buckets.cloud.example.org":              "* delete",
-	"databases.cloud.example.org":            "* delete",
-	"networks.cloud.example.org":             "* delete",
-	"buckets.cloud.m.example.org":            "* delete",
-	"databases.cloud.m.example.org":          "* delete",
-	"networks.cloud.m.example.org":           "* delete",
-	"usages.protection.crossplane.io":        "* patch delete",
-	"clusterusages.protection.crossplane.io": "* patch delete",
-	"usages.apiextensions.crossplane.io":     "* patch delete",
-	"backups.velero.io":                      "velero create get",
-	"backupstoragelocations.velero.io":       "velero get",
-	"configmaps.":                            "velero create",
-	"secrets.":                               "velero create",
-}
-
 // downloads are the rights of the role of the Job that downloads a backup.
 var downloads = map[string]string{
 	"backups.velero.io":                "velero get list",
@@ -114,6 +82,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"functions.pkg.crossplane.io":                            true, "functionrevisions.pkg.crossplane.io": true,
 		"providerrevisions.pkg.crossplane.io": true, "deploymentruntimeconfigs.pkg.crossplane.io": true,
 		"clusterrolebindings.rbac.authorization.k8s.io": true, "rolebindings.rbac.authorization.k8s.io": true,
+		"validatingadmissionpolicies.admissionregistration.k8s.io": true,
 	}
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group
@@ -135,12 +104,14 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	}
 
 	return map[string]role{
-		"Handover": {
-			reason: "A handover deletes what another cluster has, creates its record and the signing key, and records an abort in the bucket.",
-			files:  []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-handover",
-			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
-			does:    map[string]int{"hold --dry-run -n " + h.Namespace: 0, "release --handover --dry-run": 0},
-			without: []string{"secrets", "deployments"}, // As for release.
+		"Hold": {
+			reason: "hold patches what it holds and reads the signing key. It creates and deletes nothing.",
+			files:  []string{"rbac/validate.yaml", "rbac/hold.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-hold",
+			want: func(r right) bool {
+				return validate(r) || patched[r.Resource+"."+r.Group] && (r.Verb == "patch" || r.Verb == "list" && r.Group == "ops.crossplane.io")
+			},
+			does: map[string]int{"hold --dry-run -n " + h.Namespace: 0, "hold --dry-run -A": asAdministrator}, cannot: map[string]int{"settings": 1},
+			without: []string{"deployments"}, // As for validate.
 		},
 		"Wait": {
 			reason: "A Pod that waits reads its XR or claim, in its own namespace.",
@@ -150,7 +121,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does:    map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
 			cannot:  map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
-			without: []string{"validatingadmissionpolicies", "deployments"}, // A Pod need not see the guard, nor Crossplane's version.
+			without: []string{"deployments"}, // A Pod need not see Crossplane's version.
 		},
 		"Validate": {
 			reason: "validate reads everything that may be in a tree, and writes nothing.",
@@ -198,15 +169,6 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does:   map[string]int{"settings": 0, "settings --restore " + h.Namespace: 0, "settings --backup " + h.Namespace: 0},
 			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
-		},
-		"Guard": {
-			reason: "guard creates policies, and changes and deletes only its own.",
-			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
-			want: only(guards),
-			// They run in this order: the last one removes the guard that the second one creates.
-			does:    map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
-			cannot:  map[string]int{"settings": 1},
-			without: []string{"events"}, // The guard itself refuses this request, which proves that it is in force.
 		},
 		"Exchange": {
 			reason: "exchange deletes what XRs compose, and no XR that an applier creates.",

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,9 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
 // testGuardedTenant checks that a tenant of a guarded namespace, whose ServiceAccount has the name
@@ -23,10 +19,8 @@ func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Apply(ctx, fmt.Appendf(nil, tenantRights, n.Namespace)))
 	s.makeNamespace(t, "elsewhere")
-	if r := command(t, s.target, "guard", "on", "-n", n.Namespace); r.code != 0 {
-		t.Fatalf("guard on ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	t.Cleanup(func() { s.guardOff(t) })
+	s.guard(t, n, "# - name: in-a-guarded-namespace", "- name: in-a-guarded-namespace", "#   expression:", "  expression:", "team-a", n.Namespace)
+	t.Cleanup(func() { s.unguard(t) })
 	tenant, admin := s.as(t, n.Namespace, "velero"), s.as(t, "argocd", "argocd-application-controller")
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	another := func(in string) *unstructured.Unstructured {
@@ -71,7 +65,7 @@ func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 		"Marked": {reason: "Labels and annotations of the object make no difference.", try: func() error {
 			return create(tenant, n.Namespace, dry, func(u *unstructured.Unstructured) {
 				u.SetLabels(map[string]string{"velero.io/restore-name": "r", "app.kubernetes.io/managed-by": "velero-plugin-for-crossplane"})
-				u.SetAnnotations(map[string]string{"velero.crossplane.x-k8s.io/paused-by-guard": "true", "crossplane.io/paused": "true"})
+				u.SetAnnotations(map[string]string{"crossplane.io/paused": "true"})
 			})
 		}, by: guardName},
 		"Labelled": {reason: "Labels of the namespace make no difference.", try: func() error {
@@ -87,7 +81,7 @@ func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 	for name, tc := range tries {
 		t.Run(name, func(t *testing.T) {
 			err := tc.try()
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.by) || tc.by != "" && !strings.Contains(err.Error(), "guard off") {
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.by) || tc.by != "" && !strings.Contains(err.Error(), "A restore comes first") {
 				t.Errorf("%s got %v", tc.reason, err)
 			}
 		})
@@ -105,62 +99,4 @@ func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 	if _, err := instancesOf(tenant, n.Platform).Patch(ctx, n.Name(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Errorf("What is there can be changed: %v", err)
 	}
-}
-
-func (s *suite) guardOff(t *testing.T) {
-	t.Helper()
-	// The test's own context has ended by then.
-	if stdout, stderr, code, err := s.target.Plugin(context.WithoutCancel(t.Context()), "", "guard", "off"); err != nil || code != 0 {
-		t.Errorf("guard off ended with %d, %v:\n%s%s", code, err, stdout, stderr)
-	}
-}
-
-// testLetInPaused has Argo CD create claims or XRs that Crossplane does not reconcile until the
-// guard is down.
-func (s *suite) testLetInPaused(t *testing.T) {
-	ctx := t.Context()
-	n := &tenant{Platform: drill.Platform{Namespace: "letin", Crossplane: s.version}, size: few}
-	must(t, n.Compose(ctx, s.target))
-	s.makeNamespace(t, n.Namespace)
-	on := []string{"guard", "on", "-n", n.Namespace, "--paused", "--allow-user", "stack"}
-	if r := command(t, s.target, on...); r.code != 1 || !strings.Contains(r.stderr, "serves no MutatingAdmissionPolicy") {
-		t.Fatalf("without such policies guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	// They are on by default since Kubernetes 1.36.
-	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
-	must(t, s.target.Restart(ctx, stack.APIServer))
-	if r := command(t, s.target, on...); r.code != 0 || !strings.Contains(r.stdout, "the API server pauses what they create") {
-		t.Fatalf("guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	a := s.syncs(t, n)
-	s.awaitSync(t, n, a, "Argo CD to apply all", func(applied, _ map[string]int) map[string]int { return applied })
-	instances, err := n.Instances(ctx, s.target)
-	must(t, err)
-	for _, u := range instances {
-		if !paused(&u) {
-			t.Errorf("%s was let in and is not paused: %v", u.GetName(), u.GetAnnotations())
-		}
-	}
-	to := instancesOf(s.as(t, "argocd", "argocd-application-controller"), n.Platform)
-	for what, patch := range map[string]string{
-		"the pause": `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`,
-		"the mark":  `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/paused-by-guard":null}}}`,
-		"both":      `{"metadata":{"annotations":null}}`,
-	} {
-		if _, err := to.Patch(ctx, n.Name(0), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
-			t.Errorf("%s can be taken off: %v", what, err)
-		}
-	}
-	if r := command(t, s.target, "guard", "status"); r.code != 0 || !strings.Contains(r.stdout, n.Name(0)) {
-		t.Errorf("guard status ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	managed, err := n.Managed(ctx, s.target)
-	must(t, err)
-	if len(managed) > 0 {
-		t.Errorf("Crossplane has composed %d resources of what is paused", len(managed))
-	}
-	if r := command(t, s.target, "guard", "off"); r.code != 0 || !strings.Contains(r.stdout, n.Name(0)+" is not paused any more") {
-		t.Errorf("guard off ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	must(t, n.AwaitReady(ctx, s.target, n.size))
 }

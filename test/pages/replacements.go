@@ -34,17 +34,24 @@ func Replacements() map[string]Replacement {
 		"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false": {
 			Reason: "It takes minutes.", Run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false",
 		},
-		"velero-plugin-for-crossplane guard on --backup team-a.tar.gz": {
-			Reason: "Velero and Crossplane have no ServiceAccounts here.", Run: "velero-plugin-for-crossplane guard on --backup team-a.tar.gz --allow-user stack",
+		"kubectl apply -f example/gitops/guard.yaml": {
+			Reason: "Velero and Crossplane have no ServiceAccounts here.",
+			Run:    `sed 's/"system:serviceaccount:velero:velero",/"stack", &/' example/gitops/guard.yaml | kubectl apply -f -`,
 		},
-		"velero-plugin-for-crossplane guard on --backup nightly.tar.gz": {
-			Reason: "The same.", Run: "velero-plugin-for-crossplane guard on --backup nightly.tar.gz --allow-user stack",
+		"kubectl create -f example/v2/environment.yaml --dry-run=server": {
+			Reason: "The user of this test may pass, and a user would try again.",
+			Run: "for try in $(seq 30); do kubectl create -f example/v2/environment.yaml --dry-run=server --as=someone --as-group=system:masters 2>&1 | " +
+				"grep denied && break; sleep 1; done; exit 1",
 		},
 		"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
 			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
 		},
-		"velero-plugin-for-crossplane retire -n team-a --report adopted.json": {
-			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane retire -n team-a --report adopted.json --yes",
+		"velero-plugin-for-crossplane release -n team-a": {
+			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane release -n team-a --yes",
+		},
+		"velero-plugin-for-crossplane release -A": {Reason: "The same.", Run: "velero-plugin-for-crossplane release -A --yes"},
+		"kubectl scale deployment --all -n crossplane-system --replicas=0": {
+			Reason: "Crossplane and the provider are processes here, without Deployments.", Run: "kubectl get deployments -n crossplane-system",
 		},
 		"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 			Reason: "It would write into the machine.", Run: "velero-plugin-for-crossplane install --target .",
@@ -78,9 +85,6 @@ func Replacements() map[string]Replacement {
 		},
 		"make bench ONLY=restore,release": {
 			Reason: "It takes long, and the machine for itself.", Run: "make -n bench ONLY=restore,release",
-		},
-		"make bench ONLY=standby XRS=100 PAIRS=1": {
-			Reason: "It takes minutes, and the machine for itself.", Run: "make -n bench ONLY=standby XRS=100 PAIRS=1",
 		},
 		"make bench KEEP=1": {
 			Reason: "It would write into the page.", Run: "make -n bench KEEP=1",
