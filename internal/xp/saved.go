@@ -157,7 +157,7 @@ func SetMustInclude(u *unstructured.Unstructured) {
 //
 //nolint:gochecknoglobals // It is a constant list.
 var backupMetadata = []string{
-	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted,
+	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldInputs, FieldUnnamed, FieldDoubted,
 	FieldUIDs,
 }
 
