@@ -28,6 +28,8 @@ type Tree struct {
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
+	// inStores are the kinds and namespaces of objects that publish in secret stores and were named.
+	inStores sync.Map
 	// makeKey has the key of marks made once.
 	makeKey func(ctx context.Context, velero string)
 }
@@ -98,13 +100,13 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	}
 	found.note(u)
 	xp.SetPublished(u, found.takesSecret(backup))
-	found.noteStored(u, backup)
 	found.noteInputs(u)
 	found.warn(t.log)
 	t.identify(ctx, u, backup)
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)
 	t.warnOfMissingXR(ctx, u, backup)
+	t.warnOfStore(ctx, u)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }

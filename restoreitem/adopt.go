@@ -51,8 +51,6 @@ type Inventory interface { //nolint:interfacebloat // Each question is about the
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
 	// when the kind was first read.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// RunsCrossplane reports whether Crossplane runs, or is to run, in a namespace.
-	RunsCrossplane(ctx context.Context, namespace string) (bool, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
@@ -117,12 +115,7 @@ type Adopt struct {
 	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
 	missingSecrets sync.Map
-	// missingStores are the StoreConfigs that notes name, because their store is outside of the
-	// cluster.
-	missingStores sync.Map
-	// systems has whether namespaces are Crossplane's.
-	systems sync.Map
-	results results
+	results        results
 	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
 	rules     []modifierRule
@@ -263,9 +256,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	}
 	if held != nil {
 		a.awaitSecret(i, held)
-		a.awaitStored(i, held)
 	}
-	a.warnOfStore(i)
 	if held == nil && !unlabelled && i.isUnchanged() && !a.keepsExisting(i) {
 		a.returnManagers(i)
 

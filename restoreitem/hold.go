@@ -83,7 +83,6 @@ func (a *Adopt) hold(i *item) (string, error) {
 		held.Required = a.requested.requires(i.original)
 		i.warnOfUnrestored()
 	}
-	a.awaitStored(i, &held)
 	if err := a.putHold(i, held); err != nil {
 		return "", err
 	}

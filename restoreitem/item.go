@@ -135,8 +135,7 @@ func (i *item) isReplaceable() bool {
 
 // isOfCrossplane reports whether Crossplane or a provider uses the item.
 func (i *item) isOfCrossplane() bool {
-	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group) ||
-		xp.IsStored(i.original)
+	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group)
 }
 
 // isUnchanged reports whether the item needs no change but a hold. Velero then need not read it

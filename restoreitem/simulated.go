@@ -262,16 +262,6 @@ func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructur
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// RunsCrossplane reports whether Crossplane runs in a namespace.
-func (c *simulatedCluster) RunsCrossplane(ctx context.Context, namespace string) (bool, error) {
-	if c.live == nil {
-		return adoption.IsOwnNamespace(namespace), nil
-	}
-	runs, err := c.live.RunsCrossplane(ctx, namespace)
-
-	return runs, c.keepError(err)
-}
-
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := c.served[gvk]; ok && xp.AreReconciled(r.categories) {

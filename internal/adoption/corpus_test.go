@@ -89,10 +89,9 @@ func specimens() map[string]specimen {
 			}),
 		},
 		"publishes": {
-			reason: "The XR's connection Secret is in the backup and in a secret store.", object: x,
+			reason: "The XR's connection Secret is in the backup.", object: x,
 			put: with(func(h *Hold) {
 				h.Secret, h.SecretBy, h.Failing = true, "velero restore create", "ReconcileError"
-				h.Stored = &Stored{Namespace: "team-a", Name: "s", UID: "uid", By: "velero restore create"}
 				h.SecretWas, h.FromUID = "old", &FromUID{XR: owner, UID: "uid", Fields: []string{"metadata.name"}}
 			}),
 		},

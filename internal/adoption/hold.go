@@ -20,7 +20,7 @@ import (
 // A Hold is the content of the mark on a held object. An XR or a claim is paused and pinned to its
 // CompositionRevision from its creation on.
 type Hold struct {
-	// Format is the format of the mark (docs/formats.md); 0 means 1.
+	// Format is the format of the mark (docs/dev/architecture.md); 0 means 1.
 	Format int `json:"format,omitempty"`
 	// Of is the object that the mark is on, as Kind.group/name; "" in early marks. A function can
 	// copy all annotations of an XR to its composed resources.
@@ -91,8 +91,6 @@ type Hold struct {
 	SecretWas string `json:"secretWas,omitempty"`
 	// FromUID are the fields that a Composition has made from a UID; nil if there are none.
 	FromUID *FromUID `json:"fromUID,omitempty"`
-	// Stored is the Secret that the object published with a secret store; nil if it did not.
-	Stored *Stored `json:"stored,omitempty"`
 	// Inputs are the Secrets that the provider of an MR reads, that existed at the backup and were
 	// missing at the restore.
 	Inputs []Input `json:"inputs,omitempty"`
@@ -138,7 +136,7 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
 //
 // From of it takes the Restore, Since, Clone, Quarantine, ByHand, ByCommand, Required, Failing, Identity,
-// Reported, Observes, Secret, SecretBy, SecretWas, FromUID, Stored, Inputs, Owner, Status and Reason; "" is the reason for an XR,
+// Reported, Observes, Secret, SecretBy, SecretWas, FromUID, Inputs, Owner, Status and Reason; "" is the reason for an XR,
 // and a quarantine has its own. The mark keeps the settings that the hold changes. If u was held
 // when it was backed up, it has a mark already, which has the user's own settings.
 //
@@ -147,7 +145,7 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, ByCommand: of.ByCommand, Secret: of.Secret,
-		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner,
+		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs, Owner: of.Owner,
 		Reason: cmp.Or(of.Reason, reasonRestored), Reported: of.Reported,
 	}
 	h.awaitConsentOf(of)

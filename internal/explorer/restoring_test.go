@@ -87,8 +87,6 @@ func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
-func (cluster) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
-
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 
 func (cluster) ServerTime(own time.Time) time.Time { return own }
