@@ -20,7 +20,7 @@ import (
 // A Hold is the content of the mark on a held object. An XR or a claim is paused and pinned to its
 // CompositionRevision from its creation on.
 type Hold struct {
-	// Format is the format of the mark (docs/formats.md); 0 means 1.
+	// Format is the format of the mark (docs/dev/architecture.md); 0 means 1.
 	Format int `json:"format,omitempty"`
 	// Of is the object that the mark is on, as Kind.group/name; "" in early marks. A function can
 	// copy all annotations of an XR to its composed resources.

@@ -90,7 +90,7 @@ const (
 // plugin leaves nothing of them.
 const (
 	// FieldFormat is the format of these fields, a number. The default is the first format
-	// (docs/formats.md).
+	// (docs/dev/architecture.md).
 	FieldFormat = "velero.crossplane.io/format"
 	// FieldRestoreFirst is the ordered list of what a restore must restore before the object, as
 	// "resource.group/namespace/name" (see Item).

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Each later version reads the notes of every released version (docs/formats.md).
+// Each later version reads the notes of every released version (docs/dev/architecture.md).
 func TestReleasedNotes(t *testing.T) {
 	versions, err := filepath.Glob("testdata/released/v*.json")
 	if err != nil || len(versions) == 0 {

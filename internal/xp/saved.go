@@ -125,7 +125,7 @@ func Published(u *unstructured.Unstructured) bool {
 }
 
 // Format is the newest format of the notes that this version reads, and the one it writes. The
-// first format is written without a number (docs/formats.md).
+// first format is written without a number (docs/dev/architecture.md).
 const Format = 1
 
 // CheckFormat returns an error if a newer version of this plugin has written the notes on the

@@ -86,10 +86,12 @@ func scenes() []scene {
 			page: "docs/namespace.md", begin: event{forgotten: true},
 			meanwhile: map[string]event{
 				"velero restore create shop-alone --from-backup nightly --include-namespaces team-a --resource-policies-configmap one-tree --wait": {forgotten: true},
+				"velero restore create team-b --from-backup team-a --namespace-mappings team-a:team-b --wait": {
+					run: []string{"kubectl get environment shop -n team-a", "velero-plugin-for-crossplane validate -n team-a"},
+				},
 			},
-			end: event{run: []string{"kubectl get environment shop -n team-a", "velero-plugin-for-crossplane validate -n team-a"}},
+			end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}},
 		},
-		{page: "docs/cloning.md", end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}}},
 		{
 			page: "docs/moving.md",
 			meanwhile: map[string]event{
@@ -126,5 +128,6 @@ func scenes() []scene {
 		},
 		{page: "docs/settings.md", begin: event{forgotten: true}},
 		{page: "docs/removal.md"},
+		{page: "docs/backup.md"},
 	}
 }
