@@ -92,6 +92,9 @@ func TestRolesAllowNoDeletion(t *testing.T) {
 				continue // Other kinds have other fields.
 			}
 			roles++
+			if !bytes.Contains(content, []byte("# The worst that ")) {
+				t.Errorf("%s does not say the worst that a holder of its roles can do", path)
+			}
 			for _, rule := range role.Rules {
 				checkRule(t, path, rule)
 			}

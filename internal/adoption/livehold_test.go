@@ -141,3 +141,17 @@ func TestHoldLiveAndBack(t *testing.T) {
 		})
 	}
 }
+
+// Crossplane can't report during the hold why it fails. The restore compares with what it reported
+// before: as broken as it was, the XR is adopted.
+func TestHoldLiveNotesWhatFails(t *testing.T) {
+	failing := xptest.XR("x", xptest.Synced("False", "ReconcileError", "no such function"))
+	h, err := liveKey.HoldOf(heldLive(t, failing, xptest.SeenPaused()))
+	if err != nil || h.Failing != FailingOf(failing) || h.Failing == "" {
+		t.Fatalf("noted %+v, error %v", h, err)
+	}
+	restored, err := Put(heldLive(t, failing, xptest.SeenPaused()), Hold{Restore: "velero/moved"})
+	if err != nil || restored.Failing != h.Failing {
+		t.Errorf("restored with %+v, error %v", restored, err)
+	}
+}
