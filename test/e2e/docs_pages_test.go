@@ -60,7 +60,13 @@ func scenes() []scene {
 				"kubectl get functions.pkg.crossplane.io": {
 					lost: "third", run: []string{"kubectl wait --for=create backup.velero.io/nightly -n velero --timeout=1m"},
 				},
+				"velero restore create drill --from-backup nightly --annotations velero.crossplane.io/hold=all --wait": {forgotten: true},
 			},
+			codes: map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
+			end: event{forgotten: true, run: []string{
+				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
+				"velero-plugin-for-crossplane validate -n team-a",
+			}},
 		},
 		{page: "docs/inspect.md"},
 		{
@@ -70,14 +76,12 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/monitoring.md"},
+		{page: "docs/monitoring.md", end: event{run: []string{"kubectl delete -k example/drill"}}},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
-		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
 		{
-			page: "docs/drills.md", begin: event{forgotten: true},
-			codes: map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
-			end:   event{run: []string{"kubectl delete -k example/drill", "velero-plugin-for-crossplane validate -n team-a"}},
+			page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
+			codes: map[string]int{"velero-plugin-for-crossplane inspect backup.tar.gz -o json > report.json": 3},
 		},
 		{
 			page: "docs/namespace.md", begin: event{forgotten: true},
@@ -124,7 +128,7 @@ func scenes() []scene {
 			},
 		},
 		{page: "docs/settings.md", begin: event{forgotten: true}},
-		{page: "docs/removal.md"},
+		{page: "docs/install.md"},
 		{page: "docs/backup.md"},
 	}
 }
