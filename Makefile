@@ -134,7 +134,7 @@ explore: ## Explore every order of steps of larger worlds, which takes longer th
 	go test -count=1 -timeout 2h -v -run '^TestExplore' ./internal/explorer -args -large
 
 .PHONY: bench
-bench: ## Measure what the plugin costs on the real stack, and write docs/performance.md (XRS=500 MRS=10 PAIRS=5 LARGE=5000 HELD=1000 OBJECTS=100000 ONLY= KEEP= UPJET=).
+bench: ## Measure what the plugin costs on the real stack, and write docs/dev/performance.md (XRS=500 MRS=10 PAIRS=5 LARGE=5000 HELD=1000 OBJECTS=100000 ONLY= KEEP= UPJET=).
 	cd test && go run ./cmd/bench --xrs $(XRS) --mrs $(MRS) --pairs $(PAIRS) --large $(LARGE) --held $(HELD) --objects $(OBJECTS) \
 		--only '$(ONLY)' $(if $(KEEP),--keep) $(if $(UPJET),--upjet $(UPJET))
 

@@ -110,7 +110,7 @@ func (a *actions) tree(log logrus.FieldLogger) (any, error) {
 	}
 	cluster, err := a.connect()
 
-	return backupitem.NewTree(resolver, log).WithSource(cluster), err
+	return backupitem.NewTree(resolver, log).WithMarkKey(cluster), err
 }
 
 func (a *actions) discovery(log logrus.FieldLogger) (any, error) {
@@ -154,8 +154,6 @@ func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitiali
 			restoreitem.WithRequestedItems(a.requested),
 			restoreitem.WithVeleroFeatures(a.features),
 			restoreitem.WithModifiers(a.modifiers),
-			restoreitem.WithSource(cluster),
-			restoreitem.WithStandby(cluster),
 		), err
 	}
 }

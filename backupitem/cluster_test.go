@@ -122,7 +122,6 @@ func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 		{Group: "cloud.example.org", Kind: "ProviderConfig"}: "v1beta1", {Group: "example.org", Kind: "ProviderConfig"}: "v1beta1",
 		{Group: "tf.upbound.io", Kind: "ProviderConfig"}: "v1beta1", {Group: "tf.m.upbound.io", Kind: "ClusterProviderConfig"}: "v1beta1",
 		{Group: "m.example.org", Kind: "ProviderConfig"}: "v1", {Group: "m.example.org", Kind: "ClusterProviderConfig"}: "v1",
-		{Group: "example.org", Kind: "StoreConfig"}: "v1alpha1", {Group: xp.GroupSecrets, Kind: "StoreConfig"}: "v1alpha1",
 	}[gk]
 	if _, _, err := c.Resource(gk.WithVersion("v1")); err == nil && !ok && gk.Kind != "Usage" && !xp.IsProviderConfigKind(gk.Kind) {
 		version, ok = "v1", true
@@ -154,7 +153,7 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage": {"usages", gvk.Group == xp.GroupProtection}, "PersistentVolumeClaim": {"persistentvolumeclaims", true},
 		"VPC": {"vpcs", gvk.Group == "ec2.aws.m.upbound.io"}, "Subnet": {"subnets", false}, "Policy": {"policies", false},
-		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false}, "StoreConfig": {"storeconfigs", false},
+		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
 	}
 	if c.activates {
 		kinds["ManagedResourceDefinition"], kinds["ManagedResourceActivationPolicy"] = kinds["Composition"], kinds["Composition"]

@@ -40,9 +40,6 @@ type found struct {
 	published map[xp.Item]bool
 	// activating are the shared items that activate kinds of MRs.
 	activating map[xp.Item]bool
-	// stored is the Secret that it published with a secret store, and outside the StoreConfig of a
-	// store outside of the cluster; zero if there is none.
-	stored, outside xp.Ref
 	// inputs are the Secrets that its provider reads.
 	inputs []xp.Input
 	// dangling are an XR's resourceRefs to nothing, or to what another owner controls.

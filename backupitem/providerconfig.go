@@ -85,14 +85,10 @@ func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backu
 	}
 }
 
-// credentialsOf returns the Secret with the credentials of a ProviderConfig, or of a StoreConfig of
-// another cluster. It is in the config's own namespace if that has one.
+// credentialsOf returns the Secret with the credentials of a ProviderConfig. It is in the config's
+// own namespace if that has one.
 func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
-	path := []string{"spec", "credentials", "secretRef"}
-	if config.GetKind() == xp.KindStoreConfig {
-		path = []string{"spec", "kubernetes", "auth", "secretRef"}
-	}
-	ref, _, err := unstructured.NestedStringMap(config.Object, path...)
+	ref, _, err := unstructured.NestedStringMap(config.Object, "spec", "credentials", "secretRef")
 	if err != nil {
 		return xp.Ref{}, false
 	}

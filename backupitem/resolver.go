@@ -249,14 +249,9 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 		return t
 	}
-	spec := map[string]any{}
-	for _, field := range []string{"writeConnectionSecretToRef", "publishConnectionDetailsTo"} {
-		if ref, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", field); ok {
-			spec[field] = ref
-		}
-	}
-	if len(spec) > 0 {
-		t.Object["spec"] = spec
+	const publishes = "writeConnectionSecretToRef"
+	if ref, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", publishes); ok {
+		t.Object["spec"] = map[string]any{publishes: ref}
 	}
 
 	return t

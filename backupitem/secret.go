@@ -15,7 +15,6 @@ import (
 // secret adds the Secret in which an object publishes its connection details, if the object
 // controls it. It does not warn if a Secret in the object's own namespace is not published yet.
 func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
-	res.stored(ctx, f, u)
 	ref, ok := xp.SecretRef(u)
 	if !ok {
 		return

@@ -1,136 +1,74 @@
 package backupitem
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
-	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func storeConfig(group, spec string) *unstructured.Unstructured {
-	return xptest.Object(group+"/v1alpha1", "StoreConfig", "", "default", xptest.JSON(`{"spec":`+spec+`}`))
-}
+// What is in an External Secret Store is not covered, which one warning for a kind says.
+func TestTreeWarnsOfSecretStores(t *testing.T) {
+	inStore := xptest.Field(map[string]any{"name": "s"}, "spec", "publishConnectionDetailsTo")
+	mrs := func(n int) (all []*unstructured.Unstructured) {
+		for i := range n {
+			all = append(all, xptest.MR(fmt.Sprintf("b%02d", i), inStore))
+		}
 
-// A Secret of a secret store is an object's own if it has the object's UID. Nothing else shows
-// whose it is.
-func TestTreeOfASecretStore(t *testing.T) {
-	const inInfra = `{"defaultScope":"infra"}`
-	own := storeConfig(xp.GroupSecrets, inInfra)
-	theirs := storeConfig("example.org", inInfra)
-	stores := xptest.StoresTo("default", "s")
-	xr, mr, claim := xptest.XR("x", stores), xptest.MR("b", stores), xptest.Claim("o", stores)
-	of := func(owner *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-		return xptest.Secret("s", append([]xptest.Option{xptest.In("infra"), xptest.StoredBy(owner)}, o...)...)
+		return all
 	}
-	secret := id("", "secrets", "infra", "s")
-	config, providers := id(xp.GroupSecrets, "storeconfigs", "", "default"), id("example.org", "storeconfigs", "", "default")
-	infra := xptest.Object("v1", "Namespace", "", "infra")
-	const anothers = "Secret infra/s: it does not exist, or its label secret.crossplane.io/owner-uid is not the UID of Bucket b [NotLinked]"
-	type want struct {
-		Items, Before   []velero.ResourceIdentifier
-		Left            []string
-		Stored, Outside string
-	}
+	broken := xptest.MR("b", inStore)
+	claim := xptest.Claim("o", inStore)
 	cases := map[string]struct {
 		reason  string
-		item    *unstructured.Unstructured
+		items   []*unstructured.Unstructured
 		cluster *cluster
-		spec    velerov1.BackupSpec
-		want    want
+		want    []string
 	}{
-		"XR": {
-			reason: "Crossplane's own StoreConfig names the namespace.", item: xr, cluster: clusterOf(own, of(xr)),
-			want: want{Items: []velero.ResourceIdentifier{config, secret}, Before: []velero.ResourceIdentifier{config}, Stored: "Secret infra/s"},
+		"MRs": {
+			reason: "One warning names all of them, and no others.", items: mrs(3), cluster: clusterOf(append(mrs(3), xptest.MR("other"))...),
+			want: []string{"Bucket b00, Bucket b01, Bucket b02."},
 		},
-		"MR": {
-			reason: "The StoreConfig of the MR's provider or its family names the namespace.", item: mr, cluster: clusterOf(own, theirs, of(mr)),
-			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
+		"Many": {
+			reason: "A tenant can make any number of them.", items: mrs(12), cluster: clusterOf(mrs(12)...),
+			want: []string{"Bucket b00, Bucket b01, Bucket b02, Bucket b03, Bucket b04, Bucket b05, Bucket b06, Bucket b07, Bucket b08, Bucket b09, 2 more."},
 		},
-		"Claim": {
-			reason: "A claim publishes to its own namespace.", item: claim, cluster: clusterOf(own, xptest.Secret("s", xptest.StoredBy(claim)), of(claim)),
-			want: want{
-				Items: []velero.ResourceIdentifier{config, id("", "secrets", "team-a", "s")}, Before: []velero.ResourceIdentifier{config}, Stored: "Secret team-a/s",
-			},
+		"Claims": {
+			reason: "A warning of a namespace names nothing of another one.", items: []*unstructured.Unstructured{claim, xptest.With(claim, xptest.In("team-b"))},
+			cluster: clusterOf(claim, xptest.With(claim, xptest.In("team-b"))), want: []string{"OrderClaim team-a/o.", "OrderClaim team-b/o."},
 		},
-		"OfAnyType": {
-			reason: "The object can choose the type of its Secret.", item: mr, cluster: clusterOf(theirs, of(mr, xptest.Field("Opaque", "type"))),
-			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
+		"NotListed": {
+			reason: "The object itself is known.", items: []*unstructured.Unstructured{broken}, cluster: clusterOf(broken).without(broken),
+			want: []string{"Bucket b and maybe others of its kind."},
 		},
-		"Beyond": {
-			reason: "The Secret belongs to its publisher, whatever its namespace.", item: mr, cluster: clusterOf(theirs, of(mr), infra),
-			spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}},
-			want: want{Items: []velero.ResourceIdentifier{providers, secret}, Before: []velero.ResourceIdentifier{providers}, Stored: "Secret infra/s"},
-		},
-		"OtherOwner": {
-			reason: "A user can name any Secret, so its owner label must match.", item: mr, cluster: clusterOf(theirs, of(xr)),
-			want: want{Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Left: []string{anothers}},
-		},
-		"Unlabelled": {
-			reason: "The Secret has no label with its publisher.", item: mr, cluster: clusterOf(theirs, xptest.Secret("s", xptest.In("infra"))),
-			want: want{Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Left: []string{anothers}},
-		},
-		"Excluded": {
-			reason: "The backup excludes the Secret's namespace.", item: mr, cluster: clusterOf(theirs, of(mr), infra),
-			spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
-			want: want{
-				Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers},
-				Left: []string{"secrets infra/s: its namespace is not in the backup. If it can't be created again, add infra to --include-namespaces [ExcludedByFilter]"},
-			},
-		},
-		"NoConfig": {
-			reason: "Without a StoreConfig no provider publishes.", item: mr, cluster: clusterOf(own, of(mr)),
-			want: want{Left: []string{"StoreConfig default: it does not exist, so nothing is published with it. Create it; or, if External Secret Stores are not enabled, " +
-				"remove spec.publishConnectionDetailsTo [StoreConfigNotFound]"}},
-		},
-		"Plugin": {
-			reason: "A store outside the cluster is in no backup.", item: mr, cluster: clusterOf(storeConfig("example.org", `{"type":"Plugin"}`)),
-			want: want{
-				Items: []velero.ResourceIdentifier{providers}, Before: []velero.ResourceIdentifier{providers}, Outside: "StoreConfig default",
-				Left: []string{`StoreConfig default: it publishes in a store of type "Plugin", which no backup of this cluster has. If that refuses the restored object ` +
-					"as not its owner, set the tag secret.crossplane.io/owner-uid of s there to the object's new UID [SecretStoreOutside]"},
-			},
-		},
-		"API": {
-			reason: "An unreadable StoreConfig stays out of the backup, but its XR does not.", item: xr, cluster: clusterOf(own).without(own),
-			want: want{Left: []string{unreadableWarning("StoreConfig default", "StoreConfig.secrets.crossplane.io")}},
-		},
+		"V2": {reason: "The field belongs to the XRD's author.", items: []*unstructured.Unstructured{xptest.XRV2("x", inStore)}, cluster: clusterOf()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := backUp(tc.cluster, tc.item, &velerov1.Backup{Spec: tc.spec})
-			got := want{Items: r.Items, Before: r.Before, Outside: xp.StoredOutside(r.Stored)}
-			for _, left := range r.Left {
-				if !strings.HasPrefix(left, "Composition") && !strings.HasPrefix(left, "CompositeResourceDefinition") {
-					got.Left = append(got.Left, left)
+			log, hook := logtest.NewNullLogger()
+			tree := NewTree(NewResolver(tc.cluster), log)
+			for _, u := range tc.items {
+				if _, _, _, _, err := tree.Execute(u.DeepCopy(), &velerov1.Backup{}); err != nil {
+					t.Fatal(err)
 				}
 			}
-			if s, ok := xp.Stored(r.Stored); ok {
-				got.Stored = s.String()
+			var got []string
+			for _, e := range hook.AllEntries() {
+				if strings.HasSuffix(e.Message, "[SecretStoreNotCovered]") {
+					_, named, _ := strings.Cut(e.Message, "refuses them: ")
+					named, _, _ = strings.Cut(named, " Let them")
+					got = append(got, named)
+				}
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || r.Err != nil {
-				t.Errorf("%s: %v\n-want, +got:\n%s", tc.reason, r.Err, diff)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			tc.cluster.checkCost(t)
 		})
-	}
-}
-
-// The list of a claim has what its tree has published.
-func TestTreeListsWhatIsInSecretStores(t *testing.T) {
-	config := storeConfig(xp.GroupSecrets, `{"defaultScope":"infra"}`)
-	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.StoresTo("default", "c"))
-	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.StoresTo("default", "s"))
-	c := clusterOf(config, claim, xr, xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xr)), xptest.Secret("c", xptest.StoredBy(claim)))
-	got := backUp(c, claim, &velerov1.Backup{})
-	want := []velero.ResourceIdentifier{xorder("x"), id("", "secrets", "infra", "s")}
-	if diff := cmp.Diff(want, got.Before); diff != "" {
-		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

@@ -28,14 +28,17 @@ type Tree struct {
 	// settingsWarning gives one warning for all MRs that the settings can't be read.
 	settingsWarning sync.Once
 	risks           risks
-	source          *source
+	// inStores are the kinds and namespaces of objects that publish in secret stores and were named.
+	inStores sync.Map
+	// makeKey has the key of marks made once.
+	makeKey func(ctx context.Context, velero string)
 }
 
 var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. It serves one backup.
 func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
-	t := &Tree{resolver: resolver, log: log}
+	t := &Tree{resolver: resolver, log: log, makeKey: func(context.Context, string) {}}
 	if resolver != nil {
 		t.settings = once(setting.Of(resolver.reader))
 	}
@@ -75,6 +78,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	ctx, u := context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()}
+	t.makeKey(ctx, backup.Namespace)
 	t.resolver.begin(u)
 	found := t.resolver.of(ctx, u)
 	if xp.IsProviderConfig(u) {
@@ -96,14 +100,13 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	}
 	found.note(u)
 	xp.SetPublished(u, found.takesSecret(backup))
-	found.noteStored(u, backup)
 	found.noteInputs(u)
 	found.warn(t.log)
-	t.noteSource(ctx, u, backup)
 	t.identify(ctx, u, backup)
 	t.noteUIDs(ctx, u)
 	t.warnOfUIDs(found.composed)
 	t.warnOfMissingXR(ctx, u, backup)
+	t.warnOfStore(ctx, u)
 
 	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }

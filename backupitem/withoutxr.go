@@ -77,8 +77,8 @@ func (res *Resolver) missingXR(ctx context.Context, r xp.Ref, owner metav1.Owner
 // tree that is being deleted. What has moved up from a nested XR then comes back for the one that
 // lists it. u may be nil.
 func (res *Resolver) withoutGoing(ctx context.Context, f *found, xr xp.Composite, u *unstructured.Unstructured) *unstructured.Unstructured {
-	if u == nil || xp.Controls(xr.Unstructured, u) {
-		return u
+	if u == nil || xp.Controls(xr.Unstructured, u) || xp.IsComposite(u) && xp.Label(u, xp.LabelComposite) == u.GetName() {
+		return u // The root of a tree has no XR to move up from.
 	}
 	c, controlled := xp.Controller(u)
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: u.GetNamespace(), Name: c.Name}

@@ -107,8 +107,6 @@ func outcomeReason(u *unstructured.Unstructured) string {
 		return "after the XRs that compose them"
 	case xp.IsManaged(u):
 		return "they need no other objects"
-	case u.GetKind() == xp.KindStoreConfig:
-		return "where connection details are published"
 	case xp.IsProviderConfig(u):
 		return "how providers authenticate"
 	default:

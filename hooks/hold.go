@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,18 +25,18 @@ const (
 	holdInterval = 2 * time.Second
 )
 
-const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can take them over.
+const holdLong = `Hold pauses every claim, XR and managed resource in a namespace, or in the whole cluster, so that another cluster can adopt them.
 It goes from the claims down, so nothing is composed while it works. A user's own pauses stay.
 
 It waits until nothing writes to the cloud any more: an object whose creation, deletion or asynchronous operation is under way is paused when that is over,
 and each controller has to report the pause. It then looks a second time. Objects that appear meanwhile are held too.
 
-It is safe to run again, and to stop: what is held stays held. Then back up and restore in the other cluster, which adopts everything. The backup notes that
-this cluster was quiet. To go on here instead, run "release --handover". When the other cluster has adopted everything, run "retire".
+It is safe to run again, and to stop: what is held stays held. Then back up and restore in the other cluster, which adopts everything. To go on here instead,
+make sure that no other cluster has adopted anything, then run "release -n NAMESPACE".
 
 It can't stop the controllers of objects that Crossplane composes and that are no managed resources, and names such kinds.
 
-It exits with 0 if everything is quiet, 3 if an object can't be held, and 4 after the timeout. See docs/handover.md.`
+It exits with 0 if everything is quiet, 3 if an object can't be held, and 4 after the timeout. See docs/moving.md.`
 
 const holdExample = `  # Which objects would be held, and what is under way?
   ` + Name + ` hold -n team-a --dry-run
@@ -74,12 +73,12 @@ func newHold(o *options) *cobra.Command {
 	h := &hold{options: o, pause: holdInterval, steps: map[xp.ID][]string{}}
 	c := &cobra.Command{
 		Use:     "hold {-n NAMESPACE | -A}",
-		Short:   "Hold a live namespace or cluster for a handover to another cluster",
+		Short:   "Hold a live namespace or cluster, for a move to another cluster",
 		Long:    holdLong,
 		Example: holdExample,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if all, _ := c.Flags().GetBool("all-namespaces"); o.namespace == "" && !all {
+			if o.namespace == "" && !o.all {
 				return errors.New("cannot tell what to hold: give a namespace with -n, or the whole cluster with -A")
 			}
 			if h.timeout < 0 {
@@ -104,11 +103,7 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 	}
 	var err error
 	if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
-		return rightError(err)
-	}
-	record, err := h.record(ctx)
-	if err != nil {
-		return rightError(err)
+		return err
 	}
 	deadline := time.Now().Add(h.timeout)
 	for {
@@ -118,14 +113,7 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 		}
 		late := !time.Now().Before(deadline)
 		switch isSettled := s.isSettled && maps.Equal(s.uids, h.settled); {
-		case isSettled && !s.isQuiet:
-			return h.finish(s, nil)
 		case isSettled:
-			record.Quiet = time.Now().UTC().Format(time.RFC3339)
-			if err := h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record); err != nil {
-				return err
-			}
-
 			return h.finish(s, nil)
 		case late:
 			return h.finish(s, reason.TimedOut.Errorf("cannot wait longer than %s: what is held stays held; check above what it waits for, then run it again",
@@ -135,44 +123,18 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 			h.settled = s.uids
 		}
 		if err := sleep(ctx, h.pause); err != nil {
-			return reason.Interrupted.Errorf("cannot continue: %w; what is held stays held; run it again, or run: %s release --handover", err, Name)
+			return reason.Interrupted.Errorf("cannot continue: %w; what is held stays held; run it again", err)
 		}
 	}
-}
-
-// record records the handover, and keeps the start of an earlier run.
-func (h *hold) record(ctx context.Context) (adoption.Handover, error) {
-	all, err := h.cluster.Handovers(ctx, h.velero)
-	if err != nil {
-		return adoption.Handover{}, err
-	}
-	record, ok := all[h.namespace]
-	if record.Quiet = ""; !ok {
-		record.Since = time.Now().UTC().Format(time.RFC3339)
-	}
-
-	err = h.cluster.RecordHandover(ctx, h.velero, h.namespace, &record)
-
-	return record, err
-}
-
-// rightError adds the file with the rights for a handover to an error about a missing right.
-func rightError(err error) error {
-	if apierrors.IsForbidden(err) {
-		return reason.RightMissing.Errorf("%w; example/rbac/handover.yaml has the rights for this command", err)
-	}
-
-	return err
 }
 
 // A holdLook is what one look at the scope has found.
 type holdLook struct {
 	*scope
 
-	// isSettled is set if the look has held nothing and there is nothing that can end by itself, and
-	// isQuiet if also everything is quiet.
-	isSettled, isQuiet bool
-	uids               map[types.UID]bool
+	// isSettled is set if the look has held nothing and there is nothing that can end by itself.
+	isSettled bool
+	uids      map[types.UID]bool
 	// why is why an object is not quiet. unheld are the objects that can't be held.
 	why    map[xp.ID]reason.Message
 	unheld map[xp.ID]bool
@@ -189,8 +151,8 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 	before := h.taken
 	h.recent = map[xp.ID]bool{}
 	for _, level := range sc.levels {
-		if err := h.adopter.HandOver(limited, h.key, level); err != nil {
-			return nil, rightError(err)
+		if err := h.adopter.HoldLive(limited, h.key, level); err != nil {
+			return nil, err
 		}
 	}
 	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}, unheld: map[xp.ID]bool{}, uids: map[types.UID]bool{}}
@@ -205,7 +167,6 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 		}
 	}
 	l.isSettled = h.taken == before && len(l.why) == len(l.unheld)
-	l.isQuiet = l.isSettled && len(l.why) == 0 && len(sc.unread) == 0
 	h.progress(l)
 
 	return l, nil
@@ -216,7 +177,7 @@ func (h *hold) whyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	if h.recent[xp.RefTo(u).ID()] {
 		return reason.AwaitingPauseReport.Messagef("it was paused just now")
 	}
-	if _, why := h.key.HandOver(u, time.Now()); !why.IsZero() {
+	if _, why := h.key.HoldLive(u, time.Now()); !why.IsZero() {
 		return why
 	}
 
@@ -253,7 +214,7 @@ func (h *hold) preview(ctx context.Context) error {
 	}
 	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}}
 	for _, u := range sc.all() {
-		change, why := adoption.Unverified.HandOver(u, time.Now())
+		change, why := adoption.Unverified.HoldLive(u, time.Now())
 		switch {
 		case !why.IsZero():
 			l.why[xp.RefTo(u).ID()] = why

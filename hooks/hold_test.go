@@ -45,7 +45,7 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 		h.timeout = 0
 	}
 	s.ClearActions()
-	err := failed(h.run(ctx, live.NewCluster(s, s)))
+	err := withRights("hold", failed(h.run(ctx, live.NewCluster(s, s))))
 	o.printError(err)
 
 	return resultsOf(t, out.String(), problems.String(), err)
@@ -68,7 +68,7 @@ func TestHold(t *testing.T) {
 	creating, unreported := a.held(), a.held()
 	unreported.mr = xptest.With(unreported.mr, xptest.Reconciled())
 	creating.mr = xptest.With(a.mr, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
-	forged := handedOver(a.mr)
+	forged := heldLive(a.mr)
 	if err := adoption.Key(bytes.Repeat([]byte("o"), adoption.KeySize)).Sign(forged, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,6 @@ func TestHold(t *testing.T) {
 	results3 := func(r, mr report.Result) map[string]report.Result {
 		return map[string]report.Result{"OrderClaim team-a/o1": r, "XOrder x1": r, "Bucket b1": mr}
 	}
-	begun, done := adoption.Handover{Since: "set"}, adoption.Handover{Since: "set", Quiet: "set"}
-	record1 := live.HandoverConfigMap
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -86,23 +84,21 @@ func TestHold(t *testing.T) {
 		meanwhile func(s *server)
 		want      results
 		wrote     []string
-		recorded  map[string]adoption.Handover
 		said      string
 	}{
 		"Held": {
 			reason: "The claims go first, so nothing is composed meanwhile.", objects: a.all(), of: inTeam, want: results{Results: results3(report.Quiet, report.Quiet)},
-			wrote:    []string{"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1", "buckets b1", "configmaps " + record1},
-			recorded: map[string]adoption.Handover{xptest.Namespace: done}, said: "3 of 3 objects are quiet",
+			wrote: []string{"orderclaims o1", "xorders x1", "buckets b1"},
+			said:  "3 of 3 objects are quiet",
 		},
 		"Again": {
-			reason: "What is held stays as it is.", objects: append(a.held().all(), record()), of: inTeam,
-			want:  results{Results: results3(report.Quiet, report.Quiet)},
-			wrote: []string{"configmaps " + record1, "configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: done},
+			reason: "What is held stays as it is.", objects: a.held().all(), of: inTeam,
+			want: results{Results: results3(report.Quiet, report.Quiet)},
 		},
 		"Stopped": {
 			reason: "A second run holds what an earlier one has not.", of: inTeam,
-			objects: []*unstructured.Unstructured{handedOver(a.claim), a.xr, a.mr, record()}, want: results{Results: results3(report.Quiet, report.Quiet)},
-			wrote: []string{"configmaps " + record1, "xorders x1", "buckets b1", "configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: done},
+			objects: []*unstructured.Unstructured{heldLive(a.claim), a.xr, a.mr}, want: results{Results: results3(report.Quiet, report.Quiet)},
+			wrote: []string{"xorders x1", "buckets b1"},
 		},
 		"WholeCluster": {
 			reason: "Without a namespace it holds what starts Operations too.", objects: append(a.all(), xptest.Object(xp.GroupOperations+"/v1alpha1", "CronOperation", "", "nightly")),
@@ -110,25 +106,23 @@ func TestHold(t *testing.T) {
 				"OrderClaim team-a/o1": report.Quiet, "XOrder x1": report.Quiet, "Bucket b1": report.Quiet, "CronOperation nightly": report.Quiet,
 			}},
 			wrote: []string{
-				"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1", "cronoperations nightly", "buckets b1",
-				"configmaps " + record1,
+				"orderclaims o1", "xorders x1", "cronoperations nightly", "buckets b1",
 			},
-			recorded: map[string]adoption.Handover{"": done},
 		},
 		"DryRun": {
 			reason: "A dry run must change nothing.", objects: a.all(), of: holdArgs{namespace: xptest.Namespace, dryRun: true},
-			want: results{Results: results3(report.WouldHold, report.WouldHold)}, recorded: map[string]adoption.Handover{},
+			want: results{Results: results3(report.WouldHold, report.WouldHold)},
 		},
 		"DryRunInFlight": {
 			reason: "A dry run must name what is under way.", objects: creating.all(), of: holdArgs{namespace: xptest.Namespace, dryRun: true},
-			want: results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems}, recorded: map[string]adoption.Handover{},
+			want: results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems},
 		},
 		"DryRunUntouched": {
 			reason: "Its provider can create it at any time.", objects: []*unstructured.Unstructured{a.claim, a.xr, untouched(a.xr)}, of: holdArgs{namespace: xptest.Namespace, dryRun: true},
-			want: results{Results: results3(report.WouldHold, report.Waiting), Code: ExitProblems}, recorded: map[string]adoption.Handover{}, said: "AwaitingProvider",
+			want: results{Results: results3(report.WouldHold, report.Waiting), Code: ExitProblems}, said: "AwaitingProvider",
 		},
 		"DryRunUntouchedAlone": {
-			reason: "The same, without an XR.", of: holdArgs{dryRun: true}, recorded: map[string]adoption.Handover{}, said: "AwaitingProvider",
+			reason: "The same, without an XR.", of: holdArgs{dryRun: true}, said: "AwaitingProvider",
 			objects: append(a.all(), xptest.MR("b9", xptest.Without("metadata", "finalizers"), xptest.Without("metadata", "annotations"))),
 			want: results{Results: map[string]report.Result{
 				"OrderClaim team-a/o1": report.WouldHold, "XOrder x1": report.WouldHold, "Bucket b1": report.WouldHold, "Bucket b9": report.Waiting,
@@ -136,24 +130,22 @@ func TestHold(t *testing.T) {
 		},
 		"InFlight": {
 			reason: "The provider could not record the outcome of a creation in a paused MR.", objects: creating.all(), of: holdArgs{namespace: xptest.Namespace, late: true},
-			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},
-			wrote:    []string{"configmaps " + record1, "create configmaps"},
-			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "waiting for Bucket b1",
+			want: results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},
+			said: "waiting for Bucket b1",
 		},
 		"InFlightEnds": {
 			reason: "An MR is held when its creation is over.", objects: creating.all(), of: inTeam, meanwhile: func(s *server) {
 				s.onList("buckets", 3, func() { _ = s.Tracker().Update(buckets, xptest.With(a.mr, xptest.Version("2")), "") })
 			},
-			want:     results{Results: results3(report.Quiet, report.Quiet)},
-			wrote:    []string{"configmaps " + record1, "create configmaps", "buckets b1", "configmaps " + record1},
-			recorded: map[string]adoption.Handover{xptest.Namespace: done}, said: "2 of 3 objects are quiet; waiting for Bucket b1",
+			want:  results{Results: results3(report.Quiet, report.Quiet)},
+			wrote: []string{"buckets b1"},
+			said:  "2 of 3 objects are quiet; waiting for Bucket b1",
 		},
 		"NotReported": {
 			reason: "A provider that has not reported the pause can still write.", objects: unreported.all(),
-			of:       holdArgs{namespace: xptest.Namespace, late: true},
-			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},
-			wrote:    []string{"configmaps " + record1, "create configmaps"},
-			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "[AwaitingPauseReport]",
+			of:   holdArgs{namespace: xptest.Namespace, late: true},
+			want: results{Results: results3(report.Quiet, report.Waiting), Code: ExitTimeout},
+			said: "[AwaitingPauseReport]",
 		},
 		"Appears": {
 			reason: "An object that appears between two looks must be held too.", objects: a.all(), of: inTeam, meanwhile: func(s *server) {
@@ -168,42 +160,38 @@ func TestHold(t *testing.T) {
 				"OrderClaim team-a/o2": report.Quiet, "XOrder x2": report.Quiet, "Bucket b2": report.Quiet,
 			}},
 			wrote: []string{
-				"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1", "buckets b1", "orderclaims o2", "xorders x2", "buckets b2",
-				"configmaps " + record1,
+				"orderclaims o1", "xorders x1", "buckets b1", "orderclaims o2", "xorders x2", "buckets b2",
 			},
-			recorded: map[string]adoption.Handover{xptest.Namespace: done},
 		},
 		"Forged": {
 			reason: "Time does not help with a mark that does not count, so the command must not wait for its timeout.", of: inTeam,
-			objects:  []*unstructured.Unstructured{a.claim, a.xr, forged},
-			want:     results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems},
-			wrote:    []string{"configmaps " + record1, "create configmaps", "orderclaims o1", "xorders x1"},
-			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "2 of 3 objects are quiet",
+			objects: []*unstructured.Unstructured{a.claim, a.xr, forged},
+			want:    results{Results: results3(report.Quiet, report.Waiting), Code: ExitProblems},
+			wrote:   []string{"orderclaims o1", "xorders x1"},
+			said:    "2 of 3 objects are quiet",
 		},
 		"Unread": {
-			reason: "An object that can't be read can go on.", objects: append(a.held().all(), record()), of: inTeam, meanwhile: func(s *server) {
+			reason: "An object that can't be read can go on.", objects: a.held().all(), of: inTeam, meanwhile: func(s *server) {
 				s.PrependReactor("list", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 				})
 			},
-			want:  results{Results: map[string]report.Result{"OrderClaim team-a/o1": report.Quiet, "XOrder x1": report.Quiet}, Code: ExitProblems},
-			wrote: []string{"configmaps " + record1}, recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "[NotRead]",
+			want: results{Results: map[string]report.Result{"OrderClaim team-a/o1": report.Quiet, "XOrder x1": report.Quiet}, Code: ExitProblems}, said: "[NotRead]",
 		},
 		"OfARestore": {
 			reason: "A Restore that adopts an object ends its hold, so the command waits.", objects: append(newLeftTree("1").all()[:2], a.held().mr, gone("InProgress")),
-			of:       holdArgs{namespace: xptest.Namespace, late: true},
-			want:     results{Results: map[string]report.Result{"OrderClaim team-a/o1": report.Waiting, "XOrder x1": report.Waiting, "Bucket b1": report.Quiet}, Code: ExitTimeout},
-			wrote:    []string{"configmaps " + record1, "create configmaps"},
-			recorded: map[string]adoption.Handover{xptest.Namespace: begun}, said: "[AwaitingAdoption]",
+			of:   holdArgs{namespace: xptest.Namespace, late: true},
+			want: results{Results: map[string]report.Result{"OrderClaim team-a/o1": report.Waiting, "XOrder x1": report.Waiting, "Bucket b1": report.Quiet}, Code: ExitTimeout},
+			said: "[AwaitingAdoption]",
 		},
 		"Nothing": {
 			reason: "A wrong namespace must be an error.", objects: a.all(), of: holdArgs{namespace: "team-b", dryRun: true},
-			want: results{Code: ExitFailed}, recorded: map[string]adoption.Handover{}, said: "[NotFound]",
+			want: results{Code: ExitFailed}, said: "[NotFound]",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := handoverServer(nil, tc.objects...)
+			s := liveServer(nil, tc.objects...)
 			if tc.meanwhile != nil {
 				tc.meanwhile(s)
 			}
@@ -219,9 +207,6 @@ func TestHold(t *testing.T) {
 			if diff := cmp.Diff(tc.wrote, wrote); diff != "" {
 				t.Errorf("%s\nwritten: -want, +got:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(tc.recorded, s.records(t)); diff != "" {
-				t.Errorf("%s\nrecorded: -want, +got:\n%s", tc.reason, diff)
-			}
 			if said := got.out + got.err; !strings.Contains(said, tc.said) {
 				t.Errorf("%s\nthe output lacks %q:\n%s", tc.reason, tc.said, said)
 			}
@@ -229,22 +214,10 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A hold keeps the start of the handover, with which release and retire compare.
-func TestHoldKeepsItsStart(t *testing.T) {
-	s := handoverServer(nil, append(newLiveTree("1").held().all(), record())...)
-	if got := s.hold(t.Context(), t, holdArgs{namespace: xptest.Namespace}); got.Code != ExitFine {
-		t.Fatalf("exit %d: %s", got.Code, got.err)
-	}
-	all, err := live.NewCluster(s, s).Handovers(t.Context(), "velero")
-	if h := all[xptest.Namespace]; err != nil || h.Since != "2026-01-02T03:04:05Z" || h.Quiet == "" {
-		t.Errorf("the record is %+v, error %v", all, err)
-	}
-}
-
 // An interrupted hold names the ways to go on.
 func TestHoldInterrupted(t *testing.T) {
 	a := newLiveTree("1")
-	s := handoverServer(map[string]bool{"b1": true}, a.all()...)
+	s := liveServer(map[string]bool{"b1": true}, a.all()...)
 	ctx, stop := context.WithCancel(t.Context())
 	s.onList("buckets", 3, stop)
 	got := s.hold(ctx, t, holdArgs{namespace: xptest.Namespace})
@@ -255,13 +228,13 @@ func TestHoldInterrupted(t *testing.T) {
 
 // Without the rights the command names the file that has them.
 func TestHoldForbidden(t *testing.T) {
-	for _, resource := range []string{"configmaps", "xorders"} {
-		s := handoverServer(nil, newLiveTree("1").all()...)
+	for _, resource := range []string{"orderclaims", "xorders"} {
+		s := liveServer(nil, newLiveTree("1").all()...)
 		s.PrependReactor("patch", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", nil)
 		})
 		got := s.hold(t.Context(), t, holdArgs{namespace: xptest.Namespace})
-		if got.Code != ExitFailed || !strings.Contains(got.err, "[RightMissing]") || !strings.Contains(got.err, "example/rbac/handover.yaml") {
+		if got.Code != ExitFailed || !strings.Contains(got.err, "[RightMissing]") || !strings.Contains(got.err, "example/rbac/hold.yaml") {
 			t.Errorf("without the right to patch %s: exit %d\n%s", resource, got.Code, got.err)
 		}
 	}

@@ -39,8 +39,8 @@ It leaves alone, and lists, what a running Restore holds, objects in quarantine,
 --restore names the Restore whose holds to lift, also if it seems to run or has put them in quarantine. A name also ends a quarantine, and lifts the hold of a
 CronOperation or WatchOperation. Copies stay held.
 
---handover ends a handover that the command hold began: everything goes on here as it was. It is refused, unless with --force, if another cluster has begun to
-adopt the objects. If they are backed up, it waits for up to two minutes to find that out, and no cluster restores that backup any more.
+It also leaves alone what the command hold holds, unless you name the objects, their namespace with -n, or the whole cluster with -A. It then asks first:
+if another cluster has adopted them, both would manage the same external resources.
 
 A mark counts only if the plugin of this cluster has signed it. With --trust-marks the marks of the named objects count too: for objects that Velero alone
 restored from a backup in which they were held, and for objects that were held when the key was lost. Check these marks first: users who can write an object
@@ -50,7 +50,7 @@ A hold that it can't lift stays, with the reason and the next step. The command 
 
 --force then lifts these holds too. It first prints the risks of each, and asks. --dry-run prints what it would do, and changes nothing.
 
-It exits with 0 if no requested object is held any more, 3 if one stays held, 4 if that is because of the timeout, and 2 if --force can't ask: without a
+It exits with 0 if no requested object is held any more, 3 if one stays held, 4 if that is because of the timeout, and 2 if it can't ask: without a
 terminal it needs --yes. See docs/release.md.`
 
 const releaseExample = `  # Which holds does no Restore work on, and what would release do?
@@ -68,8 +68,8 @@ const releaseExample = `  # Which holds does no Restore work on, and what would 
   # Objects that Velero restored held, without the plugin
   ` + Name + ` release team-a/orders --trust-marks
 
-  # Abort a handover: go on in this cluster
-  ` + Name + ` release --handover -n team-a
+  # Go on with what the command hold holds, when no other cluster has adopted it
+  ` + Name + ` release -n team-a
 
   # Let a CronOperation start Operations again
   ` + Name + ` release nightly-cleanup`
@@ -78,10 +78,8 @@ const releaseExample = `  # Which holds does no Restore work on, and what would 
 type release struct {
 	*options
 
-	out     output
-	restore string
-	// handover selects the holds of the command hold.
-	handover           bool
+	out                output
+	restore            string
 	names              []string
 	dryRun, force, yes bool
 	// trustMarks accepts marks that the plugin did not sign.
@@ -118,12 +116,10 @@ func newRelease(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore, in any phase")
-	c.Flags().BoolVar(&r.handover, "handover", false, "only the holds of the command hold: abort its handover")
-	c.MarkFlagsMutuallyExclusive("restore", "handover")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "print what it would do, and change nothing")
 	c.Flags().BoolVar(&r.force, "force", false, "also lift holds that it can't lift safely, after printing the risks")
 	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
-	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
+	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force, or what the command hold holds")
 	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "how long to continue")
 	_ = r.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
 
@@ -169,7 +165,7 @@ func (r *release) run(ctx context.Context) error {
 	if r.key, err = r.readKey(ctx); err != nil {
 		return err
 	}
-	if err := r.checkHandover(ctx); err != nil {
+	if err := r.confirmUnmoved(ctx); err != nil {
 		return err
 	}
 	if r.dryRun {
@@ -199,8 +195,6 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 		_, _ = rand.Read(key) // It never fails.
 
 		return key, nil
-	case apierrors.IsForbidden(err):
-		return nil, reason.RightMissing.Errorf("%w; example/rbac/release.yaml has the rights for release", err)
 	default:
 		return key, err
 	}

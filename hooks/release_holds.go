@@ -27,8 +27,8 @@ type held struct {
 	// quarantined is set for a quarantine or a manual release: either needs the user's consent
 	// first.
 	quarantined bool
-	// handover is set for a hold of the command hold.
-	handover bool
+	// byCommand is set for a hold of the command hold.
+	byCommand bool
 	// schedule is set for CronOperations and WatchOperations, which have nothing to adopt.
 	schedule bool
 	// excluded is set if release leaves the object alone. asked is set if the user named it.
@@ -113,7 +113,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	}
 	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, schedule: xp.IsSchedule(u), asked: named}
 	if err != nil {
-		if (f.restore != "" || f.handover) && !named {
+		if f.restore != "" && !named {
 			return nil
 		}
 		h.Result, h.excluded, h.asked = report.StillHeld, true, true
@@ -123,12 +123,12 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 
 		return h
 	}
-	if f.restore != "" && hold.Restore != f.restore || f.handover && !hold.Handover {
+	if f.restore != "" && hold.Restore != f.restore {
 		return nil
 	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
 	_, h.quarantined = hold.AwaitsConsent()
-	h.handover = hold.Handover
+	h.byCommand = hold.ByCommand
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
@@ -154,9 +154,10 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked && !f.handover, h.quarantined && !h.asked && f.restore == "" && !f.handover:
+	case hold.Clone != "" && (!h.asked || !f.force),
+		(h.schedule || h.quarantined && f.restore == "") && !h.asked && (!h.byCommand || f.namespace == "" && !f.all):
 		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), hold.Reason, how
-	case f.restore != "", hold.Handover:
+	case f.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true
 		h.because(reason.NotRead.Messagef("its Restore can't be read, so it can be running"))
@@ -179,8 +180,8 @@ func codeOfHold(h *held, hold *adoption.Hold) reason.Code {
 	switch {
 	case hold.Clone != "":
 		return reason.CopyOfAnother
-	case hold.Handover:
-		return reason.HandedOver
+	case hold.ByCommand:
+		return reason.HeldByCommand
 	case h.schedule:
 		return reason.StartsOperations
 	default:

@@ -28,7 +28,7 @@ type releaseArgs struct {
 	format             printer.Format
 	names              []string
 	dryRun, force, yes bool
-	trustMarks         bool
+	trustMarks, all    bool
 	timeout            time.Duration
 	// in is the source of answers; nil for none.
 	in io.Reader
@@ -49,7 +49,7 @@ func (s *server) release(t *testing.T, of releaseArgs) results {
 	var out bytes.Buffer
 	problems := &recorder{heard: of.asked}
 	o := newOptions(Streams{In: of.in, Out: &out, Err: problems})
-	o.velero, o.namespace = "velero", of.namespace
+	o.velero, o.namespace, o.all = "velero", of.namespace, of.all
 	r := &release{
 		options: o, out: output{format: gocmp.Or(of.format, printer.JSON)}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,
 		trustMarks: of.trustMarks, pause: time.Millisecond, settle: 10 * time.Millisecond, cluster: live.NewCluster(s, s),

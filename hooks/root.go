@@ -37,6 +37,8 @@ type options struct {
 	Streams
 
 	kubeconfig, context, namespace, velero string
+	// all is set if the user names all namespaces.
+	all bool
 
 	dryRunner DryRunner
 	version   string
@@ -64,6 +66,7 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	defer o.sayAsTyped(root)()
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
+	err = withRights(c.Name(), err)
 	o.printError(err)
 	if codeOf(err) == ExitUsage {
 		if c.Name() == "help" {
@@ -112,8 +115,7 @@ func newRoot(o *options) *cobra.Command {
 		Use:   Name,
 		Short: "Inspect backups of Crossplane, validate restores, and finish them",
 		Long: `Velero starts this program as a plugin. On the command line it inspects backups, validates a cluster after a restore, waits until restored objects
-are adopted, lifts holds, hands a live cluster over to another one, and prints the settings in effect. In its image it installs itself for
-Velero.
+are adopted, holds live objects, lifts holds, and prints the settings in effect. In its image it installs itself for Velero.
 
 Results go to stdout, progress and errors to stderr. A message ends with a code: the command explain prints what it means and what to do.
 Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 timeout.`,
@@ -134,11 +136,11 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig file")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "only objects in this namespace")
-	flags.BoolP("all-namespaces", "A", false, "objects in all namespaces, as without --namespace")
+	flags.BoolVarP(&o.all, "all-namespaces", "A", false, "objects in all namespaces, as without --namespace")
 	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o), newRetire(o))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o))
 	root.AddCommand(newInstall(o), newVersion(root))
 	root.SetHelpCommand(newHelp())
 	for _, c := range root.Commands() {

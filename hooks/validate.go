@@ -3,7 +3,6 @@ package hooks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,9 +51,6 @@ const validateExample = `  # Everything in the cluster
   # The objects of the newest Restore, if that was today
   ` + Name + ` validate --newest-restore 24h
 
-  # After a handover, with a copy of the report in the bucket, for retire in the other cluster
-  ` + Name + ` validate -n team-a --report-location default
-
   # One namespace, with rights in that namespace only
   ` + Name + ` validate -n team-a --strict`
 
@@ -62,7 +58,6 @@ func newValidate(o *options) *cobra.Command {
 	v := &validation{options: o, pause: recheckAfter}
 	w := &watch{options: o}
 	var out output
-	var bucket storeFlags
 	strict := false
 	c := &cobra.Command{
 		Use:     "validate [NAMESPACE/NAME|KIND/NAME...]",
@@ -72,9 +67,6 @@ func newValidate(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
 				return err
-			}
-			if bucket.location != "" && (w.on || len(args) > 0 || v.restore != "" || v.newest != 0) {
-				return errors.New("cannot store a report for retire of a part: give --report-location with -n or alone")
 			}
 			if v.newest < 0 {
 				return fmt.Errorf("cannot look for a Restore of the last %s", v.newest)
@@ -96,9 +88,6 @@ func newValidate(o *options) *cobra.Command {
 				if err := o.print(r, out); err != nil {
 					return err
 				}
-				if err := bucket.storeHandover(ctx, cluster, o, r); err != nil {
-					return err
-				}
 
 				return exitFor(r.Failing(strict))
 			})
@@ -112,7 +101,6 @@ func newValidate(o *options) *cobra.Command {
 	w.addTo(c)
 	out.addTreesTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
-	bucket.addTo(c)
 
 	return c
 }
@@ -214,35 +202,11 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	}
 	trees, problems := s.Select(choice, s.Trees(), problems)
 	s.State.Explain(trees)
-	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Cluster: v.clusterUID(ctx), Time: s.State.Now.UTC().Truncate(time.Second)}
+	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.State.Now.UTC().Truncate(time.Second)}
 	r.Restores, r.LastAdoption = restoresOf(s, trees, choice.Restore), lastAdoption(s.Restores, v.velero)
-	r.Assemble(trees, slices.Concat(problems, late, v.guards(ctx), v.adoptedElsewhere(ctx, r.Cluster, trees)))
+	r.Assemble(trees, slices.Concat(problems, late, v.guards(ctx)))
 
 	return r, nil
-}
-
-// clusterUID returns the UID that identifies the cluster; "" without the right to read it.
-func (v *validation) clusterUID(ctx context.Context) string {
-	uid, err := v.cluster.UID(ctx)
-	if err != nil {
-		return ""
-	}
-
-	return uid
-}
-
-// adoptedElsewhere returns the warnings about receipts of other clusters. It returns none if the
-// receipts can't be read.
-func (v *validation) adoptedElsewhere(ctx context.Context, uid string, trees []*report.Node) []report.Problem {
-	if uid == "" {
-		return nil
-	}
-	receipts, err := v.cluster.Receipts(ctx, v.velero, uid)
-	if err != nil {
-		return nil
-	}
-
-	return diagnosis.AdoptedElsewhere(receipts, trees)
 }
 
 // platform returns the problems of Crossplane and its packages, which belong to no tree. It skips

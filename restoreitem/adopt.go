@@ -51,8 +51,6 @@ type Inventory interface { //nolint:interfacebloat // Each question is about the
 	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
 	// when the kind was first read.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// RunsCrossplane reports whether Crossplane runs, or is to run, in a namespace.
-	RunsCrossplane(ctx context.Context, namespace string) (bool, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
@@ -111,20 +109,13 @@ type Adopt struct {
 	keptAsLive sync.Map
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
-	// warnedSplitBrain is true once a note reports that nothing is released.
-	warnedSplitBrain bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
 	refused    sync.Map
 	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
 	missingSecrets sync.Map
-	// missingStores are the StoreConfigs that notes name, because their store is outside of the
-	// cluster.
-	missingStores sync.Map
-	// systems has whether namespaces are Crossplane's.
-	systems sync.Map
-	results results
+	results        results
 	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
 	rules     []modifierRule
@@ -202,23 +193,14 @@ func (a *Adopt) bringBack(i *item) (*velero.RestoreItemActionExecuteOutput, erro
 	if err := a.applySettings(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
-	if err := a.checkSource(i); err != nil {
-		return nil, err
+	if out, err := a.handleLive(i); err != nil || out != nil {
+		return out, err
 	}
-	if i.standby == nil {
-		if out, err := a.handleLive(i); err != nil || out != nil {
-			return out, err
-		}
-		if out, err := a.copy(i); err != nil || out != nil {
-			return out, err
-		}
-	}
-	out, err := a.adopt(i)
-	if err != nil {
-		return nil, err
+	if out, err := a.copy(i); err != nil || out != nil {
+		return out, err
 	}
 
-	return a.refresh(i, out)
+	return a.adopt(i)
 }
 
 // isFresh reports whether an item must be held though it shows no sign of Crossplane or a provider.
@@ -227,7 +209,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
 	}
-	settings, _, unread := a.itemSettings(i.restore)
+	settings, unread := a.settings(i.restore)
 	if isUnreadable(unread) {
 		settings, unread = unreadSettings(), nil
 	}
@@ -253,10 +235,7 @@ func (a *Adopt) applySettings(i *item) error {
 		return err
 	}
 	i.settings = settings
-	if err := a.findStandby(i); err != nil {
-		return err
-	}
-	if err := a.recoverName(i); err != nil || i.standby != nil {
+	if err := a.recoverName(i); err != nil {
 		return err
 	}
 
@@ -277,9 +256,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	}
 	if held != nil {
 		a.awaitSecret(i, held)
-		a.awaitStored(i, held)
 	}
-	a.warnOfStore(i)
 	if held == nil && !unlabelled && i.isUnchanged() && !a.keepsExisting(i) {
 		a.returnManagers(i)
 

@@ -114,7 +114,6 @@ func TestAdoptKeepsWhatIsShared(t *testing.T) {
 		xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "prod", xptest.Labelled("region", "eu")),
 		xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default"),
 		xptest.Object("cloud.m.example.org/v1beta1", "ClusterProviderConfig", "", "default"),
-		xptest.Object("secrets.crossplane.io/v1alpha1", "StoreConfig", "", "default"),
 		xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket"}}}`)),
 		xptest.Object("protection.crossplane.io/v1beta1", "ClusterUsage", "", "u", xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket"}}}`)),
 		xptest.Object("pkg.crossplane.io/v1", "Provider", "", "cloud"),

@@ -263,11 +263,6 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	i.SetAnnotations(annotations)
 	xp.StripBackupMetadata(i.Unstructured)
 	i.warn(reason.CopyCreates.Messagef("It is a copy of %s, which exists, and creates external resources of its own", of))
-	if secret, ok := xp.Stored(i.original); ok {
-		secret.Namespace = targetNamespace(secret.Namespace, i.restore)
-		i.warn(reason.StoredSecretCopied.Messagef("%s is a copy of the original's, so the secret store does not let the copied claim or XR publish in it. Delete "+
-			"that Secret", secret))
-	}
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil

@@ -155,10 +155,6 @@ func (c *cluster) Restore(_ context.Context, namespace, name string) (*unstructu
 	return &unstructured.Unstructured{Object: c.restore}, c.restoreErr
 }
 
-func (c *cluster) RunsCrossplane(_ context.Context, namespace string) (bool, error) {
-	return namespace == c.crossplane, c.err
-}
-
 func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	c.asked = append(c.asked, "reconciled "+gvk.Kind)
 

@@ -117,7 +117,7 @@ func (d *dryRun) prepare() error {
 		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds), remarks))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), WithStandby(d.cluster), remarks))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), remarks))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()
@@ -252,7 +252,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	}
 	// Velero gives each action copies. These actions change nothing that they don't return.
 	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore}
-	d.remarked, d.cluster.refreshed = nil, false
+	d.remarked = nil
 	out, err := c.action.Execute(input)
 	v.remarked = append(v.remarked, d.remarked...)
 	switch {
@@ -263,7 +263,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 
 		return nil
 	case out.SkipRestore:
-		outcome := leftOutOutcome(v.remarked, d.cluster.refreshed)
+		outcome := leftOutOutcome(v.remarked)
 		v.outcome = &outcome
 
 		return nil

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -29,8 +28,6 @@ type fakeDryRunCluster struct {
 	terminatingXRD *unstructured.Unstructured
 	// inactive are the ManagedResourceDefinitions of kinds that are not active.
 	inactive map[string]string
-	// standby is what is in quarantine under each name; nil if nothing is.
-	standby *adoption.Standby
 }
 
 func (s *fakeDryRunCluster) WithoutShortNames(filters []string) ([]string, error) {
@@ -42,10 +39,6 @@ func (s *fakeDryRunCluster) WithoutShortNames(filters []string) ([]string, error
 	}
 
 	return full, s.err
-}
-
-func (s *fakeDryRunCluster) Standby(context.Context, adoption.Key, xp.Ref) (*adoption.Standby, error) {
-	return s.standby, nil
 }
 
 func (s *fakeDryRunCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {

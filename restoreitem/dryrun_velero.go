@@ -1,7 +1,6 @@
 package restoreitem
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -73,14 +72,11 @@ var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is constant.
 	}}},
 }
 
-// leftOutOutcome returns the outcome of an item that an action leaves out. It has then refreshed
-// the live object, or keeps that, or has decided that the item is not needed. If it warned of
-// anything else, the item is refused.
-func leftOutOutcome(remarked []remark, refreshed bool) report.Outcome {
-	switch {
-	case refreshed:
-		return report.Outcome{Action: report.Update, Reason: cmp.Or(warnings(remarked), "in quarantine, it gets what the backup has and stays in quarantine")}
-	case slices.ContainsFunc(remarked, func(r remark) bool { return r.Code == reason.KeptAsLive }):
+// leftOutOutcome returns the outcome of an item that an action leaves out. It then keeps the live
+// object, or has decided that the item is not needed. If it warned of anything else, the item is
+// refused.
+func leftOutOutcome(remarked []remark) report.Outcome {
+	if slices.ContainsFunc(remarked, func(r remark) bool { return r.Code == reason.KeptAsLive }) {
 		return report.Outcome{Action: report.Exists, Code: reason.KeptAsLive}
 	}
 	if why := warnings(remarked); why != "" {

@@ -64,7 +64,7 @@ func (a *Adopt) bringOther(i *item, changed bool) (*velero.RestoreItemActionExec
 // keepsExisting reports whether a live object stays as it is although the Restore updates what
 // exists.
 func (a *Adopt) keepsExisting(i *item) bool {
-	return i.updatesExisting() && !i.isReplaceable() && (!a.isStandby(i) || i.isHeld() || i.isManaged())
+	return i.updatesExisting() && !i.isReplaceable()
 }
 
 // updatesExisting reports whether Velero writes the backup's items over live objects.
@@ -80,7 +80,7 @@ func (i *item) updatesExisting() bool {
 // accept with this field.
 func (a *Adopt) refuseUpdate(i *item) {
 	custom := xp.IsCustomGroup(i.GroupVersionKind().Group)
-	if i.standby == nil && a.keepsExisting(i) && (custom || i.GetKind() == "Secret") {
+	if a.keepsExisting(i) && (custom || i.GetKind() == "Secret") {
 		i.SetDeletionGracePeriodSeconds(new(int64(1)))
 	}
 }

@@ -20,9 +20,6 @@ func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.R
 	if r, publishes := xp.SecretRef(item); publishes {
 		items = append(items, secretItem(r))
 	}
-	if r, publishes := xp.Stored(item); publishes {
-		items = append(items, secretItem(r))
-	}
 	if !isXR(item) {
 		return items
 	}

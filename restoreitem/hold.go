@@ -20,9 +20,6 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 		return err
 	}
 	h.Restore, h.Since, h.Reported = i.restoreName(), a.now().UTC().Format(time.RFC3339), adoption.ReportedOf(i.original)
-	if err := a.noteContent(i, &h); err != nil {
-		return err
-	}
 	put, err := adoption.Put(i.Unstructured, h)
 	if err != nil {
 		return err
@@ -86,7 +83,6 @@ func (a *Adopt) hold(i *item) (string, error) {
 		held.Required = a.requested.requires(i.original)
 		i.warnOfUnrestored()
 	}
-	a.awaitStored(i, &held)
 	if err := a.putHold(i, held); err != nil {
 		return "", err
 	}

@@ -54,9 +54,7 @@ type item struct {
 	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
 	// none had when it was backed up.
 	fresh bool
-	// standby is the live object in quarantine that the item refreshes; nil if there is none.
-	standby *adoption.Standby
-	log     logrus.FieldLogger
+	log   logrus.FieldLogger
 	// remarks are for a dry run.
 	remarks remarkFn
 	// warned are the warnings about it.
@@ -137,8 +135,7 @@ func (i *item) isReplaceable() bool {
 
 // isOfCrossplane reports whether Crossplane or a provider uses the item.
 func (i *item) isOfCrossplane() bool {
-	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group) ||
-		xp.IsStored(i.original)
+	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group)
 }
 
 // isUnchanged reports whether the item needs no change but a hold. Velero then need not read it

@@ -106,7 +106,7 @@ func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *vel
 		// All tenants share what it activates, and one of them chose what the XR needs. If it is
 		// missing, the hold reports that.
 		return false, ""
-	case isPlatform(i), isStoreConfig(i):
+	case isPlatform(i):
 		return o.acceptsForXR(item, i)
 	case i.Namespace != "":
 		// What is in another included namespace comes with that, unless the restore selects by
@@ -121,11 +121,8 @@ func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *vel
 	}
 }
 
-// acceptsForXR is accepts for what only XRs request: what they run on, and StoreConfigs.
+// acceptsForXR is accepts for what only XRs request: what they run on.
 func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why reason.Code) {
-	if isStoreConfig(i) {
-		return isStoreOf(item, i), ""
-	}
 	if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
 		return false, reason.PlatformLeftOut
 	}
@@ -133,9 +130,9 @@ func (o *Order) acceptsForXR(item *unstructured.Unstructured, i xp.Item) (asked 
 	return o.requestPlatform(item, i), ""
 }
 
-// acceptsForManaged is accepts for an MR, which has only its ProviderConfig and its StoreConfig on
-// its list. A cluster-scoped one is the platform's and does not show whose it is, so a namespaced
-// MR does not request it.
+// acceptsForManaged is accepts for an MR, which has only its ProviderConfig on its list. A
+// cluster-scoped one is the platform's and does not show whose it is, so a namespaced MR does not
+// request it.
 func acceptsForManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why reason.Code) {
 	switch {
 	case !isConfigOf(mr, i):
@@ -156,31 +153,14 @@ func isActivation(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
 }
 
-// isStoreConfig reports whether an item configures where Crossplane publishes connection details.
-func isStoreConfig(i xp.Item) bool {
-	return i.Group == xp.GroupSecrets && i.Resource == resourceOf(xp.KindStoreConfig)
-}
-
-// isStoreOf reports whether a cluster-scoped XR itself names the StoreConfig. Both are the
-// platform's, as is the ProviderConfig of a cluster-scoped MR: the XR's Composition names it, and
-// no claim.
-func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
-	_, store, publishes := xp.StoreSecret(xr)
-
-	return publishes && isXR(xr) && xr.GetNamespace() == "" && i.Namespace == "" && i.Name == store
-}
-
 // resourceOf returns the resource of a kind of config.
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// isConfigOf reports whether an entry is the ProviderConfig or StoreConfig that an MR names. Its
+// isConfigOf reports whether an entry is the ProviderConfig that an MR names. Its
 // group is the MR's or a parent of that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
-	if _, store, publishes := xp.StoreSecret(mr); publishes && i.Resource == resourceOf(xp.KindStoreConfig) {
-		kind, name = xp.KindStoreConfig, store
-	}
 
 	return xp.IsProviderConfigKind(kind) && i.Resource == resourceOf(kind) && i.Name == name &&
 		xp.IsCustomGroup(i.Group) && (i.Group == group || strings.HasSuffix(group, "."+i.Group)) &&

@@ -31,7 +31,6 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	activation, mrd := xptest.ActivationPolicy("all", xptest.Activating("*")), xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
 	shared := xptest.Object("policies.example.org/v1", "ClusterPolicy", "", "p", xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
 	const update = velerov1.PolicyTypeUpdate
-	inStore := xptest.Secret("s", xptest.Field("Opaque", "type"), xptest.StoredBy(mr))
 	type want struct {
 		Skip bool
 		Op   string
@@ -66,10 +65,6 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			live: live(mr), want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
 		},
 		"Composed": {reason: "A live connection secret stays as it is.", policy: update, item: xptest.Secret("s"), live: live(xptest.Secret("s")), want: want{Skip: true}},
-		"Stored": {
-			reason: "The backup's UID on a Secret of a secret store would lock its owner out.", policy: update, item: inStore, live: live(inStore),
-			want: want{Skip: true},
-		},
 		"Platform": {
 			reason: "A restore of one namespace must not change a Composition that all namespaces use.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},

@@ -128,7 +128,7 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 		return adoption.ReasonObserve
 	case len(h.Inputs) > 0:
 		return adoption.ReasonInput(h.Inputs[0])
-	case xp.Publishes(i.original) || i.hasStored():
+	case xp.Publishes(i.original):
 		return adoption.ReasonSecret
 	case len(h.Status) > 0:
 		return adoption.ReasonStatus

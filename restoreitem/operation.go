@@ -3,7 +3,6 @@ package restoreitem
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,8 +93,6 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 
 		return progress, nil
 	}
-	plan = a.remarkSplitBrain(plan)
-	plan.Remarks = append(slices.Clip(plan.Remarks), a.takeRemoval()...)
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed.String(), describe(plan)
 	// A restore does not wait for the end of a quarantine, nor for a user to release what is ready.
@@ -124,12 +121,6 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 		a.results.used = a.now()
 
 		return plan, nil
-	}
-	if err := a.removeStandbys(restore); err != nil {
-		return adoption.Plan{}, err
-	}
-	if refused, err := a.checkSplitBrain(restore); err != nil || !refused.Failed.IsZero() {
-		return refused, err
 	}
 	plans, err := a.adoptAll(ref, restore)
 	if err != nil {
@@ -172,7 +163,11 @@ func describe(p adoption.Plan) string {
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"
 	}
-	s := fmt.Sprintf("%d of %d composed resources adopted", p.Adopted, p.Total)
+	state := "adopted"
+	if p.Held {
+		state = "ready to be adopted"
+	}
+	s := fmt.Sprintf("%d of %d composed resources %s", p.Adopted, p.Total, state)
 	if p.Done || len(p.Waiting) == 0 {
 		return s + remarks(p)
 	}

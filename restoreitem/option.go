@@ -14,8 +14,6 @@ type shared struct {
 	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores;
 	// "" if there is none.
 	modifiersName func() string
-	source        *sourceCheck
-	standbys      *standbys
 	// warned are the warnings about the item.
 	warned *warned
 	// remarks are for a dry run.
@@ -48,11 +46,6 @@ func WithReadiness(r *Readiness) Option { return func(s *shared) { s.ready = r }
 
 // WithVeleroFeatures makes Adopt leave to Velero what Velero does.
 func WithVeleroFeatures(f *VeleroFeatures) Option { return func(s *shared) { s.velero = f } }
-
-// WithSource makes Adopt check whether the cluster of a handover's backup was quiet.
-func WithSource(c SourceCluster) Option {
-	return func(s *shared) { s.source = &sourceCheck{cluster: c} }
-}
 
 // withRemarks makes Order and Adopt give each remark to the function.
 func withRemarks(fn remarkFn) Option { return func(s *shared) { s.remarks = fn } }

@@ -40,8 +40,6 @@ type publisher struct {
 	uid types.UID
 	// as is the new name of the Secret, "" if it is the same.
 	as string
-	// only means that the Secret must be of Crossplane's type and controlled by the publisher.
-	only bool
 }
 
 // requestSecrets makes Velero restore the connection secrets of a held XR or MR from a namespace
@@ -53,10 +51,7 @@ func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutp
 		return
 	}
 	if r, ok := xp.SecretRef(i.original); ok {
-		a.requestSecret(i, r, xp.Published(i.original), out)
-	}
-	if r, ok := xp.Stored(i.original); ok {
-		a.requestSecret(i, r, true, out)
+		a.requestSecret(i, r, out)
 	}
 }
 
@@ -72,28 +67,27 @@ func (a *Adopt) expectSecrets(i *item, out *velero.RestoreItemActionExecuteOutpu
 	a.requested.expectSecrets(i.original, secrets)
 }
 
-// requestSecret requests one Secret. noted means that the item records it as published.
-func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
+// requestSecret requests one Secret.
+func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionExecuteOutput) {
 	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
 		return
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	brings, known := a.requested.secretOf(to)
-	if brings || !known && !noted {
+	if brings || !known && !xp.Published(i.original) {
 		return
 	}
 	if exists, err := a.cluster.Exists(context.Background(), to); err == nil && exists {
 		return
 	}
-	why, only := a.keepsOut(i, to)
-	if why != "" {
+	if why := a.keepsOut(i, to); why != "" {
 		a.warn(i.log, reason.ConnectionSecretLeftOut.Messagef("Its connection %s is not restored with it: %s. The hold of the object has the command that restores "+
 			"the Secret", r, why))
 
 		return
 	}
-	by := publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID(), only: only}
+	by := publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()}
 	if r.Name == i.secretWas {
 		by.as = xp.ReplaceUID(r.Name, i.carried)
 	}
@@ -105,26 +99,23 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 
 // keepsOut returns why a Secret must not be brought to a namespace that the restore does not
 // include, "" if it may be. All that the backup says of it may be forged, so what is live decides:
-// the plugin adds a Secret where Crossplane or a provider could publish one, and changes none. only
-// means that it must be of Crossplane's type: credentials of providers, which have other types, are
-// in the same namespace.
-func (a *Adopt) keepsOut(i *item, to xp.Ref) (why string, only bool) {
+// the plugin adds a Secret where Crossplane or a provider could publish one, and changes none.
+func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
 	ctx := context.Background()
 	if isSystemNamespace(to.Namespace, i.restore) {
-		return "in the namespaces of Kubernetes and Velero a restore of other namespaces brings nothing", false
+		return "in the namespaces of Kubernetes and Velero a restore of other namespaces brings nothing"
 	}
-	only, err := a.isOfCrossplane(to.Namespace)
 	reconciled, reconciledErr := a.cluster.IsReconciled(ctx, i.GroupVersionKind())
 	namespace, namespaceErr := a.cluster.Exists(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
-	switch err := errors.Join(err, reconciledErr, namespaceErr); {
+	switch err := errors.Join(reconciledErr, namespaceErr); {
 	case err != nil:
-		return "the cluster can't be read: " + err.Error(), false
+		return "the cluster can't be read: " + err.Error()
 	case !namespace:
-		return "the namespace does not exist", false
+		return "the namespace does not exist"
 	case !reconciled:
-		return "neither Crossplane nor a provider reconciles the kind of the object that names it", false
+		return "neither Crossplane nor a provider reconciles the kind of the object that names it"
 	default:
-		return "", only
+		return ""
 	}
 }
 
@@ -132,21 +123,6 @@ func (a *Adopt) keepsOut(i *item, to xp.Ref) (why string, only bool) {
 // be a credential of the cluster.
 func isSystemNamespace(namespace string, restore *velerov1.Restore) bool {
 	return strings.HasPrefix(namespace, "kube-") || namespace == cmp.Or(restore.Namespace, velerov1.DefaultNamespace)
-}
-
-// isOfCrossplane reports whether Crossplane runs in a namespace. Crossplane's documentation has MRs
-// and XRs of v1 publish there, so their Secrets must come back.
-func (a *Adopt) isOfCrossplane(namespace string) (bool, error) {
-	if v, known := a.systems.Load(namespace); known {
-		return v == true, nil
-	}
-	runs, err := a.cluster.RunsCrossplane(context.Background(), namespace)
-	if err != nil {
-		return false, apiErrorf("cannot find out whether Crossplane runs in the namespace %s: %w", namespace, err)
-	}
-	a.systems.Store(namespace, runs)
-
-	return runs, nil
 }
 
 // includesSecretsOf reports whether a restore takes connection secrets from a namespace that it
@@ -171,8 +147,7 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 	}
 	by, _ = v.(publisher)
 	c, ok := xp.Controller(secret)
-	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind ||
-		!by.only && by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid) && (xp.IsConnectionSecret(secret) || xp.IsOpaque(secret))
+	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind
 
 	return by, true, owned
 }
@@ -206,23 +181,14 @@ func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *veler
 	if !isSelective(restore) {
 		return nil
 	}
-	var refs []xp.Ref
-	if r, ok := xp.SecretRef(item); ok && xp.Published(item) {
-		refs = append(refs, r)
-	}
-	if r, ok := xp.Stored(item); ok {
-		refs = append(refs, r)
-	}
-	var items []xp.Item
-	for _, r := range refs {
-		to := r
-		to.Namespace = targetNamespace(r.Namespace, restore)
-		if !o.requested.hasReached(to) {
-			items = append(items, secretItem(r))
-		}
+	r, ok := xp.SecretRef(item)
+	to := r
+	to.Namespace = targetNamespace(r.Namespace, restore)
+	if !ok || !xp.Published(item) || o.requested.hasReached(to) {
+		return nil
 	}
 
-	return items
+	return []xp.Item{secretItem(r)}
 }
 
 func secretItem(r xp.Ref) xp.Item {

@@ -219,7 +219,6 @@ func TestOrderTakesOnlyTheRequestedSecret(t *testing.T) {
 		"OtherName":    {reason: "The file of the Secret has another one.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name"))},
 		"OtherPlace":   {reason: "Velero would create the restored tenant's Secret in the other namespace.", secret: xptest.With(secret, xptest.In("team-a"), xptest.Field("Opaque", "type"))},
 		"Token":        {reason: "A token of a ServiceAccount is no connection secret.", secret: xptest.With(secret, xptest.Field("kubernetes.io/service-account-token", "type"))},
-		"StoredToken":  {reason: "A secret store publishes Opaque Secrets.", secret: xptest.With(secret, xptest.StoredBy(mr), xptest.Field("bootstrap.kubernetes.io/token", "type"))},
 		"OtherKind":    {reason: "A custom resource can be called like a Secret.", secret: xptest.Object("example.org/v1", "Secret", "infra", "s")},
 		"OtherItem":    {reason: "Velero has come to another item.", secret: xptest.Secret("t", xptest.Field("kubernetes.io/tls", "type")), missing: true, want: true},
 		"Uncontrolled": {reason: "Without a controller the Secret has no known publisher.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},

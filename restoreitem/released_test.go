@@ -16,7 +16,7 @@ import (
 
 // Each later version restores the backups of a released one: claims and XRs on hold, and each XR
 // before what it composes. The backups of each version are in testdata and never change
-// (docs/formats.md).
+// (docs/dev/architecture.md).
 func TestReleasedBackups(t *testing.T) {
 	backups, err := filepath.Glob("testdata/released/v*/*.tar.gz")
 	if err != nil || len(backups) == 0 {

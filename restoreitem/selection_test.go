@@ -11,9 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -185,41 +183,19 @@ func TestDryRunOfUpdates(t *testing.T) {
 	s := newShop()
 	configMap := xptest.Object("v1", "ConfigMap", "team-a", "d")
 	backup := []*unstructured.Unstructured{configMap, s.xr, s.mr}
-	cases := map[string]struct {
-		reason  string
-		standby *adoption.Standby
-		want    []string
-	}{
-		"Update": {
-			reason: "Velero updates what exists, but nothing of Crossplane.",
-			want:   []string{"update ConfigMap team-a/d", "exists XOrder x for Bucket b", "exists Bucket b"},
-		},
-		"Standby": {
-			reason: "What is in quarantine is refreshed.", standby: &adoption.Standby{UID: "1", Restore: "velero/sunday"},
-			want: []string{"update ConfigMap team-a/d", "update XOrder x for Bucket b", "update Bucket b"},
-		},
+	restore := restoreOf(nil)
+	restore.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate
+	results, err := dryRunResults(t.Context(), packed(t, backup...), &fakeDryRunCluster{cluster: live(backup...), resources: anything}, restore)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			restore := restoreOf(nil)
-			restore.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate
-			restore.Annotations = map[string]string{}
-			if tc.standby != nil {
-				restore.Annotations[setting.Prefix+setting.NameStandby] = "true"
-			}
-			c := &fakeDryRunCluster{cluster: live(backup...), resources: anything, standby: tc.standby}
-			results, err := dryRunResults(t.Context(), packed(t, backup...), c, restore)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, resultLines(results)); diff != "" {
-				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
-			}
-			for _, f := range results {
-				if f.Outcome.Action == report.Refuse {
-					t.Errorf("got %+v", f)
-				}
-			}
-		})
+	want := []string{"update ConfigMap team-a/d", "exists XOrder x for Bucket b", "exists Bucket b"}
+	if diff := cmp.Diff(want, resultLines(results)); diff != "" {
+		t.Errorf("Velero updates what exists, but nothing of Crossplane: -want, +got:\n%s", diff)
+	}
+	for _, f := range results {
+		if f.Outcome.Action == report.Refuse {
+			t.Errorf("got %+v", f)
+		}
 	}
 }

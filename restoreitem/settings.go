@@ -24,11 +24,7 @@ func isUnreadable(err error) bool {
 // settingsFor returns the settings for an item. If they can't be read, it holds everything, and
 // notes that once.
 func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
-	settings, refused, err := a.itemSettings(i.restore)
-	if refused && !a.warnedSplitBrain {
-		a.warnedSplitBrain = true
-		i.fail(refusal(i.restore))
-	}
+	settings, err := a.settings(i.restore)
 	if !isUnreadable(err) {
 		return settings, err
 	}

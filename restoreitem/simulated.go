@@ -18,7 +18,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -31,8 +30,6 @@ type DryRunCluster interface { //nolint:interfacebloat // It is what a dry run a
 	// WithoutShortNames returns resource filters with the full names of resources in place of short
 	// names.
 	WithoutShortNames(filters []string) ([]string, error)
-	// Standby returns the live object that r names as one to refresh; nil if it is none.
-	Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error)
 }
 
 // Obstacles know what prevents an object or its kind from being restored.
@@ -60,8 +57,6 @@ type simulatedCluster struct {
 	// inactive returns the name of a kind's ManagedResourceDefinition if that is not active, else
 	// "".
 	inactive func(ctx context.Context, gk schema.GroupKind) string
-	// refreshed is true if the last action refreshed a live object.
-	refreshed bool
 	// failed is why the live cluster can't be read. Actions don't return that error as it is.
 	failed error
 }
@@ -267,16 +262,6 @@ func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructur
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// RunsCrossplane reports whether Crossplane runs in a namespace.
-func (c *simulatedCluster) RunsCrossplane(ctx context.Context, namespace string) (bool, error) {
-	if c.live == nil {
-		return adoption.IsOwnNamespace(namespace), nil
-	}
-	runs, err := c.live.RunsCrossplane(ctx, namespace)
-
-	return runs, c.keepError(err)
-}
-
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := c.served[gvk]; ok && xp.AreReconciled(r.categories) {
@@ -327,28 +312,3 @@ func (*simulatedCluster) TakeOver(
 
 // CanTakeOver returns false: no other writer creates anything here.
 func (*simulatedCluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }
-
-// Standby returns the live object that r names as one to refresh; nil if it is none.
-func (c *simulatedCluster) Standby(ctx context.Context, key adoption.Key, r xp.Ref) (*adoption.Standby, error) {
-	return asked(c, func(live DryRunCluster) (*adoption.Standby, error) { return live.Standby(ctx, key, r) })
-}
-
-// Refresh only records that it was called: it would write.
-func (c *simulatedCluster) Refresh(context.Context, adoption.Key, adoption.Standby, adoption.Refresh) (bool, error) {
-	c.refreshed = true
-
-	return true, nil
-}
-
-// EndHandover does nothing: it would write.
-func (*simulatedCluster) EndHandover(context.Context, string, *unstructured.Unstructured) error {
-	return nil
-}
-
-// Schedule returns "", since the marks of a dry run are not kept.
-func (*simulatedCluster) Schedule(context.Context, string, string) (string, error) { return "", nil }
-
-// RemoveStandbys is not called: it is part of the operations that follow a restore.
-func (*simulatedCluster) RemoveStandbys(context.Context, adoption.Key, string, string) ([]xp.Ref, []reason.Message, error) {
-	return nil, nil, nil
-}

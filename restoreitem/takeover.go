@@ -100,7 +100,6 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
 	a.awaitSecret(xr, &held)
-	a.awaitStored(xr, &held)
 	taken, err := a.cluster.TakeOver(context.Background(), key, original, self, held, labelsOf(i.restore))
 	if err != nil || taken == nil || len(status) == 0 {
 		return taken, err
@@ -144,7 +143,6 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 		return nil, err
 	}
 	held := a.holdOfTaken(i)
-	a.awaitStored(i, &held)
 	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), held, labelsOf(i.restore))
 	if err != nil {
 		return nil, apiErrorf("cannot take over %s: %w", i.self(), err)

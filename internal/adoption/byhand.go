@@ -43,8 +43,8 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 // is enough: it ends the quarantine and allows the release.
 func (h *Hold) awaitConsentOf(of Hold) {
 	switch {
-	case h.Handover:
-		h.Reason = reason.HandedOver.Messagef("%s%s", reasonHandover, quarantineNext(h)).String()
+	case h.ByCommand:
+		h.Reason = reason.HeldByCommand.Messagef("%s%s", reasonByCommand, quarantineNext(h)).String()
 	case h.Quarantine:
 		h.Reason = reason.Quarantined.Messagef("%s%s", reasonQuarantine, quarantineNext(h)).String()
 	case of.ByHand:
@@ -55,8 +55,7 @@ func (h *Hold) awaitConsentOf(of Hold) {
 // isReadyForRelease reports whether an XR waits for nothing any more, not even for a user. It plans
 // the changes to the XR's connection secret that must come first.
 func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
-	return len(t.plan.Waiting) == 0 && t.plan.Failed.IsZero() && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
-		!t.awaitUser(xp.RefTo(u), t.hold)
+	return len(t.plan.Waiting) == 0 && t.plan.Failed.IsZero() && !t.takeSecret(u) && !t.awaitUser(xp.RefTo(u), t.hold)
 }
 
 // awaitUser waits for a user and returns true, if a user is to release what r names.

@@ -174,7 +174,7 @@ func (t *tree) releaseHeldClaim(claim *unstructured.Unstructured, h *Hold) {
 	default:
 		t.checkReconciled(claim) // Another writer has removed the pause. That does no harm while the XR is held.
 	}
-	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitUser(xp.RefTo(claim), h) {
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitUser(xp.RefTo(claim), h) {
 		t.plan.Change = t.snapshot.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
 		t.plan.Warning = changedFollowing(claim, h)
 	}

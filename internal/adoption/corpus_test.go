@@ -61,8 +61,7 @@ func specimens() map[string]specimen {
 		"xr-many":    {reason: "A mark packs the references of a large XR.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
 		"claim":      {reason: "A claim can have a pause of its own.", object: claim, put: of},
 		"quarantine": {reason: "Only a user ends a quarantine.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},
-		"handover":   {reason: "Another cluster takes it over.", object: xptest.XR("x", xptest.Policy("Automatic")), put: with(func(h *Hold) { h.Restore, h.Quarantine, h.Handover = "", true, true })},
-		"standby":    {reason: "A newer backup refreshes it.", object: x, put: with(func(h *Hold) { h.Quarantine, h.Schedule, h.Content = true, "nightly", "0123" })},
+		"by-command": {reason: "Another cluster adopts it.", object: xptest.XR("x", xptest.Policy("Automatic")), put: with(func(h *Hold) { h.Restore, h.Quarantine, h.ByCommand = "", true, true })},
 		"by-hand":    {reason: "Only a user releases a manual hold.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
 		"clone":      {reason: "A copy of a live object stays held.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
 		"create": {
@@ -90,10 +89,9 @@ func specimens() map[string]specimen {
 			}),
 		},
 		"publishes": {
-			reason: "The XR's connection Secret is in the backup and in a secret store.", object: x,
+			reason: "The XR's connection Secret is in the backup.", object: x,
 			put: with(func(h *Hold) {
 				h.Secret, h.SecretBy, h.Failing = true, "velero restore create", "ReconcileError"
-				h.Stored = &Stored{Namespace: "team-a", Name: "s", UID: "uid", By: "velero restore create"}
 				h.SecretWas, h.FromUID = "old", &FromUID{XR: owner, UID: "uid", Fields: []string{"metadata.name"}}
 			}),
 		},

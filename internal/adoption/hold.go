@@ -20,7 +20,7 @@ import (
 // A Hold is the content of the mark on a held object. An XR or a claim is paused and pinned to its
 // CompositionRevision from its creation on.
 type Hold struct {
-	// Format is the format of the mark (docs/formats.md); 0 means 1.
+	// Format is the format of the mark (docs/dev/architecture.md); 0 means 1.
 	Format int `json:"format,omitempty"`
 	// Of is the object that the mark is on, as Kind.group/name; "" in early marks. A function can
 	// copy all annotations of an XR to its composed resources.
@@ -56,12 +56,8 @@ type Hold struct {
 	// ByHand means that a user, and not the restore, releases the object when it waits for nothing
 	// else.
 	ByHand bool `json:"releaseByHand,omitempty"`
-	// Handover means that the command hold put the hold on a live object. There is no Restore.
-	Handover bool `json:"handover,omitempty"`
-	// Schedule is the schedule of the backup that a standby restore brought; "" for none. Content
-	// identifies what it brought.
-	Schedule string `json:"schedule,omitempty"`
-	Content  string `json:"content,omitempty"`
+	// ByCommand means that the command hold put the hold on a live object. There is no Restore.
+	ByCommand bool `json:"byCommand,omitempty"`
 	// Refs are the XR's composed resources in the backup. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// ComposedConditions are the conditions that each of Refs had then; empty if not in the backup.
@@ -95,8 +91,6 @@ type Hold struct {
 	SecretWas string `json:"secretWas,omitempty"`
 	// FromUID are the fields that a Composition has made from a UID; nil if there are none.
 	FromUID *FromUID `json:"fromUID,omitempty"`
-	// Stored is the Secret that the object published with a secret store; nil if it did not.
-	Stored *Stored `json:"stored,omitempty"`
 	// Inputs are the Secrets that the provider of an MR reads, that existed at the backup and were
 	// missing at the restore.
 	Inputs []Input `json:"inputs,omitempty"`
@@ -141,8 +135,8 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // Put puts a hold on u, which is about to be created: an XR or a claim, or another object that must
 // not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
 //
-// From of it takes the Restore, Since, Clone, Quarantine, ByHand, Handover, Schedule, Content, Required, Failing, Identity,
-// Reported, Observes, Secret, SecretBy, SecretWas, FromUID, Stored, Inputs, Owner, Status and Reason; "" is the reason for an XR,
+// From of it takes the Restore, Since, Clone, Quarantine, ByHand, ByCommand, Required, Failing, Identity,
+// Reported, Observes, Secret, SecretBy, SecretWas, FromUID, Inputs, Owner, Status and Reason; "" is the reason for an XR,
 // and a quarantine has its own. The mark keeps the settings that the hold changes. If u was held
 // when it was backed up, it has a mark already, which has the user's own settings.
 //
@@ -150,9 +144,9 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // mark has a newer format, and if the new mark is too large for an annotation.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
-		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Handover: of.Handover, Secret: of.Secret,
-		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner,
-		Reason: cmp.Or(of.Reason, reasonRestored), Schedule: of.Schedule, Content: of.Content, Reported: of.Reported,
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, ByCommand: of.ByCommand, Secret: of.Secret,
+		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs, Owner: of.Owner,
+		Reason: cmp.Or(of.Reason, reasonRestored), Reported: of.Reported,
 	}
 	h.awaitConsentOf(of)
 	earlier, err := HoldOf(u)

@@ -167,13 +167,13 @@ func TestPut(t *testing.T) {
 // in a mark.
 func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 	const marker = `{"resourceRefs":[{"apiVersion":"v1","kind":"Secret","namespace":"team-b","name":"theirs"},{"apiVersion":"v1","kind":"Node","name":"n"}],` +
-		`"inputs":[{"namespace":"team-b","name":"theirs"}],"stored":{"namespace":"team-b","name":"theirs","uid":"u"},` +
+		`"inputs":[{"namespace":"team-b","name":"theirs"}],` +
 		`"owner":{"apiVersion":"example.org/v1alpha1","kind":"Order","namespace":"team-b","name":"theirs"}}`
 	h, err := HoldOf(xptest.XRV2("x", xptest.Annotated(AnnotationHold, marker)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range append(h.Refs, h.Inputs[0].Ref(), h.Stored.Ref(), *h.Owner) {
+	for _, r := range append(h.Refs, h.Inputs[0].Ref(), *h.Owner) {
 		if r.Namespace != xptest.Namespace {
 			t.Errorf("%s is not in the XR's namespace", r)
 		}

@@ -94,11 +94,11 @@ func (i Input) next() string {
 	}
 }
 
-// Inputs returns the Secrets of any type that held objects wait for: those that providers read, and
-// those that were published with a secret store.
+// Inputs returns the Secrets of any type that held objects wait for, which are those that providers
+// read.
 func (s *Snapshot) Inputs() []xp.Ref {
 	var refs []xp.Ref
-	s.each(func(f *observedObject) { refs = append(append(refs, f.inputs()...), f.stored()...) })
+	s.each(func(f *observedObject) { refs = append(refs, f.inputs()...) })
 
 	return refs
 }

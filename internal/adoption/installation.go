@@ -34,9 +34,6 @@ const LabelCrossplane = labelOfChart + "=" + chart
 // namespaceCrossplane is the namespace of Crossplane's documentation.
 const namespaceCrossplane = "crossplane-system"
 
-// IsOwnNamespace reports whether a namespace is that of Crossplane's documentation.
-func IsOwnNamespace(namespace string) bool { return namespace == namespaceCrossplane }
-
 // KindDeployment is the kind of the object that runs Crossplane.
 var KindDeployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 

@@ -187,8 +187,8 @@ func wholeField(fields map[string]any) map[string]any {
 	return fields
 }
 
-// managesMore reports whether this plugin manages more of u than a hold changes: the refresh of a
-// standby writes the label of its restore.
+// managesMore reports whether this plugin manages more of u than a hold changes: it gives a nested XR
+// its controller during the hold.
 func managesMore(u *unstructured.Unstructured) bool {
 	var held [][]string
 	for _, path := range managedPaths(u) {

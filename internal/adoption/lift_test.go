@@ -205,13 +205,6 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			object: mr, reason: "Only annotations of an MR are removed.", steps: 1, clean: true,
 			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
 		},
-		"Refreshed": {
-			object: mr, reason: "A refresh of a standby has written the label of its restore.", steps: 1, clean: true,
-			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
-			after: func(s *server) {
-				s.patch(map[string]any{"metadata": map[string]any{"labels": map[string]any{xp.LabelRestore: "tuesday"}}}, FieldManager)
-			},
-		},
 		"Owned": {
 			object: xr, reason: "A nested XR has got its controller during the hold.", steps: 2, clean: true,
 			make: func(s *server) { s.write(xr, "kubectl-client-side-apply") },

@@ -159,10 +159,7 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 		// data.
 		return managedStep{Change: takeControl(u, secret), why: reason.Relinking.Messagef("it becomes the controller of its connection secret again"), moving: true}
 	}
-	if c, ok := s.takeStored(u, h); ok {
-		return managedStep{Change: c, why: reason.Relinking.Messagef("its connection secret gets its UID in this cluster"), moving: true}
-	}
-	if why := cmp.Or(s.missingSecret(u, h), s.missingStored(u, h), s.missingInput(u, h)); !why.IsZero() {
+	if why := cmp.Or(s.missingSecret(u, h), s.missingInput(u, h)); !why.IsZero() {
 		return managedStep{why: why}
 	}
 	if e := s.whilePaused(u, h); !e.why.IsZero() {

@@ -33,7 +33,7 @@ var ErrForged = reason.MarkForged.Errorf("this plugin did not write it on this o
 var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
 
 // Format is the newest format of marks that this version reads. It writes the same format and,
-// since that is the first, leaves the number out (docs/formats.md).
+// since that is the first, leaves the number out (docs/dev/architecture.md).
 const Format = 1
 
 // ErrNewer is the error of a mark in a newer format, which this version can't interpret.

@@ -100,7 +100,7 @@ func withKey(objects ...*unstructured.Unstructured) *Snapshot {
 
 // The health script of example/gitops/argocd searches a mark for these.
 func TestMarkHasWhatArgoCDReads(t *testing.T) {
-	mark, err := handoverKey.mark(xp.RefTo(xptest.XR("x")), &Hold{Reason: "why", Freed: true})
+	mark, err := liveKey.mark(xp.RefTo(xptest.XR("x")), &Hold{Reason: "why", Freed: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,11 @@ const (
 	reasonEnded      = "a user has ended its quarantine, and it is held until it is adopted. If that was interrupted, run: "
 )
 
-// quarantineNext returns how to end the quarantine of the objects of a Restore, or a handover.
+// quarantineNext returns how to end the quarantine of the objects of a Restore, or of the command
+// hold.
 func quarantineNext(h *Hold) string {
-	if h.Handover {
-		return "to go on in this cluster, run: " + abortHandover() + "; when the other cluster has adopted it, run: " + retireHandover()
+	if h.ByCommand {
+		return "to go on in this cluster, make sure that no other cluster has adopted it, then run: " + releaseByCommand()
 	}
 
 	return "make sure that no other cluster manages the same external resources, then run: " + xp.ReleaseOf(h.Restore).String()

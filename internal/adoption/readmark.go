@@ -101,9 +101,6 @@ func (h *Hold) stayIn(namespace string) {
 			h.Inputs[i].Namespace = namespace
 		}
 	}
-	if h.Stored != nil {
-		h.Stored.Namespace = namespace
-	}
 	if h.Owner != nil && h.Owner.Namespace != "" { // An XR can be cluster-scoped.
 		h.Owner.Namespace = namespace
 	}

@@ -1,8 +1,6 @@
 package adoption
 
 import (
-	"cmp"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -56,7 +54,7 @@ func lostSecret(r xp.Ref, by, why string, unknown bool) reason.Message {
 
 // checkSecret waits for the XR's connection secret, if the backup has it.
 func (t *tree) checkSecret(u *unstructured.Unstructured) {
-	if why := cmp.Or(t.snapshot.missingSecret(u, t.hold), t.snapshot.missingStored(u, t.hold)); !why.IsZero() {
+	if why := t.snapshot.missingSecret(u, t.hold); !why.IsZero() {
 		t.wait(false, why.About(xp.String(u)))
 	}
 }

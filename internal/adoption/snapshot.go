@@ -340,7 +340,7 @@ func (s *Snapshot) named(f *observedObject) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
-		refs := append(f.inputs(), f.stored()...)
+		refs := f.inputs()
 		if held && f.hold.Owner != nil {
 			refs = append(refs, *f.hold.Owner)
 		}
@@ -358,7 +358,7 @@ func (s *Snapshot) named(f *observedObject) []xp.Ref {
 	}
 	var refs []xp.Ref
 	if held {
-		refs = append(f.stored(), f.secret)
+		refs = append(refs, f.secret)
 	}
 	if held && !f.claim {
 		refs = append(refs, f.revision)

@@ -90,7 +90,7 @@ func (d *diagnosis) checkHeld() {
 			d.add(reason.Malformed, report.Error, xp.RefTo(u), err.Error(), refuses)
 		case err != nil:
 			d.add(reason.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore treats it as written by another program, and replaces it")
-		case h != nil && !h.IsHandover():
+		case h != nil && !h.IsByCommand():
 			d.add(reason.Held, report.Warning, xp.RefTo(u), h.By()+" held it at the backup: "+h.Reason,
 				"a restore holds it until it is adopted. In the source cluster, see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String())
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,7 +36,8 @@ func (d *diagnosis) checkConditions() {
 		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
 		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason), unsyncedHint(u, synced))
+			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason),
+				"correct that; its Events have more: kubectl describe")
 		}
 		if hasReady && synced.Status == "True" && ready.Status != "True" {
 			d.add(reason.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, noReason),
@@ -48,18 +48,6 @@ func (d *diagnosis) checkConditions() {
 
 // noReason is in place of the message of a condition that has none.
 const noReason = "its condition has no reason"
-
-// unsyncedHint returns what to do about an object that cannot be reconciled. An object restored
-// without this plugin has another UID than its Secret in a secret store states (crossplane-runtime
-// v1 pkg/connection, errFmtNotOwnedBy).
-func unsyncedHint(u *unstructured.Unstructured, c xp.Condition) string {
-	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
-		return fmt.Sprintf("if the Secret %s in which it publishes belongs to it, as after a restore without this plugin, set the Secret's label %s to %s", name,
-			xp.LabelOwnerUID, u.GetUID())
-	}
-
-	return "correct that; its Events have more: kubectl describe"
-}
 
 // whyStuck returns why no controller seems to reconcile an object; "" if one does, or still may.
 func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity report.Severity) {

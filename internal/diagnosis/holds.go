@@ -50,8 +50,8 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	held := fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, why)
 	phase, known := d.Restores[h.Restore]
 	switch {
-	case h.IsHandover():
-		d.add(reason.HandedOver, report.Error, xp.RefTo(u), held, adoption.HowToRelease(u, h))
+	case h.IsByCommand():
+		d.add(reason.HeldByCommand, report.Error, xp.RefTo(u), held, adoption.HowToRelease(u, h))
 	case h.Quarantine:
 		d.add(reason.Quarantined, report.Error, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it",
 			adoption.HowToRelease(u, h))

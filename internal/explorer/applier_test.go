@@ -94,9 +94,6 @@ func (w *world) mayFail(err error) error {
 	if err != nil && (w.applied || w.git) && reason.CodeOf(err) == reason.XRNotHeld {
 		return nil
 	}
-	if code := reason.CodeOf(err); err != nil && w.handover != nil && (code == reason.SourceNotQuiet || code == reason.HandoverAborted) {
-		return nil
-	}
 
 	return err
 }

@@ -124,7 +124,6 @@ func (w *world) observe(s *state, i instance) {
 // functions returns the desired nodes of the XR, and whether all are Ready.
 func (w *world) functions(s *state, i instance, observed set) (desired set, ready bool) {
 	children, ready := w.children(nodeOf(i)), true
-	children = slices.DeleteFunc(children, s.objects[i].dropped.has)
 	isReady := func(n node) bool {
 		for c := range theClaim {
 			if observed.has(c) && nodeOf(c) == n && s.objects[c].ready {
@@ -218,7 +217,7 @@ func (w *world) collect(s *state, i instance) (harm damage) {
 		if !r.observed.has(c) || r.desired.has(nodeOf(c)) || !child.live || child.deleting || child.controller == 0 && w.rules == after7627 {
 			continue
 		}
-		if !w.isDropped(s, nodeOf(c)) && (w.isHeld(s, i) || child.controller == 0) {
+		if w.isHeld(s, i) || child.controller == 0 {
 			harm = early
 		}
 		deleteObject(child)
@@ -254,9 +253,6 @@ func (w *world) names(s *state, i instance) set {
 			continue
 		}
 		found := recreated(n)
-		if w.handover != nil && w.handover.later.has(n) {
-			found = original(n)
-		}
 		for _, c := range []instance{original(n), recreated(n)} {
 			if r.observed.has(c) {
 				found = c

@@ -80,7 +80,6 @@ func (w *world) successors(s *state, emit func(step)) {
 	tidy := func(t step) {
 		w.dropOutdated(s, &t.next, t.actor)
 		w.keepMark(&t)
-		t.damage |= w.sharedDamage(&t.next)
 		if w.isTenants(int(t.object)) {
 			t.damage &^= harmless
 		}
@@ -101,7 +100,6 @@ func (w *world) successors(s *state, emit func(step)) {
 	w.tenantSteps(s, tidy)
 	w.applierSteps(s, tidy)
 	w.gitSteps(s, tidy)
-	w.handoverSteps(s, tidy)
 }
 
 // dropOutdated drops the writes of objects that have changed since the plugin looked: its patches

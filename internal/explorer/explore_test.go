@@ -19,12 +19,6 @@ func TestExplore(t *testing.T) {
 	if *isLarge {
 		worlds = append(worlds, large()...)
 	}
-	exploreAll(t, worlds)
-}
-
-// exploreAll checks that no world has damage or a state without a trace to a sound end.
-func exploreAll(t *testing.T, worlds []*world) {
-	t.Helper()
 	var states atomic.Int64
 	t.Cleanup(func() { t.Logf("%d states of %d worlds", states.Load(), len(worlds)) })
 	for _, w := range worlds {

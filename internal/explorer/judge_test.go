@@ -9,7 +9,7 @@ func isIdle(s *state, steps []step) bool {
 		return false
 	}
 	for _, t := range steps {
-		if !slices.Contains([]actor{velero, user, tenant, applier, operator}, t.actor) && t.verb != verbIdles {
+		if !slices.Contains([]actor{velero, user, tenant, applier}, t.actor) && t.verb != verbIdles {
 			return false
 		}
 	}
@@ -20,9 +20,6 @@ func isIdle(s *state, steps []step) bool {
 // judge returns the damage of a final state.
 func (w *world) judge(s *state) damage {
 	var found damage
-	if w.handover != nil {
-		return w.judgeHandover(s)
-	}
 	if w.git && w.hasWrongOwner(s) {
 		found |= wrongOwner
 	}
@@ -84,12 +81,6 @@ func (w *world) hasOrphans(s *state) bool {
 // isSound reports whether all is as before the backup, except what a user has removed from a
 // Composition that the XR follows, and what belongs to a tenant who attacks.
 func (w *world) isSound(s *state) bool {
-	if w.isStandbyWorld() {
-		return w.isStandbySound(s)
-	}
-	if w.handover != nil {
-		return w.isHandoverSound(s)
-	}
 	for n := range w.parent {
 		i := original(n)
 		o := &s.objects[i]

@@ -149,24 +149,3 @@ func TestExplorerFindsNothingMadeForWhatVanishes(t *testing.T) {
 		}
 	}
 }
-
-// findAll expects the explorer to find the damage of each case.
-func findAll(t *testing.T, cases []mutationCase) {
-	t.Helper()
-	for _, b := range cases {
-		w := b.mutated()
-		t.Run(w.String()+" "+b.name, func(t *testing.T) {
-			t.Parallel()
-			x, err := explore(w, b.want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(x)
-			for d := range damages {
-				if _, ok := x.found[d]; b.want&d != 0 && !ok {
-					t.Errorf("%s\nThe explorer did not find that %s.", b.reason, damages[d])
-				}
-			}
-		})
-	}
-}

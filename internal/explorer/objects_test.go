@@ -59,9 +59,6 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 	if o.policy != unset {
 		xptest.Policy(policies[o.policy])(u)
 	}
-	if o.creating {
-		xptest.Annotated(xp.AnnotationCreatePending, noon.Format(time.RFC3339))(u)
-	}
 	w.compose(u, i, o)
 	w.setStatus(u, o)
 	if w.judged {
@@ -130,9 +127,6 @@ func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
 		}
 		xptest.Refs(refs...)(u)
 	}
-	if o.dropped != 0 {
-		xptest.Field(int64(o.dropped), "spec", "without")(u)
-	}
 	if i != theClaim && w.parent[nodeOf(i)] >= 0 {
 		xptest.Labelled(xp.LabelComposite, w.nameOf(original(w.root(nodeOf(i)))))(u)
 		xptest.Annotated(xp.AnnotationResourceName, w.nameOf(original(nodeOf(i))))(u)
@@ -167,9 +161,6 @@ func (w *world) setStatus(u *unstructured.Unstructured, o *object) {
 	}
 	if o.ready {
 		condition(xp.ConditionReady, "True", "Available")
-	}
-	if o.operating {
-		condition(xp.ConditionAsyncOperation, "True", xp.ReasonOngoing)
 	}
 	if list != nil {
 		xptest.Field(list, "status", "conditions")(u)

@@ -39,31 +39,16 @@ func (w *world) providerSteps(s *state, emit func(step)) {
 		case o.external != 0 && s.cloud.has(int(o.external)-1):
 			o.synced, o.current, o.ready, o.finalizer = syncedTrue, true, true, true
 		default:
-			verb, harm = "creates an external resource for", w.creation(&next, i)
+			verb, harm = "creates an external resource for", created
+			if o.external == 0 {
+				o.external = uint8(maxNodes + i + 1)
+			}
+			next.cloud |= with(int(o.external) - 1)
 		}
 		if next != *s {
 			emit(step{label: label{provider, verb, int8(i)}, next: next, damage: harm})
 		}
 	}
-}
-
-// creation creates the external resource of an MR, and returns whether that is damage. It is none if
-// the source cluster of a handover has not created it, or a lost one has since the last backup.
-func (w *world) creation(s *state, i instance) damage {
-	o, harm := &s.objects[i], created
-	switch {
-	case o.external != 0:
-	case w.handover != nil && !s.cloud.has(nodeOf(i)):
-		o.external, harm = uint8(nodeOf(i)+1), 0
-	default:
-		o.external = uint8(maxNodes + i + 1)
-	}
-	if w.isExcused(s, nodeOf(i)) {
-		harm = 0
-	}
-	s.cloud |= with(int(o.external) - 1)
-
-	return harm
 }
 
 // deletion deletes the external resource of an MR, and returns whether that is damage. It is none

@@ -50,8 +50,8 @@ func (w *world) pluginSteps(s *state, emit func(step)) {
 
 		return
 	}
-	if w.isStandbyWorld() && !w.sourceOf(s).promoting || !w.isStandbyWorld() && !s.velero.polled {
-		return // No process of the plugin looks.
+	if !s.velero.polled {
+		return
 	}
 	if s.done != 0 {
 		next := *s
@@ -103,9 +103,6 @@ func (w *world) proven(s *state, i instance) bool {
 		return true
 	}
 	for _, c := range w.children(nodeOf(i)) {
-		if w.handover != nil && !o.refs.has(original(c)) {
-			continue // The source had not composed it.
-		}
 		child := &s.objects[original(c)]
 		if !w.isRemoved(s, c) && (!o.refs.has(original(c)) || !child.live || child.controller != ownedBy(i, o.life)) {
 			return false
@@ -160,7 +157,7 @@ func (w *world) observed(v *view) (snapshot *adoption.Snapshot, subjects []xp.Re
 		} else {
 			snapshot.Add(u)
 		}
-		if i == theClaim || w.handover != nil && !o.restored && o.mark != 0 {
+		if i == theClaim {
 			refs = append(refs, xp.RefTo(u))
 		}
 	}

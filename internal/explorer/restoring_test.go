@@ -33,12 +33,6 @@ type actionResult struct {
 	// reported is true if the plugin reports that it comes without its owner.
 	reported bool
 	asks     bool
-	// receipt is true if the plugin leaves a receipt for the source cluster of a handover.
-	receipt bool
-	// refreshes is true if it refreshes a live object in a standby, same if only the mark is new. started
-	// is the mark of the first write.
-	refreshes, same bool
-	started         uint16
 }
 
 // An actionInput is what the plugin sees when Velero calls it for an item.
@@ -46,12 +40,6 @@ type actionInput struct {
 	item    instance
 	owner   object
 	refused set
-	// backup is the number of the source's backup in a handover.
-	backup uint16
-	// withdrawn is true if the restore has found an abort.
-	withdrawn bool
-	// live is the live object in a standby.
-	live object
 }
 
 // theRestore has created all restored objects. anotherRestore is a later one.
@@ -71,8 +59,6 @@ func discardLog() *logrus.Logger {
 type cluster struct {
 	owner *unstructured.Unstructured
 	key   adoption.Key
-	// receipt is true once the plugin has left a receipt. withdrawn is true if the source has aborted.
-	receipt, withdrawn bool
 }
 
 func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (*unstructured.Unstructured, error) {
@@ -101,8 +87,6 @@ func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
-func (cluster) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
-
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 
 func (cluster) ServerTime(own time.Time) time.Time { return own }
@@ -117,13 +101,10 @@ func (cluster) Settings(context.Context, string) (map[string]string, error) {
 
 // input returns an item as Velero passes it to an action (velero pkg/restore/restore.go,
 // resetMetadataAndStatus).
-func (w *world) input(original *unstructured.Unstructured, backup uint16) *velerov.RestoreItemActionExecuteInput {
+func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
 	in := input(original)
 	if w.applied || w.git {
 		in.Restore = theRestore
-	}
-	if w.isStandbyWorld() {
-		in.Restore = w.restoreOf(backup)
 	}
 
 	return in
@@ -141,13 +122,10 @@ func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecut
 
 // resultOf runs the plugin's action on an item.
 func (w *world) resultOf(s *state, i instance) actionResult {
-	look := actionInput{item: i, refused: s.velero.refused, backup: s.velero.backup, withdrawn: s.velero.withdrawn}
+	look := actionInput{item: i, refused: s.velero.refused}
 	by := w.ownerOf(i)
 	if by >= 0 {
 		look.owner = s.objects[by]
-	}
-	if w.isStandby(s, i) {
-		look.live = s.objects[i]
 	}
 	m, ok := w.seen[look]
 	if !ok {
@@ -171,15 +149,14 @@ func (w *world) ownerOf(i instance) instance {
 }
 
 func (w *world) execute(look actionInput, by instance) actionResult {
-	c := &cluster{key: w.key, withdrawn: look.withdrawn}
-	standby, more := w.standbyOptions(look)
-	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), append(w.sourceOptions(c), more...)...)
+	c := &cluster{key: w.key}
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog())
 	for n := range w.parent {
-		if look.refused.has(n) && w.parent[n] >= 0 && w.item(look.backup, original(n)) != nil {
+		if look.refused.has(n) && w.parent[n] >= 0 {
 			// One process runs a whole restore, and remembers what it has left out: what the
 			// unpaused XR does not list.
 			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
-			_, err := action.Execute(w.input(w.item(look.backup, original(n)), look.backup))
+			_, err := action.Execute(w.input(w.backup[original(n)]))
 			must(w.mayFail(err))
 		}
 	}
@@ -187,17 +164,14 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 	if by >= 0 && look.owner.live {
 		c.owner = w.encode(by, look.owner)
 	}
-	item := w.item(look.backup, look.item)
-	out, err := action.Execute(w.input(item, look.backup))
+	item := w.backup[look.item]
+	out, err := action.Execute(w.input(item))
 	must(w.mayFail(err))
 	if err != nil {
-		return actionResult{leftOut: true, failed: true, receipt: c.receipt}
-	}
-	if standby.refresh != nil {
-		return w.refreshed(standby, look)
+		return actionResult{leftOut: true, failed: true}
 	}
 	if out.SkipRestore {
-		return actionResult{leftOut: true, receipt: c.receipt, failed: strings.HasPrefix(out.OperationID, "failed: ")}
+		return actionResult{leftOut: true, failed: strings.HasPrefix(out.OperationID, "failed: ")}
 	}
 	reported := strings.Contains(out.OperationID, "["+string(reason.RestoredWithoutOwner)+"]")
 	u := &unstructured.Unstructured{Object: input(item).Item.UnstructuredContent()}
@@ -205,13 +179,8 @@ func (w *world) execute(look actionInput, by instance) actionResult {
 		u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}
 	w.mutate(u, item)
-	m := actionResult{reported: reported, receipt: c.receipt, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
+	m := actionResult{reported: reported, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
 	m.object = w.decode(u, object{live: true, restored: true, finalizer: true})
-	if w.handover != nil {
-		w.handover.inherit(&m.object, look)
-
-		return m
-	}
 	if look.item != theClaim && !w.isXR(look.item) {
 		m.object.external = uint8(nodeOf(look.item) + 1)
 	}

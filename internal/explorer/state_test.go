@@ -76,17 +76,13 @@ type object struct {
 	// one.
 	revision uint8
 	refs     set
-	// dropped are the nodes that a user has taken out of the spec of an XR.
-	dropped set
-	synced  syncedCondition
+	synced   syncedCondition
 	// current is true if synced is about the present generation. ready is the condition Ready.
 	// status is true if it has what functions have written.
 	current, ready, status bool
 	deleting, finalizer    bool
-	// external is the external-name of an MR; 0 is none. creating is true while its external
-	// resource is being created, operating while an asynchronous operation runs.
-	external            uint8
-	creating, operating bool
+	// external is the external-name of an MR; 0 is none.
+	external uint8
 }
 
 // A reconcile is a reconcile in progress of an XR; phase 0 is none.
@@ -103,12 +99,6 @@ type restore struct {
 	// the number of the plugin's result for it.
 	at, phase uint8
 	result    uint16
-	// backup is the number of the source's backup in a handover.
-	backup uint16
-	// notice is how far this restore has come with its receipt for the source of a handover.
-	// withdrawn is true if it has found that the source has aborted.
-	notice    uint8
-	withdrawn bool
 	// refused are the nodes that the plugin has left out.
 	refused set
 	// clean is true if it was not killed and the API server refused nothing. polled is true if
@@ -143,9 +133,6 @@ type state struct {
 	// applied is true if another writer has created an object before the restore. ownerReported is
 	// true if the plugin reports an item without its owner.
 	applied, ownerReported bool
-	// source is the number of the state of the source cluster in a handover. Everything else but
-	// the cloud is of the target cluster then.
-	source uint32
 }
 
 // An actor takes steps.
@@ -160,7 +147,6 @@ const (
 	user       actor = "person"
 	tenant     actor = "tenant"
 	applier    actor = "applier"
-	operator   actor = "operator"
 )
 
 // A label describes a step.
@@ -188,9 +174,6 @@ const (
 	endless
 	falseAlarm
 	wrongOwner
-	bothWrite
-	unnamed
-	lost
 )
 
 var damages = map[damage]string{
@@ -206,9 +189,6 @@ var damages = map[damage]string{
 	influenced:     "the plan for another user's tree depends on the objects of a tenant",
 	falseAlarm:     "the plugin reports a loss for an XR whose hold no other writer has removed",
 	wrongOwner:     "a restored object is owned by a live XR that does not list it",
-	bothWrite:      "two clusters can write to one external resource",
-	unnamed:        "an object is paused by a hold that nothing names",
-	lost:           "an external resource has no MR in either cluster",
 	endless:        "one process of the plugin and a tenant undo each other's steps without end",
 }
 

@@ -16,13 +16,9 @@ const (
 func (w *world) veleroSteps(s *state, emit func(step)) {
 	v := &s.velero
 	if v.at == 0 {
-		if !w.canRestore(s) {
-			return
-		}
 		next := *s
-		next.velero.clean, next.velero.backup = true, w.backupOf(s)
+		next.velero.clean = true
 		w.nextItem(&next)
-		w.noteRestore(&next)
 		emit(step{label: label{velero, "begins a restore", -1}, next: next})
 
 		return
@@ -30,11 +26,6 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 	next := *s
 	next.velero = restore{polled: v.polled, whole: v.whole}
 	emit(step{label: label{velero, "is killed, and the restore fails", -1}, next: next})
-	if int(v.at) > len(w.order) {
-		w.removalSteps(s, emit)
-
-		return
-	}
 
 	i := w.order[v.at-1]
 	if i < 0 {
@@ -49,8 +40,6 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 		w.create(s, i, emit)
 	case awaitsPause:
 		w.endTakeOver(s, w.ownerOf(i), emit)
-	case refreshes, recordsRefresh:
-		w.refreshSteps(s, i, emit)
 	case writesStatus:
 		next := *s
 		if o := &next.objects[i]; o.live {
@@ -69,12 +58,9 @@ func (w *world) nextItem(s *state) {
 	v := &s.velero
 	v.phase, v.result = considers, 0
 	for v.at++; int(v.at) <= len(w.order); v.at++ {
-		if i := w.order[v.at-1]; w.isBackedUp(s, i) && (w.fine || !w.exists(s, i) || w.lacksStatus(s, i) || w.isStandby(s, i)) {
+		if i := w.order[v.at-1]; w.fine || !w.exists(s, i) || w.lacksStatus(s, i) {
 			return
 		}
-	}
-	if w.isStandbyWorld() {
-		return // What is left is to remove what the backup does not have.
 	}
 	s.velero = restore{polled: true, whole: v.whole || v.clean}
 }
@@ -105,11 +91,6 @@ func (w *world) restoreRevision(s *state, n node, emit func(step)) {
 }
 
 func (w *world) consider(s *state, i instance, emit func(step)) {
-	if w.isStandby(s, i) {
-		w.considerRefresh(s, i, emit)
-
-		return
-	}
 	next := *s
 	if o := &next.objects[i]; w.lacksStatus(s, i) {
 		o.status = true
@@ -134,11 +115,6 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		return
 	}
 	m := w.resultOf(s, i)
-	if m.receipt && s.velero.notice < hasLookedAgain {
-		w.receiptSteps(s, i, emit)
-
-		return
-	}
 	if m.leftOut {
 		next.velero.refused |= with(nodeOf(i))
 		if m.failed {
@@ -149,7 +125,7 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 
 		return
 	}
-	next.velero.phase, next.velero.result = creates, w.numberResult(m)
+	next.velero.phase, next.velero.result = creates, numbered(m, &w.results, w.resultIDs)
 	harm := staleOwner(s, m.object.controller)
 	if w.fine {
 		emit(step{label: label{velero, "asks the plugin about", int8(i)}, next: next, damage: harm})
@@ -160,11 +136,6 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		t.damage |= harm
 		emit(t)
 	})
-}
-
-// numberResult returns the number of a result.
-func (w *world) numberResult(m actionResult) uint16 {
-	return numbered(m, &w.results, w.resultIDs)
 }
 
 // staleOwner returns the damage of an owner reference.

@@ -56,8 +56,6 @@ type mutation struct {
 	copied, noOnce bool
 	// noTakeOver does not take over what another writer has created.
 	noTakeOver bool
-	// without are the safeguards of a handover that are removed.
-	without safeguards
 }
 
 // A world is what is explored: a tree, as it was backed up, and the rules.
@@ -97,8 +95,6 @@ type world struct {
 	often bool
 	// git lets another writer apply the manifest of a missing XR or claim.
 	git bool
-	// handover has what a handover needs; nil if the source cluster is lost.
-	handover *handover
 
 	backup    [theClaim + 1]*unstructured.Unstructured
 	order     []instance // The items in the order in which Velero restores them. -1 - node is the revision of an XR's Composition.
@@ -157,11 +153,8 @@ func (w *world) root(n node) node {
 }
 
 // isRemoved reports whether a user has removed a node, or one above it, from a Composition that its
-// XR follows, or in a standby from the spec of its XR.
+// XR follows.
 func (w *world) isRemoved(s *state, n node) bool {
-	if w.isStandbyWorld() {
-		return w.isDropped(s, n)
-	}
 	if s.revised == 0 {
 		return false
 	}
@@ -172,10 +165,6 @@ func (w *world) isRemoved(s *state, n node) bool {
 
 func (w *world) nameOf(i int) string {
 	switch {
-	case i == ofSource:
-		return "in the source"
-	case i >= inSource:
-		return w.nameOf(i-inSource) + " in the source"
 	case i == theClaim:
 		return "claim"
 	case i < 0:
@@ -210,10 +199,6 @@ func (w *world) init() error {
 		}
 	}
 	w.backUp()
-	if w.handover != nil {
-		w.handover = w.handover.fresh()
-		w.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
-	}
 
 	return w.orderItems()
 }
@@ -222,9 +207,6 @@ func (w *world) init() error {
 // are live.
 func (w *world) start() state {
 	var s state
-	if w.handover != nil {
-		return w.startHandover()
-	}
 	for n := range w.parent {
 		if n >= w.xrs {
 			s.cloud |= with(n)
@@ -252,10 +234,10 @@ func (w *world) mark(text string) uint16 {
 var notedPoll = regexp.MustCompile(`,"(polled|mac)":"[^"]*"`)
 
 // numbered returns the number of a value, which is its place in all. It adds the value if it is new.
-func numbered[V comparable, N uint16 | uint32](v V, all *[]V, numbers map[V]N) N {
+func numbered[V comparable](v V, all *[]V, numbers map[V]uint16) uint16 {
 	n, ok := numbers[v]
 	if !ok {
-		n = N(len(*all))
+		n = uint16(len(*all))
 		*all, numbers[v] = append(*all, v), n
 	}
 

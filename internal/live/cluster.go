@@ -47,8 +47,6 @@ type Cluster struct {
 	discovery Resources
 	// metadata reads objects without their content, such as the data of Secrets.
 	metadata metadata.Interface
-	// download reads the list of what is in a backup.
-	download downloadFn
 	name     string
 
 	// now is this machine's clock, and clock tells the API server's time.
@@ -69,9 +67,7 @@ type Cluster struct {
 	inventories map[schema.GroupKind]inventory
 	// restoredIndexes are what restores have created, by kind.
 	restoredIndexes map[schema.GroupKind]restoredIndex
-	// standbys are the objects in quarantine, by kind.
-	standbys    map[schema.GroupKind]map[xp.ID]adoption.Standby
-	definitions definitions
+	definitions     definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
 	// uid identifies the cluster; "" until it is read.
@@ -166,7 +162,7 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
 	}
 	c := NewCluster(client, disco)
-	c.metadata, c.download, c.clock = meta, downloadsFrom(config), clock
+	c.metadata, c.clock = meta, clock
 	if c.pages, err = pagesFrom(config); err != nil {
 		return nil, err
 	}
@@ -202,7 +198,6 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		silence:         map[schema.GroupKind]time.Duration{},
 		inventories:     map[schema.GroupKind]inventory{},
 		restoredIndexes: map[schema.GroupKind]restoredIndex{},
-		standbys:        map[schema.GroupKind]map[xp.ID]adoption.Standby{},
 		markKeys:        map[string]adoption.Key{},
 		backoff:         defaultBackoff(),
 		silent:          map[string]bool{},

@@ -19,17 +19,6 @@ func (c *Cluster) Installation(ctx context.Context) (adoption.Installation, erro
 	return adoption.FindInstallation(found), nil
 }
 
-// RunsCrossplane reports whether a namespace is that of Crossplane's documentation, or has a
-// Deployment of Crossplane's chart.
-func (c *Cluster) RunsCrossplane(ctx context.Context, namespace string) (bool, error) {
-	if adoption.IsOwnNamespace(namespace) {
-		return true, nil
-	}
-	found, err := c.List(ctx, adoption.KindDeployment, namespace, metav1.ListOptions{LabelSelector: adoption.LabelCrossplane})
-
-	return len(found) > 0, err
-}
-
 // WithoutPlugin returns the Deployment of Velero's server in a namespace if that does not bring this
 // plugin. ok is false if it does, or if there is no such Deployment.
 func (c *Cluster) WithoutPlugin(ctx context.Context, velero string) (server xp.Ref, ok bool, err error) {

@@ -68,6 +68,13 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 	return key, err
 }
 
+// MakeMarkKey is MarkKey without the key.
+func (c *Cluster) MakeMarkKey(ctx context.Context, namespace string) error {
+	_, err := c.MarkKey(ctx, namespace)
+
+	return err
+}
+
 func (c *Cluster) keepMarkKey(namespace string, key adoption.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -55,7 +55,6 @@ var (
 	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-	backups          = adoption.KindBackup.GroupVersion().WithResource("backups")
 	definitionsOfMRs = xp.ResourceManagedDefinition.WithVersion("v1alpha1")
 )
 
@@ -68,7 +67,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 			xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List",
 			revisions: "CompositionRevisionList", compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList",
-			deployments: "DeploymentList", definitionsOfMRs: "ManagedResourceDefinitionList", backups: "BackupList",
+			deployments: "DeploymentList", definitionsOfMRs: "ManagedResourceDefinitionList",
 		}, all...),
 		kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {

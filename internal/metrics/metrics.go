@@ -111,7 +111,7 @@ func (g *gauges) setHolds(r *report.Report, command string) {
 func holdCode(codes []reason.Code) reason.Code {
 	for _, c := range codes {
 		switch c { //nolint:exhaustive // The other codes are about something else.
-		case reason.LeakedHold, reason.Quarantined, reason.HandedOver:
+		case reason.LeakedHold, reason.Quarantined, reason.HeldByCommand:
 			return c
 		default:
 		}

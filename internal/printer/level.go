@@ -30,7 +30,7 @@ var levels = map[any]level{ //nolint:gochecknoglobals // It is a constant.
 	report.StillHeld: levelProblem, report.WouldWait: levelProblem, report.Unproven: levelProblem,
 	report.LeftAlone: levelWarning, report.WouldForce: levelWarning,
 	report.Waiting: levelProblem, report.Quiet: levelHealthy, report.WouldHold: levelHealthy,
-	report.Retired: levelHealthy, report.WouldRetire: levelHealthy,
+
 	report.Released: levelHealthy, report.Forced: levelHealthy, report.WouldRelease: levelHealthy,
 }
 

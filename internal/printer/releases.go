@@ -64,7 +64,7 @@ func resultText(r report.Release) string {
 		default:
 			return "it is as it was"
 		}
-	case report.WouldRelease, report.WouldForce, report.WouldHold, report.Quiet, report.Retired, report.WouldRetire:
+	case report.WouldRelease, report.WouldForce, report.WouldHold, report.Quiet:
 		return strings.Join(r.Steps, "; ")
 	default:
 		return ""
@@ -148,21 +148,18 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	return what, next
 }
 
-// handoverVerdict returns the result of hold or retire as a whole, and what to do.
-func handoverVerdict(r *report.Report) (what, next string) {
+// holdVerdict returns the result of hold as a whole, and what to do.
+func holdVerdict(r *report.Report) (what, next string) {
 	what, _ = releaseVerdict(r)
 	what = strings.Replace(what, Counted(len(r.Releases), "hold"), Counted(len(r.Releases), "object"), 1)
-	dry := slices.ContainsFunc(r.Releases, func(o report.Release) bool { return o.Result == report.WouldHold || o.Result == report.WouldRetire })
 	switch {
 	case r.Summary.Problems > 0:
 		return what, "follow the next step of each problem above, from the first on, then run the same again."
-	case dry:
+	case slices.ContainsFunc(r.Releases, func(o report.Release) bool { return o.Result == report.WouldHold }):
 		return what, "run the same without --dry-run."
-	case r.Kind == report.KindHold:
-		return what, "back up, and restore that in the other cluster. To go on here instead, run: " +
-			xp.NewCommand(xp.Program, "release").Word("--handover").String()
 	default:
-		return what, ""
+		return what, "back up, and restore that in the other cluster. To go on here instead, make sure that no other cluster has adopted anything, then run: " +
+			xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
 	}
 }
 

@@ -37,8 +37,8 @@ func conclusion(r *report.Report) (what, next string) {
 	switch r.Kind {
 	case report.KindRelease:
 		return releaseVerdict(r)
-	case report.KindHold, report.KindRetirement:
-		return handoverVerdict(r)
+	case report.KindHold:
+		return holdVerdict(r)
 	default:
 		return verdict(r)
 	}

@@ -44,10 +44,8 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Handover and Command are what these commands, and all others,
-	// refuse or warn of.
+	// Release and Command are what these commands, and all others, refuse or warn of.
 	Release  Group = "release"
-	Handover Group = "handover"
 	Command  Group = "command"
 )
 
@@ -66,8 +64,6 @@ func (g Group) Place() string {
 		return "log of a backup or restore, settings"
 	case Release:
 		return "output of release"
-	case Handover:
-		return "output of hold, retire and release"
 	case Command:
 		return "output of all commands"
 	default:

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write docs/problems.md")
 // docs are the pages that have tables of reasons, and the groups of each.
 var docs = map[string][]Group{
 	"../../docs/problems.md": {Report},
-	"../../docs/messages.md": {Hold, Restore, Backup, Setting, Release, Handover, Command},
+	"../../docs/messages.md": {Hold, Restore, Backup, Setting, Release, Command},
 }
 
 // TestPages compares the tables of the pages with reasons.yaml. With -update it writes them.

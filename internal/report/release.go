@@ -10,13 +10,11 @@ import (
 // Kinds of Reports about holds.
 const (
 	KindRelease = "Release"
-	// KindHold is about the objects that the command hold holds for a handover, and KindRetirement
-	// about those that the command retire removes after it.
-	KindHold       = "Hold"
-	KindRetirement = "Retirement"
+	// KindHold is about the live objects that the command hold holds.
+	KindHold = "Hold"
 )
 
-// A Release is what became of a hold, or would become of it: of its release, or of a handover.
+// A Release is what became of a hold, or would become of it: of its release, or of the command hold.
 type Release struct {
 	Object xp.Ref `json:"object"`
 	// Restore is the Restore that added the hold. Phase is its phase.
@@ -59,13 +57,9 @@ const (
 	WouldRelease Result = "would-release"
 	WouldForce   Result = "would-force"
 	WouldWait    Result = "would-wait"
-	// Quiet: it is held for a handover, its controller has reported the pause, and nothing is in
+	// Quiet: it is held, its controller has reported the pause, and nothing is in
 	// flight. Waiting: it is not quiet yet. WouldHold: a dry run would hold it.
 	Quiet     Result = "quiet"
 	Waiting   Result = "waiting"
 	WouldHold Result = "would-hold"
-	// Retired: it is gone from this cluster, and its external resource is as it was. WouldRetire: a
-	// dry run would remove it.
-	Retired     Result = "retired"
-	WouldRetire Result = "would-retire"
 )

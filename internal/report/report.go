@@ -22,10 +22,8 @@ type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Source is the file of the backup, or the context of the cluster.
-	Source string `json:"source"`
-	// Cluster is the UID of the cluster's namespace kube-system; "" if it may not be read.
-	Cluster string    `json:"cluster,omitempty"`
-	Time    time.Time `json:"time"`
+	Source string    `json:"source"`
+	Time   time.Time `json:"time"`
 	// Restores are those that hold a reported object, or that were asked for.
 	Restores []Restore `json:"restores,omitempty"`
 	// LastAdoption is the newest Restore of the cluster with operations of plugins that has ended.

@@ -21,9 +21,6 @@ const (
 	NameObserve     = "observe-first"
 	NameCredentials = "provider-credentials"
 	NameRelease     = "release"
-	NameSource      = "source-is-gone"
-	NameSplitBrain  = "split-brain"
-	NameStandby     = "standby"
 	NameStatus      = "restore-status"
 	NameUnnamed     = "without-external-name"
 )
@@ -31,7 +28,6 @@ const (
 // These are the values of settings with a fixed choice.
 const (
 	valueTrue, valueFalse      = "true", "false"
-	valueWarn, valueRefuse     = "warn", "refuse"
 	valueInclude, valueExclude = "include", "exclude"
 	valueAutomatic, valueHand  = "automatic", "by-hand"
 	valueNeeded, valueNone     = "needed", "none"
@@ -98,12 +94,6 @@ func Definitions() []Definition {
 			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
 		choice(NameStatus, ForRestore, "whether a restore brings back the status that functions have written and may read",
 			func(s *Settings, value string) { s.WithoutStatus = value == valueNone }, valueNeeded, valueNone),
-		choice(NameSource, ForRestore, "whether a restore of a handover's backup assumes that the source cluster writes nothing any more",
-			func(s *Settings, value string) { s.SourceIsGone = value == valueTrue }, valueFalse, valueTrue),
-		choice(NameSplitBrain, ForRestore, "whether a restore releases anything while another cluster seems to manage the same external resources",
-			func(s *Settings, value string) { s.RefuseSplitBrain = value == valueRefuse }, valueWarn, valueRefuse),
-		choice(NameStandby, ForRestore, "whether a restore refreshes what an earlier one brought into quarantine, and holds everything",
-			func(s *Settings, value string) { s.Standby = value == valueTrue }, valueFalse, valueTrue),
 		{
 			Name: NameUnnamed, For: []string{ForBackup, ForRestore}, Form: formUnnamed,
 			Meaning: "the kinds of MRs that never have an external-name", set: setUnnamed,

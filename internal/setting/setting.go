@@ -79,13 +79,6 @@ type Settings struct {
 	// Unnamed are the kinds of MRs that never have an external-name, because their provider needs
 	// none.
 	Unnamed []schema.GroupKind
-	// SourceIsGone makes a restore of a handover's backup ignore whether the source cluster was quiet.
-	SourceIsGone bool
-	// RefuseSplitBrain makes a restore release nothing while another cluster seems to manage the
-	// same external resources.
-	RefuseSplitBrain bool
-	// Standby makes a restore refresh what is in quarantine. Hold is then HoldAll.
-	Standby bool
 	// AdoptionTimeout is how long an operation waits for the adoption of its XR before it fails; 0
 	// for no limit.
 	AdoptionTimeout time.Duration
@@ -147,10 +140,6 @@ func Parse(config, annotations map[string]string) (Settings, error) {
 			return s, InvalidError{fmt.Errorf("cannot read the annotation %s: %w", e.key, err)}
 		}
 	}
-	if s.Standby {
-		s.Hold = HoldAll
-	}
-
 	return s, nil
 }
 

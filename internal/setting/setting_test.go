@@ -11,7 +11,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const all = "adoption-timeout, clone, external-name-from-id, hold, kind-timeout, observe-first, provider-credentials, release, restore-status, source-is-gone, split-brain, standby and without-external-name"
+	const all = "adoption-timeout, clone, external-name-from-id, hold, kind-timeout, observe-first, provider-credentials, release, restore-status and without-external-name"
 	type want struct {
 		Settings Settings
 		Err      string

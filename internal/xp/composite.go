@@ -245,6 +245,14 @@ func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
 	return Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}, name != "" && namespace != ""
 }
 
+// UsesSecretStore reports whether a claim, XR or MR publishes its connection details with an
+// External Secret Store, an alpha feature of Crossplane up to v1.20.
+func UsesSecretStore(u *unstructured.Unstructured) bool {
+	_, publishes, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "publishConnectionDetailsTo")
+
+	return publishes && !hasV2Schema(u) && (IsClaim(u) || IsComposite(u) || IsManaged(u))
+}
+
 // A Condition is a condition in the status of an object.
 type Condition struct {
 	Status  string

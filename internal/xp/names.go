@@ -28,9 +28,6 @@ const (
 	// LabelInUse is on the objects that Usages protect. Crossplane's webhook handles deletions of
 	// objects with this label only.
 	LabelInUse = "crossplane.io/in-use"
-	// LabelOwnerUID is on a Secret of a secret store and has the UID of the object that publishes
-	// in it. Crossplane refuses to publish in a Secret with the UID of another.
-	LabelOwnerUID = "secret.crossplane.io/owner-uid"
 	// LabelRestore and LabelBackup are Velero's labels on what a restore creates.
 	LabelRestore = "velero.io/restore-name"
 	LabelBackup  = "velero.io/backup-name"
@@ -52,7 +49,6 @@ const (
 	GroupPackage       = "pkg.crossplane.io"
 	GroupOperations    = "ops.crossplane.io"
 	GroupProtection    = "protection.crossplane.io"
-	GroupSecrets       = "secrets.crossplane.io"
 )
 
 // Values of fields, condition types and reasons of Crossplane.
@@ -91,7 +87,7 @@ const (
 // plugin leaves nothing of them.
 const (
 	// FieldFormat is the format of these fields, a number. The default is the first format
-	// (docs/formats.md).
+	// (docs/dev/architecture.md).
 	FieldFormat = "velero.crossplane.io/format"
 	// FieldRestoreFirst is the ordered list of what a restore must restore before the object, as
 	// "resource.group/namespace/name" (see Item).
@@ -105,9 +101,6 @@ const (
 	// FieldPublished is true if the backup has the connection secret of the object, in any
 	// namespace. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"
-	// FieldStored names the Secret in the backup that the object has published with a secret store,
-	// or its StoreConfig if that store is not in the cluster.
-	FieldStored = "velero.crossplane.io/stored"
 	// FieldUnnamed is true for an MR that has no external-name and never gets one.
 	FieldUnnamed = "velero.crossplane.io/unnamed"
 	// FieldDoubted is true if other MRs of the kind contradict the rule that derives the
@@ -119,8 +112,6 @@ const (
 	// FieldUIDs lists the objects whose UIDs a composed object has in its fields. They have other
 	// UIDs after a restore.
 	FieldUIDs = "velero.crossplane.io/uids"
-	// FieldSource has the cluster of the backup, and whether a handover held the object there.
-	FieldSource = "velero.crossplane.io/source"
 )
 
 // Annotations that make Velero include the additional items of an action despite the filters of the

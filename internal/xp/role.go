@@ -58,8 +58,7 @@ func IsManaged(u *unstructured.Unstructured) bool {
 	return managed && !IsComposite(u) && !IsClaim(u)
 }
 
-// IsUntouched reports whether u looks like an MR that no provider has begun to reconcile, or whose
-// finalizer the command retire has taken off.
+// IsUntouched reports whether u looks like an MR that no provider has begun to reconcile.
 func IsUntouched(u *unstructured.Unstructured) bool {
 	group := u.GroupVersionKind().Group
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
@@ -88,14 +87,6 @@ func IsConnectionSecret(u *unstructured.Unstructured) bool {
 	return isCore(u, "Secret") && t == SecretTypeConnection
 }
 
-// IsOpaque reports whether u is a Secret of the default type, which no controller of Kubernetes
-// reads.
-func IsOpaque(u *unstructured.Unstructured) bool {
-	t, _, _ := unstructured.NestedString(u.Object, "type")
-
-	return isCore(u, "Secret") && (t == "" || t == "Opaque")
-}
-
 // IsRevision reports whether u is a CompositionRevision.
 func IsRevision(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "CompositionRevision" && u.GroupVersionKind().Group == GroupAPIExtensions
@@ -113,16 +104,15 @@ func IsUsage(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsProviderConfig reports whether u is a ProviderConfig, ClusterProviderConfig or StoreConfig.
-// Many MRs share one.
+// IsProviderConfig reports whether u is a ProviderConfig or ClusterProviderConfig. Many MRs share
+// one.
 func IsProviderConfig(u *unstructured.Unstructured) bool {
 	return IsProviderConfigKind(u.GetKind()) && IsCustomGroup(u.GroupVersionKind().Group)
 }
 
-// IsProviderConfigKind reports whether providers use this kind for authentication or for
-// publishing.
+// IsProviderConfigKind reports whether providers use this kind for authentication.
 func IsProviderConfigKind(kind string) bool {
-	return kind == "ProviderConfig" || kind == "ClusterProviderConfig" || kind == KindStoreConfig
+	return kind == "ProviderConfig" || kind == "ClusterProviderConfig"
 }
 
 // IsSchedule reports whether u is a CronOperation or WatchOperation, which starts Operations.

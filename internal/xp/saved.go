@@ -125,7 +125,7 @@ func Published(u *unstructured.Unstructured) bool {
 }
 
 // Format is the newest format of the notes that this version reads, and the one it writes. The
-// first format is written without a number (docs/formats.md).
+// first format is written without a number (docs/dev/architecture.md).
 const Format = 1
 
 // CheckFormat returns an error if a newer version of this plugin has written the notes on the
@@ -157,7 +157,7 @@ func SetMustInclude(u *unstructured.Unstructured) {
 //
 //nolint:gochecknoglobals // It is a constant list.
 var backupMetadata = []string{
-	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted, FieldSource,
+	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldInputs, FieldUnnamed, FieldDoubted,
 	FieldUIDs,
 }
 

@@ -53,18 +53,3 @@ func MatchesNamespace(patterns []string, namespace string) bool {
 func IncludesNamespace(included, excluded []string, namespace string) bool {
 	return (len(included) == 0 || MatchesNamespace(included, namespace)) && !MatchesNamespace(excluded, namespace)
 }
-
-// CanShareNamespace reports whether a namespace can match a pattern in each of two lists of Velero's.
-// Of two globs it compares what is before their first wildcards.
-func CanShareNamespace(a, b []string) bool {
-	return slices.ContainsFunc(a, func(one string) bool {
-		return slices.ContainsFunc(b, func(other string) bool {
-			n, m := strings.IndexAny(one, wildcards), strings.IndexAny(other, wildcards)
-			if n < 0 || m < 0 {
-				return MatchesNamespace([]string{one}, other) || MatchesNamespace([]string{other}, one)
-			}
-
-			return strings.HasPrefix(one[:n], other[:m]) || strings.HasPrefix(other[:m], one[:n])
-		})
-	})
-}

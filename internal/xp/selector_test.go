@@ -30,32 +30,6 @@ func TestIsCustomGroup(t *testing.T) {
 	}
 }
 
-func TestCanShareNamespace(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		a, b   []string
-		want   bool
-	}{
-		"Same":     {reason: "It is in both.", a: []string{"x", "a"}, b: []string{"a"}, want: true},
-		"Other":    {reason: "None is in both.", a: []string{"a"}, b: []string{"b"}},
-		"Left":     {reason: "The glob matches it.", a: []string{"team-*"}, b: []string{"team-a"}, want: true},
-		"Right":    {reason: "The glob matches it.", a: []string{"team-a"}, b: []string{"team-[ab]"}, want: true},
-		"None":     {reason: "The glob does not match it.", a: []string{"team-?"}, b: []string{"team-10"}},
-		"Globs":    {reason: "team-a matches both.", a: []string{"team-*"}, b: []string{"team-a*"}, want: true},
-		"Begins":   {reason: "x-team matches both.", a: []string{"*-team"}, b: []string{"x-*"}, want: true},
-		"Disjoint": {reason: "They begin differently.", a: []string{"team-*"}, b: []string{"apps-*"}},
-		"Invalid":  {reason: "Velero refuses it.", a: []string{"a["}, b: []string{"a"}},
-		"Empty":    {reason: "A list without patterns matches nothing.", b: []string{"a"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := xp.CanShareNamespace(tc.a, tc.b); got != tc.want {
-				t.Errorf("%s: got %t", tc.reason, got)
-			}
-		})
-	}
-}
-
 func TestIsCrossplaneGroup(t *testing.T) {
 	for group, want := range map[string]bool{
 		"apiextensions.crossplane.io": true, "pkg.crossplane.io": true, "ops.crossplane.io": true, "protection.crossplane.io": true,

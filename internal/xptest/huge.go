@@ -160,10 +160,8 @@ func Huge(size int) map[string]*unstructured.Unstructured { //nolint:funlen // I
 		"NotedInputs": MR("b", metadata(xp.FieldInputs, list(func(n int) any {
 			return map[string]any{"namespace": "n", "name": fmt.Sprint("s", n), "exists": true}
 		}, 50))),
-		"NotedStored":   XR("x", metadata(xp.FieldStored, map[string]any{"storeConfig": long})),
 		"Format":        XR("x", metadata(xp.FieldFormat, long)),
 		"FormatList":    XR("x", metadata(xp.FieldFormat, empty)),
-		"Source":        XR("x", metadata(xp.FieldSource, map[string]any{"cluster": long, "busy": long[:0]})),
 		"DeletionOfUse": MR("b", Annotated(xp.AnnotationDeletionAttempt, long)),
 	}
 }

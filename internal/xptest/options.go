@@ -175,21 +175,6 @@ func PublishesTo(namespace, name string) Option {
 	return Field(m, "spec", "writeConnectionSecretToRef")
 }
 
-// StoresTo makes the object publish its connection details with a StoreConfig, under this name.
-func StoresTo(config, name string) Option {
-	return Field(map[string]any{"name": name, "configRef": map[string]any{"name": config}}, "spec", "publishConnectionDetailsTo")
-}
-
-// Stored sets the note of the Secret that the object has published with a secret store.
-func Stored(namespace, name string) Option {
-	return Field(map[string]any{"namespace": namespace, "name": name}, "metadata", xp.FieldStored)
-}
-
-// StoredBy labels a Secret as published by owner with a secret store.
-func StoredBy(owner *unstructured.Unstructured) Option {
-	return Labelled(xp.LabelOwnerUID, string(owner.GetUID()))
-}
-
 // Synced sets the only condition, Synced.
 func Synced(status, reason, message string) Option {
 	return Field([]any{map[string]any{"type": xp.ConditionSynced, "status": status, "reason": reason, "message": message}}, "status", "conditions")

@@ -30,7 +30,7 @@ func (r *Results) Figures(s Sizes) []Figure {
 		r.backup(),
 		r.calls(),
 		r.release(),
-	}, append(append(r.poll(s), r.start()...), append(r.memory(s), append(append(r.inspect(s), r.peer()...), r.standby()...)...)...)...)
+	}, append(append(r.poll(s), r.start()...), append(r.memory(s), append(r.inspect(s), r.peer()...)...)...)...)
 }
 
 func ratioOfRestores(name string, limit float64, pairs []Restores) Figure {

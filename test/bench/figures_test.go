@@ -135,7 +135,7 @@ func TestNumber(t *testing.T) {
 
 // The page has marks around the generated section.
 func TestReplace(t *testing.T) {
-	page, err := os.ReadFile("../../docs/performance.md")
+	page, err := os.ReadFile("../../docs/dev/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func (r *Record) row(f Figure) (Row, bool) {
 	return Row{}, false
 }
 
-// Section returns the table of the figures for docs/performance.md.
+// Section returns the table of the figures for docs/dev/performance.md.
 func (r *Record) Section(figures []Figure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nMeasured by `make bench XRS=%d MRS=%d PAIRS=%d LARGE=%d HELD=%d OBJECTS=%d` on %s. "+

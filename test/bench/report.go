@@ -36,7 +36,7 @@ func count(f Figure) string {
 	return strconv.Itoa(len(f.Values))
 }
 
-// The generated parts of docs/performance.md, by the names of their generators.
+// The generated parts of docs/dev/performance.md, by the names of their generators.
 const (
 	Figures  = "make bench (figures)"
 	Requests = "make bench (requests)"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Requests returns a table for docs/performance.md with the requests of each client during the
+// Requests returns a table for docs/dev/performance.md with the requests of each client during the
 // items phase, with the plugin and without.
 func (r *Results) Requests() string {
 	if len(r.Restores) == 0 {

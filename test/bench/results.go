@@ -57,7 +57,6 @@ type Results struct {
 	Statuses []Restores
 	Fast     []Restores
 	Releases []lab.Release
-	Standbys []lab.Standby
 	Backups  []lab.Backups
 	Peer     *lab.Peer
 	Held     *lab.Held

@@ -251,15 +251,6 @@ func (r *Runner) release(ctx context.Context, entry string, _ int) error {
 	return err
 }
 
-func (r *Runner) standby(ctx context.Context, entry string, _ int) error {
-	one, err := kept(ctx, r, entry, func(l *lab.Lab) (*lab.Standby, error) { return l.Standby(ctx, r.Sizes.XRs) })
-	if err == nil {
-		r.results.Standbys = append(r.results.Standbys, *one)
-	}
-
-	return err
-}
-
 func (r *Runner) backup(ctx context.Context, entry string, i int) error {
 	pair, err := kept(ctx, r, entry, func(l *lab.Lab) (*lab.Backups, error) { return l.Backups(ctx, r.Sizes.XRs, i%2 == 0) })
 	if err == nil {

@@ -75,10 +75,6 @@ func Stages() []Stage {
 			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 2) + about(s.Items(s.XRs), 1) }, run: (*Runner).release,
 		},
 		{
-			Name: "standby", entries: pairs("standby"),
-			each: func(s Sizes) time.Duration { return 2*about(s.Items(s.XRs), 2) + 2*about(s.Items(s.XRs), 1) }, run: (*Runner).standby,
-		},
-		{
 			Name: "backup", entries: pairs("backup"),
 			each: func(Sizes) time.Duration { return time.Minute }, run: (*Runner).backup,
 		},

@@ -1,12 +1,10 @@
 package drill
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -55,19 +53,10 @@ func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
 	for _, r := range all.missing {
 		p[fmt.Sprintf("%s %s/%s", r.kind.Kind, r.namespace, r.name)] = Likeness{Fields: Absent}
 	}
-	byUID := map[string]string{}
-	for id, u := range all.objects {
-		byUID[string(u.GetUID())] = id.String()
-	}
 	for id, u := range all.objects {
 		l, err := s.likeness(ctx, c, u)
 		if err != nil {
 			return nil, err
-		}
-		// Secret stores write the owner's UID into this label.
-		if uid, ok := l.Labels[ownerUIDLabel]; ok {
-			l.Labels = maps.Clone(l.Labels)
-			l.Labels[ownerUIDLabel] = cmp.Or(byUID[uid], "dead")
 		}
 		p[id.String()] = l
 	}

@@ -16,7 +16,6 @@ import (
 const (
 	compositeLabel      = "crossplane.io/composite"
 	claimNamespaceLabel = "crossplane.io/claim-namespace"
-	ownerUIDLabel       = "secret.crossplane.io/owner-uid"
 )
 
 // An ID names an object.

@@ -247,6 +247,17 @@ func (b *bootstrapped) testOnce(t *testing.T) {
 	b.wantUntouched(t, uids)
 }
 
+// uids returns the UIDs of the claims, XRs and MRs of a tenant in the target, by kind and name.
+func (s *suite) uids(t *testing.T, n *tenant) map[string]string {
+	t.Helper()
+	uids := map[string]string{}
+	for name, u := range s.all(t, s.target, n) {
+		uids[name] = string(u.GetUID())
+	}
+
+	return uids
+}
+
 // testPruned holds everything and removes an instance from Git. Flux deletes it, and nothing in the
 // cloud is deleted.
 func (b *bootstrapped) testPruned(t *testing.T) {

@@ -14,12 +14,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// backUpBroken records the state of a tenant, breaks its Composition so that Crossplane can't
-// reconcile an XR, and backs the tenant up when Crossplane reports that.
+// backUpBroken records the state of a tenant, and backs it up with a broken Composition.
 func (s *suite) backUpBroken(t *testing.T, n *tenant) {
 	t.Helper()
-	ctx := t.Context()
 	s.remember(t, s.source, n)
+	s.breakComposition(t, n)
+	must(t, n.Backup(t.Context(), s.source, n.Namespace))
+}
+
+// breakComposition breaks a tenant's Composition so that Crossplane can't reconcile an XR, and waits
+// until Crossplane reports that.
+func (s *suite) breakComposition(t *testing.T, n *tenant) {
+	t.Helper()
+	ctx := t.Context()
 	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}
 	compositions, err := list(ctx, s.source, kind, "", "")
 	must(t, err)
@@ -34,7 +41,6 @@ func (s *suite) backUpBroken(t *testing.T, n *tenant) {
 		t.Fatalf("there is no Composition of %s", n.Namespace)
 	}
 	s.awaitSynced(t, s.source, n, "False")
-	must(t, n.Backup(ctx, s.source, n.Namespace))
 }
 
 // unreadable returns a Composition's pipeline with an input that its function can't decode.

@@ -43,25 +43,6 @@ var releaseReads = map[string]string{
 	"functionrevisions.pkg.crossplane.io":                      "* watch",
 }
 
-// handovers are the rights that the role of handovers has besides those of release.
-var handovers = map[string]string{ //nolint:gosec // The value of secrets is a verb.
-	"environments.platform.example.org":      "* delete",
-	"xenvironments.platform.example.org":     "* delete",
-	"buckets.cloud.example.org":              "* delete",
-	"databases.cloud.example.org":            "* delete",
-	"networks.cloud.example.org":             "* delete",
-	"buckets.cloud.m.example.org":            "* delete",
-	"databases.cloud.m.example.org":          "* delete",
-	"networks.cloud.m.example.org":           "* delete",
-	"usages.protection.crossplane.io":        "* patch delete",
-	"clusterusages.protection.crossplane.io": "* patch delete",
-	"usages.apiextensions.crossplane.io":     "* patch delete",
-	"backups.velero.io":                      "velero create get",
-	"backupstoragelocations.velero.io":       "velero get",
-	"configmaps.":                            "velero create",
-	"secrets.":                               "velero create",
-}
-
 // downloads are the rights of the role of the Job that downloads a backup.
 var downloads = map[string]string{
 	"backups.velero.io":                "velero get list",
@@ -109,12 +90,14 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	}
 
 	return map[string]role{
-		"Handover": {
-			reason: "A handover deletes what another cluster has, creates its record and the signing key, and records an abort in the bucket.",
-			files:  []string{"rbac/validate.yaml", "rbac/release.yaml", "rbac/handover.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-handover",
-			want:    func(r right) bool { return releases(r) || only(handovers)(r) },
-			does:    map[string]int{"hold --dry-run -n " + h.Namespace: 0, "release --handover --dry-run": 0},
-			without: []string{"secrets", "deployments"}, // As for release.
+		"Hold": {
+			reason: "hold patches what it holds and reads the signing key. It creates and deletes nothing.",
+			files:  []string{"rbac/validate.yaml", "rbac/hold.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-hold",
+			want: func(r right) bool {
+				return validate(r) || patched[r.Resource+"."+r.Group] && (r.Verb == "patch" || r.Verb == "list" && r.Group == "ops.crossplane.io")
+			},
+			does: map[string]int{"hold --dry-run -n " + h.Namespace: 0, "hold --dry-run -A": asAdministrator}, cannot: map[string]int{"settings": 1},
+			without: []string{"deployments"}, // As for validate.
 		},
 		"Wait": {
 			reason: "A Pod that waits reads its XR or claim, in its own namespace.",

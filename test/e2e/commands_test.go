@@ -59,14 +59,3 @@ func commandAs(t *testing.T, c *stack.Cluster, kubeconfig string, args ...string
 
 	return r
 }
-
-// commandInPod is commandAs with access to the object store.
-func commandInPod(t *testing.T, c *stack.Cluster, kubeconfig string, args ...string) run {
-	t.Helper()
-	var r run
-	var err error
-	r.stdout, r.stderr, r.code, err = c.PluginInPod(t.Context(), kubeconfig, args...)
-	must(t, err)
-
-	return r
-}

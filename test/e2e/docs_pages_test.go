@@ -30,8 +30,9 @@ type event struct {
 // manifests is the folder of objects that the pages name and none of their commands creates.
 const manifests = "test/e2e/testdata/docs/"
 
-// inPod begins a command in Velero's Pod.
-const inPod = "kubectl exec -n velero deploy/velero -- /plugins/velero-plugin-for-crossplane "
+// missingThere is the command that lists what the other cluster lacks. It lists nothing, and ends
+// with 1.
+const missingThere = "grep -vxFf adopted held"
 
 // scenes returns the scenes in the order in which the pages are read. Each starts from the state
 // that the ones before have left.
@@ -59,68 +60,57 @@ func scenes() []scene {
 				"kubectl get functions.pkg.crossplane.io": {
 					lost: "third", run: []string{"kubectl wait --for=create backup.velero.io/nightly -n velero --timeout=1m"},
 				},
+				"velero restore create drill --from-backup nightly --annotations velero.crossplane.io/hold=all --wait": {forgotten: true},
 			},
+			codes: map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
+			end: event{forgotten: true, run: []string{
+				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
+				"velero-plugin-for-crossplane validate -n team-a",
+			}},
 		},
 		{page: "docs/inspect.md"},
 		{
-			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}},
-			meanwhile: map[string]event{
-				"velero-plugin-for-crossplane validate -n team-a -o json > adopted.json": {run: []string{
-					"velero-plugin-for-crossplane release --handover -n team-a", "kubectl wait --for=condition=Ready environment,managed --all -n team-a --timeout=3m",
-				}},
-			},
-			// There is no other cluster. The commands of docs/handover.md run in two.
-			codes: map[string]int{"velero-plugin-for-crossplane retire -n team-a --report adopted.json": 1},
+			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context other --cluster=third --user=third"}},
 			end: event{run: []string{
 				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/monitoring.md"},
+		{page: "docs/monitoring.md", end: event{run: []string{"kubectl delete -k example/drill"}}},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
-		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
 		{
-			page: "docs/drills.md", begin: event{forgotten: true},
-			codes: map[string]int{"velero-plugin-for-crossplane validate --restore drill": 3},
-			end:   event{run: []string{"kubectl delete -k example/drill", "velero-plugin-for-crossplane validate -n team-a"}},
+			page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
+			codes: map[string]int{"velero-plugin-for-crossplane inspect backup.tar.gz -o json > report.json": 3},
 		},
 		{
 			page: "docs/namespace.md", begin: event{forgotten: true},
 			meanwhile: map[string]event{
 				"velero restore create shop-alone --from-backup nightly --include-namespaces team-a --resource-policies-configmap one-tree --wait": {forgotten: true},
+				"velero restore create team-b --from-backup team-a --namespace-mappings team-a:team-b --wait": {
+					run: []string{"kubectl get environment shop -n team-a", "velero-plugin-for-crossplane validate -n team-a"},
+				},
 			},
-			end: event{run: []string{"kubectl get environment shop -n team-a", "velero-plugin-for-crossplane validate -n team-a"}},
+			end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}},
 		},
-		{page: "docs/cloning.md", end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}}},
 		{
-			page: "docs/handover.md",
+			page: "docs/moving.md",
 			meanwhile: map[string]event{
 				"velero restore create team-a-move --from-backup team-a-move --wait": {
 					in: "fourth", run: []string{"kubectl wait --for=create backup.velero.io/team-a-move -n velero --timeout=1m"},
 				},
-				"velero-plugin-for-crossplane retire -n team-a --report adopted.json --dry-run": {in: "third"},
-				inPod + "validate -n team-a --report-location default":                          {in: "fourth"},
-				inPod + "retire -n team-a --report-location default --yes":                      {in: "third"},
-			},
-			// The retire before it has left nothing.
-			codes: map[string]int{inPod + "retire -n team-a --report-location default --yes": 1},
-			// Back to the cluster of the other pages, as if the other one were lost.
-			end: event{ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"}},
-		},
-		{
-			page: "docs/standby.md",
-			meanwhile: map[string]event{
-				// The other clusters never write to the same cloud at once.
-				"velero backup create platform-1 --from-schedule platform --wait": {run: []string{"velero-plugin-for-crossplane hold -A"}},
-				"velero restore create standby-monday --from-schedule platform --annotations velero.crossplane.io/standby=true --existing-resource-policy update --wait": {
-					in: "fifth", run: []string{"kubectl wait --for=create backup.velero.io/platform-1 -n velero --timeout=1m"},
+				"kubectl get managed -n team-a -o name | grep -xFf held > mrs": {in: "third"},
+				// Back to the cluster of the other pages, as if the other one were lost.
+				"velero-plugin-for-crossplane hold -A": {
+					ended: "fourth", run: []string{"velero restore create team-a-back --from-backup team-a-move --wait", "velero-plugin-for-crossplane validate -n team-a"},
 				},
-				"velero-plugin-for-crossplane hold -A": {in: "third"},
+				"velero restore create platform-move --from-backup platform-move --wait": {
+					in: "fifth", run: []string{"kubectl wait --for=create backup.velero.io/platform-move -n velero --timeout=1m"},
+				},
+				"velero-plugin-for-crossplane release -n team-a": {in: "third", ended: "fifth"},
 			},
-			codes: map[string]int{"velero-plugin-for-crossplane validate --restore standby-monday": 3},
-			// The other pages go on in the first cluster.
-			end: event{ended: "fifth", run: []string{"velero-plugin-for-crossplane release --handover --force --yes"}},
+			codes: map[string]int{missingThere: 1},
+			end:   event{run: []string{"velero-plugin-for-crossplane validate -n team-a"}},
 		},
 		{
 			page: "docs/gitops.md",
@@ -140,6 +130,7 @@ func scenes() []scene {
 			},
 		},
 		{page: "docs/settings.md", begin: event{forgotten: true}},
-		{page: "docs/removal.md"},
+		{page: "docs/install.md"},
+		{page: "docs/backup.md"},
 	}
 }

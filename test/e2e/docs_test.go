@@ -81,7 +81,7 @@ func withOthers(all []pages.Page) []scene {
 }
 
 // install installs the programs that the pages name. There is no kubelet to execute a command in
-// Velero's Pod, so it runs here, as the administrator, with the Pod's plugins and credentials.
+// Velero's Pod, so it runs here, as the administrator.
 func (r *reader) install(t *testing.T, set build.Set) {
 	t.Helper()
 	kubectl := `#!/bin/bash
@@ -92,16 +92,13 @@ case "$args" in
 "$in"*)
 	while [ "$1" != -- ]; do shift; done
 	set -- "${@:3}"
-	case "$args" in *--report-location*) set -- "$@" --plugin-dir %[3]q ;; esac
-	AWS_ACCESS_KEY_ID=stack AWS_SECRET_ACCESS_KEY=stack exec %[2]q "$@"
+	exec %[2]q "$@"
 	;;
 esac
 exec %[1]q "$@"
 `
-	plugins := t.TempDir()
-	must(t, os.Symlink(set["velero-plugin-for-aws"].Path, filepath.Join(plugins, "velero-plugin-for-aws")))
 	for name, script := range map[string]string{
-		"kubectl": fmt.Sprintf(kubectl, set["kubectl"].Path, set["plugin"].Path, plugins),
+		"kubectl": fmt.Sprintf(kubectl, set["kubectl"].Path, set["plugin"].Path),
 		"velero":  fmt.Sprintf("#!/bin/bash\nexec %q --namespace=velero \"$@\"\n", set[stack.Velero].Path),
 	} {
 		must(t, os.WriteFile(filepath.Join(r.programs, name), []byte(script), 0o755)) //nolint:gosec // It is a program.
@@ -237,7 +234,7 @@ func (r *reader) follow(t *testing.T, at, command string, code int) string {
 
 // shell runs a command as a user's shell would.
 func (r *reader) shell(ctx context.Context, command string) (string, int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience) // The restore of a handover waits for up to two minutes.
+	ctx, cancel := context.WithTimeout(ctx, 2*patience) // Some commands wait for three minutes.
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", command)
 	cmd.Dir, cmd.WaitDelay = r.dir, time.Second

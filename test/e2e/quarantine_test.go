@@ -49,7 +49,7 @@ func testQuarantine(t *testing.T, version stack.Version) {
 		must(t, n.Compose(ctx, s.target))
 	}
 
-	t.Run("Free", func(t *testing.T) { s.testSplitBrain(t, free) })
+	t.Run("Free", func(t *testing.T) { s.testWithout(t, free) })
 	since := s.last(t)
 	t.Run("Away", func(t *testing.T) { s.testAway(t, away) })
 	t.Run("Nothing", func(t *testing.T) { s.testNothingAsked(t, free, away, since) })
@@ -137,8 +137,8 @@ func (s *suite) changeTo(t *testing.T, n *tenant, region string) {
 	}
 }
 
-// testSplitBrain is the control: without a quarantine the target undoes a change of the source.
-func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
+// testWithout is the control: without a quarantine the target undoes a change of the source.
+func (s *suite) testWithout(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace)
 	since := s.last(t)
 	s.awaitCall(t, s.target, n, since, api.Read)

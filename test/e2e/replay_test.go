@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A counterexample is a path to damage that the explorer (docs/explorer.md) found after a rule was
+// A counterexample is a path to damage that the explorer (docs/dev/testing.md) found after a rule was
 // removed from the plugin.
 type counterexample struct {
 	Crossplane string       `json:"crossplane"`

@@ -103,7 +103,7 @@ func begin(t *testing.T, s *suite) *suite {
 func (s *suite) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
-		Name: name, Crossplane: s.version, Velero: s.velero, Plugin: true, Audit: true, VeleroArgs: slices.Concat(oftener, s.veleroArgs),
+		Name: name, Crossplane: s.version, Velero: s.velero, Plugin: true, VeleroArgs: slices.Concat(oftener, s.veleroArgs),
 	})
 	must(t, err)
 	must(t, drill.Platform{Crossplane: s.version}.Install(t.Context(), c))

@@ -41,7 +41,7 @@ const (
 	convertedByNobody = `{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/"}}}`
 )
 
-// TestMatrixVeleroWaits is the smallest reproduction of docs/upstream.md: without any plugin for
+// TestMatrixVeleroWaits is the smallest reproduction of docs/dev/upstream.md: without any plugin for
 // Crossplane a Restore waits as long as a kind can't be listed.
 func TestMatrixVeleroWaits(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 	must(t, drill.Platform{}.StartRestore(ctx, c, "waits", "demo"))
 	err = c.Wait(ctx, time.Minute, "the restore to go on", func(ctx context.Context) error { return inProgress(ctx, c, "waits") })
 	if err == nil {
-		t.Error("Velero does not wait any more for a kind that can't be listed, unlike docs/upstream.md and docs/limits.md")
+		t.Error("Velero does not wait any more for a kind that can't be listed, unlike docs/dev/upstream.md and docs/limits.md")
 	}
 	t.Logf("After a minute: %v", err)
 	define(unconverted, false)

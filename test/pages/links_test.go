@@ -17,7 +17,7 @@ var (
 // TestLinks follows each link of the documentation into the repository: a user on call has no time
 // to search for a moved file.
 func TestLinks(t *testing.T) {
-	for file, page := range files(t, "*.md", "docs/*.md", "example/*.md") {
+	for file, page := range files(t, "*.md", "docs/*.md", "docs/dev/*.md", "example/*.md") {
 		for _, l := range link.FindAllStringSubmatch(page, -1) {
 			if !strings.Contains(l[1], "://") && !leads(t, filepath.Join(root, file), l[1]) {
 				t.Errorf("%s has a broken link: %s", file, l[1])

@@ -28,12 +28,6 @@ func Replacements() map[string]Replacement {
 		"make compat MISSING=true":                {Reason: "It takes hours.", Run: "make -n compat MISSING=true"},
 		"make compat ONLY=v2.3-v2.4-alone":        {Reason: "It takes minutes.", Run: "make -n compat ONLY=v2.3-v2.4-alone"},
 		"make compat ONLY=v1.20-v2.3,v1.16-v1.18": {Reason: "It takes minutes.", Run: "make -n compat ONLY=v1.20-v2.3,v1.16-v1.18"},
-		"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=restore,release UPJET=upjet": {
-			Reason: "It takes minutes.", Run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=restore,release UPJET=upjet",
-		},
-		"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false": {
-			Reason: "It takes minutes.", Run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false",
-		},
 		"kubectl apply -f example/gitops/guard.yaml": {
 			Reason: "Velero and Crossplane have no ServiceAccounts here.",
 			Run:    `sed 's/"system:serviceaccount:velero:velero",/"stack", &/' example/gitops/guard.yaml | kubectl apply -f -`,
@@ -43,8 +37,12 @@ func Replacements() map[string]Replacement {
 			Run: "for try in $(seq 30); do kubectl create -f example/v2/environment.yaml --dry-run=server --as=someone --as-group=system:masters 2>&1 | " +
 				"grep denied && break; sleep 1; done; exit 1",
 		},
-		"velero-plugin-for-crossplane retire -n team-a --report adopted.json": {
-			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane retire -n team-a --report adopted.json --yes",
+		"velero-plugin-for-crossplane release -n team-a": {
+			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane release -n team-a --yes",
+		},
+		"velero-plugin-for-crossplane release -A": {Reason: "The same.", Run: "velero-plugin-for-crossplane release -A --yes"},
+		"kubectl scale deployment --all -n crossplane-system --replicas=0": {
+			Reason: "Crossplane and the provider are processes here, without Deployments.", Run: "kubectl get deployments -n crossplane-system",
 		},
 		"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 			Reason: "It would write into the machine.", Run: "velero-plugin-for-crossplane install --target .",
@@ -61,29 +59,6 @@ func Replacements() map[string]Replacement {
 		},
 		"velero-plugin-for-crossplane completion fish > ~/.config/fish/completions/velero-plugin-for-crossplane.fish": {
 			Reason: "It would write into the user's home.", Run: "velero-plugin-for-crossplane completion fish > completion.fish",
-		},
-		"go test -v -run TestExplore ./internal/explorer": {Reason: "It is a test of its own.", Run: "ls internal/explorer/*_test.go"},
-		"make explore": {Reason: "It takes an hour.", Run: "make -n explore"},
-		"cd test/restorer && go test ./forest -run TestForests -forest.seed 681 -forest.count 1": {
-			Reason: "It is a test of its own.", Run: "ls test/restorer/forest/*_test.go",
-		},
-		"cd test/restorer && go test ./forest -forest.seed 1000000 -forest.count 200000": {Reason: "It takes hours.", Run: "ls test/restorer/forest/*_test.go"},
-		"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":              {Reason: "It is a test of its own.", Run: "ls test/restorer/*_test.go"},
-		"make forests SEED=1000000 FORESTS=100000":                                       {Reason: "It takes hours.", Run: "make -n forests"},
-		"make bench": {
-			Reason: "It takes hours.", Run: "make -n bench",
-		},
-		"make bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000": {
-			Reason: "It takes long, and the machine for itself.", Run: "make -n bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000",
-		},
-		"make bench ONLY=restore,release": {
-			Reason: "It takes long, and the machine for itself.", Run: "make -n bench ONLY=restore,release",
-		},
-		"make bench ONLY=standby XRS=100 PAIRS=1": {
-			Reason: "It takes minutes, and the machine for itself.", Run: "make -n bench ONLY=standby XRS=100 PAIRS=1",
-		},
-		"make bench KEEP=1": {
-			Reason: "It would write into the page.", Run: "make -n bench KEEP=1",
 		},
 	}
 }

@@ -21,7 +21,7 @@ func TestShown(t *testing.T) {
 			tests.WriteString(f[1] + "\n")
 		}
 	}
-	for file, page := range files(t, "*.md", "docs/*.md", "example/*.md") {
+	for file, page := range files(t, "*.md", "docs/*.md", "docs/dev/*.md", "example/*.md") {
 		for _, name := range shown.FindAllStringSubmatch(page, -1) {
 			if !regexp.MustCompile("(?m)^" + strings.ReplaceAll(name[1], "…", `\w*`)).MatchString(tests.String()) {
 				t.Errorf("%s names the test %s, which does not exist", file, name[1])

@@ -23,16 +23,9 @@ omitStages:
 - ResponseStarted
 - Panic
 rules:
-%s- level: Metadata
-`
-
-// auditPatches has patches logged with their bodies.
-const auditPatches = `
 - level: Request
   verbs: [patch]
-  resources:
-  - group: %s
-    resources: [%s]
+- level: Metadata
 `
 
 // A Request is a request that the API server has answered.
@@ -57,7 +50,7 @@ type Request struct {
 	URI string
 	// Code is the HTTP status of the answer.
 	Code int
-	// Body is the request's body as JSON if Options.AuditPatches includes it; else "".
+	// Body is the body of a patch as JSON; else "".
 	Body string
 }
 
@@ -85,7 +78,7 @@ type auditEvent struct {
 }
 
 // Requests returns the requests that the API server has answered until now, in the order of the
-// answers. A watch is answered when it ends. Requests fails for a Cluster without Audit.
+// answers. A watch is answered when it ends.
 func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
 	all, _, err := c.RequestsSince(ctx, 0)
 
@@ -95,9 +88,6 @@ func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
 // RequestsSince returns the requests after a place in the log, and the place to go on from. Place 0
 // is the beginning.
 func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Request, next int64, err error) {
-	if !c.options.Audit {
-		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: it has no option Audit", c.options.Name)
-	}
 	// The API server logs a request just after it has answered it. Once a later request is in the
 	// log, all earlier ones are.
 	last := "/version?last=" + rand.Text()
@@ -155,18 +145,10 @@ func requestsBefore(log io.Reader, uri string) (all []Request, read int64, err e
 	}
 }
 
-// auditArgs returns the flags that make the API server log each request; none without
-// Options.Audit.
+// auditArgs returns the flags that make the API server log each request.
 func (c *Cluster) auditArgs() ([]string, error) {
-	if !c.options.Audit {
-		return nil, nil
-	}
 	policy := filepath.Join(c.dir, "audit-policy.yaml")
-	patches := ""
-	if r := c.options.AuditPatches; !r.Empty() {
-		patches = fmt.Sprintf(auditPatches, r.Group, r.Resource)
-	}
-	if err := os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, patches), 0o644); err != nil {
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
 		return nil, fmt.Errorf("cannot write the audit policy of cluster %s: %w", c.options.Name, err)
 	}
 

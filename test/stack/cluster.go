@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -100,10 +99,6 @@ type Options struct {
 	Packaged bool
 	// Clocks are those that differ from the machine's.
 	Clocks Clocks
-	// Audit makes the API server log each request, for Requests.
-	Audit bool
-	// AuditPatches is a resource whose patches are logged with their bodies; none if it is empty.
-	AuditPatches schema.GroupResource
 }
 
 // Programs returns the names of the programs that a Host needs for Clusters with these options. For
@@ -346,9 +341,10 @@ func (c *Cluster) Wait(ctx context.Context, timeout time.Duration, what string, 
 }
 
 // Destroy kills the cluster and removes all its data, as if its machines were lost. The Host stays,
-// with the backups and the cloud.
+// with the backups and the cloud. It fails if the plugin has asked the API server to delete an
+// object or to take a finalizer off, which it never may.
 func (c *Cluster) Destroy() error {
-	err := c.killAll()
+	err := errors.Join(c.killAll(), c.checkDeletions())
 	c.host.mu.Lock()
 	c.host.clusters = slices.DeleteFunc(c.host.clusters, func(other *Cluster) bool { return other == c })
 	proxies := c.proxies

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -71,14 +70,6 @@ func (c *Cluster) LinkPluginFile(path string) error {
 // kubeconfig is "", it uses the administrator's. It fails only if the command can't run.
 func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
 	return c.PluginWith(ctx, kubeconfig, nil, args...)
-}
-
-// PluginInPod is Plugin with the plugins and the credentials that Velero's Pod would have, for
-// commands with access to the object store.
-func (c *Cluster) PluginInPod(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
-	args = slices.Concat(args, []string{"--plugin-dir", c.pluginDir()})
-
-	return c.PluginWith(ctx, kubeconfig, []string{"AWS_SHARED_CREDENTIALS_FILE=" + c.credentialsFile()}, args...)
 }
 
 // PluginWith is Plugin with more environment variables.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/copies"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
@@ -34,8 +33,7 @@ const (
 // the providers poll seldom, so that polls don't disturb a measurement.
 func Options(upjet bool) stack.Options {
 	return stack.Options{
-		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true, UpjetProvider: upjet,
-		AuditPatches:   schema.GroupResource{Group: compositeKind.Group, Resource: compositeResource},
+		Name: "bench", Crossplane: stack.V2, Plugin: true, UpjetProvider: upjet,
 		CrossplaneArgs: []string{"--poll-interval=30m"}, ProviderArgs: []string{"--poll", "30m"}, UpjetArgs: []string{"--poll", "30m"},
 	}
 }

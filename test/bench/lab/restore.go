@@ -53,10 +53,6 @@ type How struct {
 	Live bool
 	// Fast lets Velero send FastRate requests a second.
 	Fast bool
-	// Standby keeps all that is restored in quarantine, as docs/standby.md describes it.
-	Standby bool
-	// Again restores over what an earlier restore of the same backup brought.
-	Again bool
 }
 
 // Restore restores a backup of that many trees into a cluster without them.
@@ -108,10 +104,8 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 	if how.Live {
 		with = l.controllers()
 	}
-	if !how.Again {
-		if err := l.reset(ctx, how.Plugin, with...); err != nil {
-			return nil, nil, err
-		}
+	if err := l.reset(ctx, how.Plugin, with...); err != nil {
+		return nil, nil, err
 	}
 	name := l.unique("restore")
 	if err := l.awaitBackup(ctx, backup); err != nil {
@@ -192,9 +186,7 @@ func (l *Lab) options(how How) []string {
 	if how.Status {
 		args = append(args, "--status-include-resources", "*")
 	}
-	if how.Standby {
-		args = append(args, "--annotations", "velero.crossplane.io/standby=true", "--existing-resource-policy", "update")
-	} else if how.Plugin && l.isUpjets() {
+	if how.Plugin && l.isUpjets() {
 		args = append(args, "--annotations", "velero.crossplane.io/observe-first="+l.observe)
 	}
 

@@ -28,7 +28,7 @@ func main() {
 	flag.IntVar(&s.Held, "held", full.Held, "How many held composite resources to poll.")
 	flag.IntVar(&s.Objects, "objects", full.Objects, "How many objects there are in the backup to inspect.")
 	only := flag.String("only", "", "The stages to measure, separated by commas; all if empty: "+strings.Join(bench.Names(), ", ")+".")
-	keep := flag.Bool("keep", false, "Write the figures into docs/performance.md for any sizes.")
+	keep := flag.Bool("keep", false, "Write the figures into docs/dev/performance.md for any sizes.")
 	upjet := flag.String("upjet", "", "Measure with managed resources that upjet reconciles, restored with this value of observe-first, such as upjet or false. "+
 		"It is not written into the documentation.")
 	flag.Parse()

@@ -65,7 +65,7 @@ func run(ctx context.Context, s bench.Sizes, only []string, upjet string, keep b
 
 // write writes the measurements into the documentation.
 func write(ctx context.Context, root string, s bench.Sizes, results *bench.Results, figures []bench.Figure) error {
-	record := filepath.Join(root, "docs", "performance.json")
+	record := filepath.Join(root, "docs", "dev", "performance.json")
 	r, err := bench.ReadRecord(record, s)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func write(ctx context.Context, root string, s bench.Sizes, results *bench.Resul
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, "docs", "performance.md")
+	path := filepath.Join(root, "docs", "dev", "performance.md")
 	document, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot read the documentation: %w", err)
@@ -92,7 +92,7 @@ func write(ctx context.Context, root string, s bench.Sizes, results *bench.Resul
 			return err
 		}
 	}
-	err = errors.Join(os.WriteFile(path, document, 0o644), os.WriteFile(filepath.Join(root, "docs", "performance.png"), picture, 0o644), r.Write(record))
+	err = errors.Join(os.WriteFile(path, document, 0o644), os.WriteFile(filepath.Join(root, "docs", "dev", "performance.png"), picture, 0o644), r.Write(record))
 	if err != nil {
 		return fmt.Errorf("cannot write the documentation: %w", err)
 	}

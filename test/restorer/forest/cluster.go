@@ -202,9 +202,6 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
-// RunsCrossplane returns false: Crossplane does not run here.
-func (*view) RunsCrossplane(context.Context, string) (bool, error) { return false, nil }
-
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	k, _ := KindOf(gvk.GroupKind())

@@ -1,0 +1,164 @@
+package adoption
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// The command hold puts a quarantine on live objects, without a Restore: nothing reconciles them, so
+// nothing in this cluster writes to their external resources. A backup carries these holds, and a
+// restore in another cluster adopts what they hold. The command release takes them off here.
+const (
+	reasonByCommand = "the command hold holds it, so that another cluster can adopt it: nothing reconciles it here. "
+	// StepHoldLive is the step that puts a hold on a live object.
+	StepHoldLive = "pause it"
+	// StepHoldAgain is the step that repeats it after another writer has removed the pause.
+	StepHoldAgain = "pause it again, since another writer had removed the pause"
+)
+
+// IsByCommand reports whether the command hold holds the object, and no user has ended that.
+func (h *Hold) IsByCommand() bool { return h.ByCommand && h.Quarantine }
+
+// By returns what put the hold on, for a message.
+func (h *Hold) By() string {
+	switch {
+	case h.ByCommand:
+		return "the command hold"
+	case h.Restore == "":
+		return "an unknown Restore"
+	default:
+		return "the Restore " + h.Restore
+	}
+}
+
+// HoldLive plans to hold a live claim, XR, MR or schedule. The Change has no Patch if
+// the object is held already, or if the returned message is why it can't be held now. An object
+// that something is in flight for is not paused: its controller would not record the outcome.
+func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reason.Message) {
+	h, err := k.HoldOf(u)
+	if err != nil {
+		return Change{}, reason.ErrorMessage(err)
+	}
+	held := h != nil && !h.Freed
+	switch {
+	case held && !h.Quarantine && !h.ByCommand:
+		return Change{}, reason.AwaitingAdoption.Messagef("%s holds it until it is adopted", h.By())
+	case held && h.Quarantine && xp.IsPaused(u):
+		return Change{}, reason.Message{}
+	}
+	if why := InFlight(u); !why.IsZero() {
+		return Change{}, why
+	}
+	if xp.IsUntouched(u) {
+		return Change{}, reason.AwaitingProvider.Messagef("its provider has not begun to reconcile it; check that it runs")
+	}
+	if isSeenPaused(u) && !xp.IsPaused(u) {
+		return Change{}, reason.AwaitingPauseReport.Messagef("an earlier pause of it has ended, and its controller has not reported yet that it works on it again. " +
+			"That report would count for the new pause while a reconcile goes on; check that the controller runs")
+	}
+	c, err := k.holdLive(u, h, now)
+	if err != nil {
+		return Change{}, reason.ErrorMessage(err)
+	}
+
+	return c, reason.Message{}
+}
+
+func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Change, error) {
+	after, step := &Hold{}, StepHoldLive
+	var warning reason.Message
+	if h != nil && !h.Freed {
+		*after, step = *h, StepHoldAgain
+		after.Quarantine, after.Unpaused = true, ""
+		if h.ownPause() && h.Quarantine {
+			after.Paused = nil // A user had paused it, and another writer has removed that pause.
+		}
+		if h.Quarantine {
+			warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u), lastWriterOf(u))
+		}
+	} else {
+		put, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, ByCommand: true, Failing: FailingOf(u), Reported: ReportedOf(u)})
+		if err != nil {
+			return Change{}, err
+		}
+		*after = *put
+		after.Fields = "" // It exists, and has its managers.
+	}
+	after.awaitConsentOf(Hold{})
+	mark, err := k.mark(xp.RefTo(u), after)
+	if err != nil {
+		return Change{}, err
+	}
+	p := patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"})
+	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); after.Pinned && policy != xp.UpdateManual {
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field(fieldUpdatePolicy, xp.UpdateManual))
+	}
+
+	return Change{Target: u, Patch: p, Step: step, Warning: warning}, nil
+}
+
+// InFlight returns what a controller has begun for u and not ended; zero if there is nothing: a
+// deletion, the creation of an external resource, or an asynchronous operation of upjet.
+func InFlight(u *unstructured.Unstructured) reason.Message {
+	switch {
+	case u.GetDeletionTimestamp() != nil:
+		return reason.BeingDeleted.Messagef("it is being deleted; see what its finalizers wait for")
+	case !xp.IsManaged(u):
+		return reason.Message{}
+	case xp.IdentityOf(u) == xp.CreatePending:
+		return reason.CreatePending.Messagef("its external resource is being created. If it stays so, look for that in the cloud, and remove the annotation %s",
+			xp.AnnotationCreatePending)
+	case xp.IsOperationOngoing(u):
+		return reason.AwaitingProvider.Messagef("its provider runs an asynchronous operation, or has not observed the external resource that it created")
+	default:
+		return reason.Message{}
+	}
+}
+
+// WhyNotQuiet returns why a controller may still write to the external resources of u, or to what it
+// composes; zero if u is paused by a quarantine that the key has signed, its controller has
+// reported that, and nothing is in flight.
+func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
+	h, err := k.HoldOf(u)
+	switch {
+	case err != nil:
+		return reason.ErrorMessage(err)
+	case h == nil || !h.Quarantine:
+		return reason.NotQuiet.Messagef("it is not held; run: %s", HoldCommand(u))
+	case !xp.IsPaused(u):
+		return reason.HoldRemoved.Messagef("it is held, but not paused: %s; stop that writer, then run: %s", lastWriterOf(u), HoldCommand(u))
+	}
+	if why := InFlight(u); !why.IsZero() {
+		return why
+	}
+	if !isSeenPaused(u) {
+		who := "Crossplane"
+		if xp.IsManaged(u) {
+			who = "its provider"
+		}
+
+		return reason.AwaitingPauseReport.Messagef("%s has not reported yet that it is paused; check that it runs", who)
+	}
+
+	return reason.Message{}
+}
+
+// HoldCommand returns the command that holds the namespace of u, or the whole cluster if u is cluster-scoped.
+func HoldCommand(u *unstructured.Unstructured) string {
+	c := xp.NewCommand(xp.Program, "hold")
+	if ns := u.GetNamespace(); ns != "" {
+		return c.With("-n", ns).String()
+	}
+
+	return c.Word("-A").String()
+}
+
+// releaseByCommand returns the command that takes the holds of the command hold off.
+func releaseByCommand() string {
+	return xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
+}
