@@ -63,7 +63,7 @@ func TestCommandsPage(t *testing.T) {
 	if !strings.Contains(page, "`"+Name+" --version`") {
 		t.Error("docs/commands.md does not describe how to get the version")
 	}
-	for _, f := range append(printer.Formats(), "jsonpath=TEMPLATE") {
+	for _, f := range printer.Formats() {
 		if !strings.Contains(page, "`"+f+"`") {
 			t.Errorf("docs/commands.md does not describe the format %s", f)
 		}

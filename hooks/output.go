@@ -21,8 +21,6 @@ type output struct {
 	formats []string
 	// problemsOnly leaves out trees without problems.
 	problemsOnly bool
-	// sortBy is a JSONPath expression; "" keeps the order.
-	sortBy string
 }
 
 // String, Set and Type implement pflag.Value.
@@ -30,14 +28,11 @@ func (out *output) String() string { return string(out.format) }
 
 // Set sets the format. The error lists the allowed formats.
 func (out *output) Set(name string) error {
-	format, ok, err := printer.ParseFormat(name, out.formats)
-	if err != nil {
-		return err // It names the template.
+	format := strings.ToLower(name)
+	if !slices.Contains(out.formats, format) {
+		return fmt.Errorf("unknown output format; use one of %s", strings.Join(out.formats, ", "))
 	}
-	if !ok {
-		return fmt.Errorf("unknown output format; use one of %s", strings.Join(out.withJSONPath("TEMPLATE"), ", "))
-	}
-	out.format = format
+	out.format = printer.Format(format)
 
 	return nil
 }
@@ -51,9 +46,9 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 	if len(formats) == 0 {
 		out.formats = printer.Formats()
 	}
-	c.Flags().VarP(out, "output", "o", "one of "+strings.Join(out.withJSONPath("TEMPLATE"), ", "))
+	c.Flags().VarP(out, "output", "o", "one of "+strings.Join(out.formats, ", "))
 
-	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.withJSONPath(""), cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
+	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
 }
 
 // dataFormats are the formats of what is no report.
@@ -66,19 +61,9 @@ func resultFormats() []string {
 	return []string{string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML), string(printer.Name)}
 }
 
-// withJSONPath returns the formats as they are typed.
-func (out *output) withJSONPath(template string) []string {
-	return append(slices.Clone(out.formats), string(printer.JSONPath)+"="+template)
-}
-
-// addTreesTo adds the flags that select and sort trees.
+// addTreesTo adds the flag that selects trees.
 func (out *output) addTreesTo(c *cobra.Command) {
 	c.Flags().BoolVar(&out.problemsOnly, "problems-only", false, "leave out trees without problems; the counts stay the same")
-	c.Flags().Func("sort-by", "sort trees by a JSONPath `expression` on their first object, such as .name or .created", func(expression string) error {
-		out.sortBy = expression
-
-		return printer.Sort(nil, expression) // It names the expression.
-	})
 }
 
 func (o *options) print(r *report.Report, out output) error {
@@ -86,11 +71,6 @@ func (o *options) print(r *report.Report, out output) error {
 		fewer := *r
 		fewer.Trees = slices.DeleteFunc(slices.Clone(r.Trees), func(n *report.Node) bool { return !hasProblem(n) })
 		r = &fewer
-	}
-	if out.sortBy != "" {
-		if err := printer.Sort(r.Trees, out.sortBy); err != nil {
-			return err // It names the expression.
-		}
 	}
 	width, terminal := widthOf(o.Out)
 

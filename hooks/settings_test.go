@@ -158,7 +158,7 @@ func TestSettingsUsage(t *testing.T) {
 	}{
 		"Argument": {reason: "The command has no arguments.", args: []string{"nightly"}, says: "nightly"},
 		"Both":     {reason: "An object can't be both a Backup and a Restore.", args: []string{"--restore", "a", "--backup", "b"}, says: "backup"},
-		"Format":   {reason: "Settings are no tree, so the format dot makes no sense.", args: []string{"-o", "dot"}, says: "table, json, yaml"},
+		"Format":   {reason: "Settings are no tree, so the format html makes no sense.", args: []string{"-o", "html"}, says: "table, json, yaml"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (d *diagnosis) checkConditions() {
 		synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, hasReady := xp.ConditionOf(u, xp.ConditionReady)
 		if hasSynced && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason), 
+			d.add(reason.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, noReason),
 				"correct that; its Events have more: kubectl describe")
 		}
 		if hasReady && synced.Status == "True" && ready.Status != "True" {

@@ -1,10 +1,6 @@
 package printer
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -43,36 +39,14 @@ func reportWithText(s string) *report.Report {
 	return v
 }
 
-// attribute matches a Graphviz line whose attribute values are properly terminated.
-var attribute = regexp.MustCompile(`^\t*(n\d+(->n\d+)?)?\[? ?([a-z]+="([^"\\]|\\["n])*",?)*\]?;?$`)
-
 // TestFormatsAreWellFormed checks that hostile texts stay text in formats for programs.
 func TestFormatsAreWellFormed(t *testing.T) {
 	for _, s := range hostileTexts() {
 		r := reportWithText(s)
-		decoder := xml.NewDecoder(strings.NewReader(printed(t, r, JUnit, Options{})))
-		for {
-			token, err := decoder.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%q: JUnit: %v", s, err)
-			}
-			if e, ok := token.(xml.StartElement); ok && e.Name.Local == "pwned" {
-				t.Errorf("%q became an element of JUnit", s)
-			}
-		}
 		page := printed(t, r, HTML, Options{})
 		for _, element := range []string{"<b>", "<pwned", "<script>pwned", "<!--", `" onmouseover="`, `="javascript`} {
 			if strings.Contains(page, element) {
 				t.Errorf("%q: the page contains %q", s, element)
-			}
-		}
-		for line := range strings.Lines(printed(t, r, DOT, Options{})) {
-			line = strings.TrimSuffix(line, "\n")
-			if strings.Contains(line, "[") && !attribute.MatchString(line) {
-				t.Errorf("%q: Graphviz would interpret %s", s, line)
 			}
 		}
 		for _, f := range []Format{Table, Wide} {

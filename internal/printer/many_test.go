@@ -70,11 +70,9 @@ func TestLongListsAreFast(t *testing.T) {
 		problems[n].Severity = report.Warning
 	}
 	r := validation(trees, problems...)
-	for _, f := range []Format{Table, JUnit} {
-		began := time.Now()
-		printed(t, r, f, Options{Width: 80})
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("%s took %s", f, took)
-		}
+	began := time.Now()
+	printed(t, r, Table, Options{Width: 80})
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the table took %s", took)
 	}
 }

@@ -24,24 +24,16 @@ const (
 	Wide  Format = "wide"
 	JSON  Format = "json"
 	YAML  Format = "yaml"
-	DOT   Format = "dot"
-	JUnit Format = "junit"
 	HTML  Format = "html"
-	// Markdown is for a comment on a pull request, or the summary of a job.
-	Markdown Format = "markdown"
 	// OpenMetrics is for Prometheus.
 	OpenMetrics Format = "openmetrics"
 	// Name prints the names of objects, as kubectl takes them.
 	Name Format = "name"
-	// JSONPath prints what a template selects, which follows it and "=".
-	JSONPath Format = "jsonpath"
 )
 
-// Formats returns the names of all formats but JSONPath, which needs a template.
+// Formats returns the names of all formats.
 func Formats() []string {
-	return []string{
-		string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML), string(Markdown), string(OpenMetrics), string(Name),
-	}
+	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(HTML), string(OpenMetrics), string(Name)}
 }
 
 // Options describe the terminal.
@@ -70,20 +62,11 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return Encode(r, f)
 	}
 	c := cleaned(r)
-	if template, ok := strings.CutPrefix(string(f), jsonPathPrefix); ok {
-		return fields(c, template)
-	}
 	switch f { //nolint:exhaustive // Encode handles the others.
 	case Table, Wide:
 		return newTextReport(c, f == Wide, o).render(), nil
-	case DOT:
-		return []byte(graph(c)), nil
-	case JUnit:
-		return suites(c)
 	case HTML:
 		return html(c)
-	case Markdown:
-		return markdown(c), nil
 	case OpenMetrics:
 		return metrics.Report(c)
 	case Name:
@@ -93,12 +76,9 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	}
 }
 
-// Encode returns data as YAML if f is YAML, what the template of f selects if f has one, otherwise
-// JSON. The data is complete, and unprintable characters are escaped.
+// Encode returns data as YAML if f is YAML, otherwise as JSON. The data is complete, and unprintable
+// characters are escaped.
 func Encode(data any, f Format) ([]byte, error) {
-	if template, ok := strings.CutPrefix(string(f), jsonPathPrefix); ok {
-		return fields(data, template)
-	}
 	if f != YAML {
 		b, err := json.MarshalIndent(data, "", "  ")
 

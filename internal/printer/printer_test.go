@@ -43,7 +43,6 @@ func TestGolden(t *testing.T) {
 		}
 		if !strings.HasPrefix(name, "code-") {
 			outputs["wide.txt"] = printed(t, r, Wide, Options{Width: 200})
-			outputs["markdown.txt"] = printed(t, r, Markdown, Options{})
 		}
 		for suffix, got := range outputs {
 			file := filepath.Join("testdata", name+"."+suffix)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"encoding/xml"
 	"strings"
 	"testing"
 
@@ -59,22 +58,10 @@ func (s *suite) testPrinter(t *testing.T, n *tenant) {
 		t.Errorf("want %d trees, got %v", watchedSize, trees)
 	}
 
-	var junit struct {
-		Failures int `xml:"failures,attr"`
-		Suites   []struct {
-			Name  string `xml:"name,attr"`
-			Tests int    `xml:"tests,attr"`
-		} `xml:"testsuite"`
-	}
-	must(t, xml.Unmarshal([]byte(show("junit")), &junit))
-	if junit.Failures != 0 || len(junit.Suites) != 2 || junit.Suites[0].Tests != watchedSize {
-		t.Errorf("CI sees a test for each tree, and none fails; got %+v", junit)
-	}
-
-	table, wide, page, dot := show("table"), show("wide"), show("html"), show("dot")
+	table, wide, page := show("table"), show("wide"), show("html")
 	for _, root := range trees {
 		for _, name := range namesIn(root) {
-			for format, text := range map[string]string{"table": table, "wide": wide, "html": page, "dot": dot} {
+			for format, text := range map[string]string{"table": table, "wide": wide, "html": page} {
 				if !strings.Contains(text, name) {
 					t.Errorf("%s does not show %s:\n%s", format, name, text)
 				}
@@ -85,9 +72,6 @@ func (s *suite) testPrinter(t *testing.T, n *tenant) {
 		if !strings.Contains(strings.ReplaceAll(page, "&#39;", "'"), want) {
 			t.Errorf("the page has no %s:\n%s", want, page)
 		}
-	}
-	if !strings.HasPrefix(dot, "digraph") {
-		t.Errorf("Graphviz reads a graph, not %s", dot)
 	}
 }
 

@@ -79,7 +79,10 @@ func scenes() []scene {
 		{page: "docs/monitoring.md", end: event{run: []string{"kubectl delete -k example/drill"}}},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
-		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
+		{
+			page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
+			codes: map[string]int{"velero-plugin-for-crossplane inspect backup.tar.gz -o json > report.json": 3},
+		},
 		{
 			page: "docs/namespace.md", begin: event{forgotten: true},
 			meanwhile: map[string]event{

@@ -225,7 +225,7 @@ func (s *suite) keepCommands(t *testing.T, places map[string][]byte, n *tenant) 
 	must(t, err)
 	must(t, os.WriteFile(cut, b[:len(b)*2/3], 0o600))
 	var lines [][]string
-	for _, format := range []string{"table", "wide", "json", "yaml", "dot", "junit", "html"} {
+	for _, format := range []string{"table", "wide", "json", "yaml", "html", "openmetrics", "name"} {
 		lines = append(lines, []string{"inspect", file, "-o", format}, []string{"inspect", file, "--against", "-o", format}, []string{"validate", "-o", format})
 	}
 	for _, format := range []string{"table", "wide", "json", "yaml"} {
