@@ -42,7 +42,7 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 		h.timeout = 0
 	}
 	s.ClearActions()
-	err := failed(h.run(ctx, live.NewCluster(s, s)))
+	err := withRights("hold", failed(h.run(ctx, live.NewCluster(s, s))))
 	o.printError(err)
 
 	return resultsOf(t, out.String(), problems.String(), err)

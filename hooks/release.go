@@ -195,8 +195,6 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 		_, _ = rand.Read(key) // It never fails.
 
 		return key, nil
-	case apierrors.IsForbidden(err):
-		return nil, reason.RightMissing.Errorf("%w; example/rbac/release.yaml has the rights for release", err)
 	default:
 		return key, err
 	}

@@ -66,6 +66,7 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	defer o.sayAsTyped(root)()
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
+	err = withRights(c.Name(), err)
 	o.printError(err)
 	if codeOf(err) == ExitUsage {
 		if c.Name() == "help" {
