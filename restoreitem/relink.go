@@ -249,10 +249,14 @@ func (i *item) ownerlessText() string {
 // liveOwner returns the owner that ref means, nil if there is none, and why the item can't have it,
 // "" if it can.
 func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
+	const absent = "it is not in the cluster"
+	if ref.UID != "" && ref.UID == i.absentOwner {
+		return nil, absent, nil
+	}
 	owner, err := a.cluster.Owner(context.Background(), ref, i.namespace)
 	switch {
 	case isAbsent(err):
-		return nil, "it is not in the cluster", nil
+		return nil, absent, nil
 	case err != nil && xp.IsConnectionSecret(i.original):
 		// The Secret's data may be nowhere else. Its publisher waits for it, and becomes its
 		// controller again when it can be read.

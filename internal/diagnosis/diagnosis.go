@@ -83,6 +83,9 @@ type diagnosis struct {
 	found []report.Problem
 	// managerCounts caches countManagers, by kind and external-name.
 	managerCounts map[schema.GroupKind]map[string]int
+	// unsure are the reasons of the problems of MRs without a certain identity, by code and object;
+	// nil until shortened needs them.
+	unsure map[string]string
 }
 
 func (d *diagnosis) checkBoth() {

@@ -68,7 +68,6 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/inspect.md"},
 		{
 			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context other --cluster=third --user=third"}},
 			end: event{run: []string{
@@ -76,11 +75,12 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/monitoring.md", end: event{run: []string{"kubectl delete -k example/drill"}}},
-		{page: "docs/validate.md"},
-		{page: "docs/release.md"},
 		{
-			page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
+			page: "docs/monitoring.md", begin: event{run: []string{"velero backup download nightly -o nightly.tar.gz"}},
+			end: event{run: []string{"kubectl delete -k example/drill"}},
+		},
+		{
+			page: "docs/validate.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
 			codes: map[string]int{"velero-plugin-for-crossplane inspect backup.tar.gz -o json > report.json": 3},
 		},
 		{
