@@ -112,10 +112,12 @@ func scenes() []scene {
 				"kubectl apply -f " + manifests + "gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
 				"kubectl apply -f " + manifests + "gitops.yaml",
 			}},
+			codes: map[string]int{"kubectl create -f example/v2/environment.yaml --dry-run=server": 1}, // The guard refuses it.
 			meanwhile: map[string]event{
 				"velero restore create team-a-guarded --from-backup team-a --wait": {forgotten: true},
 				"velero restore create team-a-git --from-backup team-a --wait":     {forgotten: true},
-				"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --dry-run": {forgotten: true, run: []string{
+				`kubectl get managed -n team-a -l crossplane.io/composite=shop -o custom-columns='KIND:.kind,NAME:.metadata.name,EXTERNAL:.metadata.annotations.` +
+					`crossplane\.io/external-name' > made-by-git.txt`: {forgotten: true, run: []string{
 					"kubectl create namespace team-a", "kubectl apply -f example/v2/environment.yaml",
 					"kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m",
 				}},
