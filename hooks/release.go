@@ -51,7 +51,7 @@ A hold that it can't lift stays, with the reason and the next step. The command 
 --force then lifts these holds too. It first prints the risks of each, and asks. --dry-run prints what it would do, and changes nothing.
 
 It exits with 0 if no requested object is held any more, 3 if one stays held, 4 if that is because of the timeout, and 2 if it can't ask: without a
-terminal it needs --yes. See docs/release.md.`
+terminal it needs --yes. See docs/validate.md.`
 
 const releaseExample = `  # Which holds does no Restore work on, and what would release do?
   ` + Name + ` release --dry-run

@@ -9,7 +9,7 @@ import (
 // rights returns the file of example/rbac with the rights for a command; "" if it needs none.
 func rights(command string) string {
 	switch command {
-	case "exchange", "hold", "inspect", "release", "settings", "validate", "wait":
+	case "hold", "inspect", "release", "settings", "validate", "wait":
 		return "example/rbac/" + command + ".yaml"
 	default:
 		return ""

@@ -177,9 +177,8 @@ func (i *item) warnReplaced(xr *unstructured.Unstructured) {
 		if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
 			of = claim
 		}
-		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To "+
-			"exchange these, download the backup, run this, and restore again: %s", xr.GetName(),
-			xp.ExchangeCommand(of)))
+		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To get "+
+			"this one back, %s", xr.GetName(), xp.HowToGetBack(of)))
 	} else {
 		i.warn(reason.NotListed.Messagef("It is not restored, because its XR %s exists and does not list it. If you need it, pause the XR, add it to the XR's "+
 			"resourceRefs, and restore again", xr.GetName()))

@@ -173,8 +173,7 @@ func (d *diagnosis) oneSidedHint(xr, claim *unstructured.Unstructured) string {
 		return "backup, restore and Crossplane ignore such a link. Find out to which claim the XR belongs, and correct its spec.claimRef"
 	}
 
-	return "a restore brought it back, and the claim has " + other.String() + ". To give the claim this one instead, run this, and restore again: " +
-		xp.ExchangeCommand(xp.RefTo(claim)).String()
+	return "a restore brought it back, and the claim has " + other.String() + ". To give the claim this one instead, " + xp.HowToGetBack(xp.RefTo(claim))
 }
 
 // isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then a missing

@@ -95,7 +95,6 @@ func (d *diagnosis) checkBoth() {
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
-	d.checkExchanges()
 	d.checkUnread()
 }
 

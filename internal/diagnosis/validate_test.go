@@ -203,14 +203,6 @@ func TestValidate(t *testing.T) {
 			reason: "An MR in quarantine may never have been reconciled.", objects: all(quarantined(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
 			want: []string{"problem Quarantined Bucket new"},
 		},
-		"Exchanging": {
-			reason:  "An XR that composes nothing because of an exchange must stay visible.",
-			objects: all(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now"))),
-			want:    []string{"problem Exchanging XOrder x"},
-		},
-		"ExchangedByGit": {
-			reason: "Git has ended the pause, so the exchange does not hold the XR.", objects: all(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Annotated(xp.AnnotationExchange, "now"))),
-		},
 		"Held": {
 			reason: "The hold of an XR must cover its other problems.", objects: all(held(xptest.With(lists, xptest.Without("status"))), held(claim)),
 			want: []string{"problem LeakedHold OrderClaim team-a/c", "problem LeakedHold XOrder x"},
