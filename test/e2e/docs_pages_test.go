@@ -68,13 +68,7 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{
-			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context other --cluster=third --user=third"}},
-			end: event{run: []string{
-				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
-				"velero-plugin-for-crossplane validate -n team-a",
-			}},
-		},
+		{page: "docs/commands.md"},
 		{
 			page: "docs/monitoring.md", begin: event{run: []string{"velero backup download nightly -o nightly.tar.gz"}},
 			end: event{run: []string{"kubectl delete -k example/drill"}},
