@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -56,11 +57,49 @@ func (r *release) find(s *live.Survey) (*holds, error) {
 	}
 	for _, name := range r.names {
 		if !f.found[name] {
-			return nil, reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
+			return nil, noName(name, f.found)
 		}
 	}
 
 	return f.holds, nil
+}
+
+// noName returns the error for a name that is not there, with the names that end with it.
+func noName(name string, found map[string]bool) error {
+	why := reason.NotFound.Messagef("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
+	var like []string
+	for path := range found {
+		if strings.HasSuffix(path, "/"+name) {
+			like = append(like, path)
+		}
+	}
+	slices.Sort(like)
+	switch {
+	case len(like) > 0:
+		return why.Code.Errorf("%s. Did you mean %s?", why.Text, strings.Join(like[:min(len(like), maxNames)], " or "))
+	case !strings.Contains(name, "/"):
+		return why.Code.Errorf("%s. %s", why.Text, howToName)
+	default:
+		return why.Code.Errorf("%s", why.Text)
+	}
+}
+
+// checkScope fails if nothing is held, and the Restore or the namespace that was asked for does not
+// exist.
+func (r *release) checkScope(ctx context.Context) error {
+	if len(r.holds.all) > 0 {
+		return nil
+	}
+	if namespace, name, _ := strings.Cut(r.restore, "/"); r.restore != "" {
+		if restore, err := r.cluster.RestoreNamed(ctx, namespace, name); err == nil && restore == nil {
+			return reason.NotFound.Errorf("there is no Restore %s, and nothing that it holds; velero restore get lists them", r.restore)
+		}
+	}
+	if missing := r.noNamespace(ctx, r.cluster); len(missing) > 0 && missing[0].Severity == report.Error {
+		return reason.NotFound.Errorf("cannot find a hold in %s: %s; %s", r.namespace, missing[0].Reason, missing[0].Next)
+	}
+
+	return nil
 }
 
 type finder struct {
