@@ -21,7 +21,7 @@ func TestExplain(t *testing.T) {
 			reason: "The text of a code has its cause and cure; a page replaces each link.", args: []string{"GuardUp"},
 			out: []string{"CODE  GuardUp", "SEEN  problems of inspect and validate: validate", "MEANING", "CAUSE", "CURE", "docs/gitops.md#the-guard"},
 		},
-		"Command": {reason: "A code outside of reports has a place, too.", args: []string{"NotConfirmed"}, out: []string{"SEEN  output of exchange\n"}},
+		"Command": {reason: "A code outside of reports has a place, too.", args: []string{"NotQuiet"}, out: []string{"SEEN  output of all commands\n"}},
 		"Lower":   {reason: "A user can type a code in lower case.", args: []string{"guardup"}, out: []string{"CODE  GuardUp"}},
 		"Unknown": {reason: "The error for an unknown code must suggest similar codes.", args: []string{"dangle"}, code: ExitUsage, err: "did you mean Dangling?"},
 		"None":    {reason: "Without a similar code the error must point to the list.", args: []string{"xylophone"}, code: ExitUsage, err: "lists all"},

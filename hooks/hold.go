@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -104,7 +103,7 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 	}
 	var err error
 	if h.key, err = h.cluster.MarkKey(ctx, h.velero); err != nil {
-		return rightError(err)
+		return err
 	}
 	deadline := time.Now().Add(h.timeout)
 	for {
@@ -127,15 +126,6 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 			return reason.Interrupted.Errorf("cannot continue: %w; what is held stays held; run it again", err)
 		}
 	}
-}
-
-// rightError adds the file with the rights for hold to an error about a missing right.
-func rightError(err error) error {
-	if apierrors.IsForbidden(err) {
-		return reason.RightMissing.Errorf("%w; example/rbac/hold.yaml has the rights for this command, once a backup has made the key that signs the holds", err)
-	}
-
-	return err
 }
 
 // A holdLook is what one look at the scope has found.
@@ -162,7 +152,7 @@ func (h *hold) look(ctx context.Context, deadline time.Time) (*holdLook, error) 
 	h.recent = map[xp.ID]bool{}
 	for _, level := range sc.levels {
 		if err := h.adopter.HoldLive(limited, h.key, level); err != nil {
-			return nil, rightError(err)
+			return nil, err
 		}
 	}
 	l := &holdLook{scope: sc, why: map[xp.ID]reason.Message{}, unheld: map[xp.ID]bool{}, uids: map[types.UID]bool{}}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -22,6 +23,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
+
+var buckets = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
 
 type holdArgs struct {
 	namespace string
@@ -42,7 +45,7 @@ func (s *server) hold(ctx context.Context, t *testing.T, of holdArgs) results {
 		h.timeout = 0
 	}
 	s.ClearActions()
-	err := failed(h.run(ctx, live.NewCluster(s, s)))
+	err := withRights("hold", failed(h.run(ctx, live.NewCluster(s, s))))
 	o.printError(err)
 
 	return resultsOf(t, out.String(), problems.String(), err)

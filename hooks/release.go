@@ -51,7 +51,7 @@ A hold that it can't lift stays, with the reason and the next step. The command 
 --force then lifts these holds too. It first prints the risks of each, and asks. --dry-run prints what it would do, and changes nothing.
 
 It exits with 0 if no requested object is held any more, 3 if one stays held, 4 if that is because of the timeout, and 2 if it can't ask: without a
-terminal it needs --yes. See docs/release.md.`
+terminal it needs --yes. See docs/validate.md.`
 
 const releaseExample = `  # Which holds does no Restore work on, and what would release do?
   ` + Name + ` release --dry-run
@@ -198,8 +198,6 @@ func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 		_, _ = rand.Read(key) // It never fails.
 
 		return key, nil
-	case apierrors.IsForbidden(err):
-		return nil, reason.RightMissing.Errorf("%w; example/rbac/release.yaml has the rights for release", err)
 	default:
 		return key, err
 	}

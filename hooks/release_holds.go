@@ -195,7 +195,7 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	switch {
 	case hold.Clone != "" && (!h.asked || !f.force),
 		(h.schedule || h.quarantined && f.restore == "") && !h.asked && (!h.byCommand || f.namespace == "" && !f.all):
-		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), hold.Reason, how
+		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), adoption.Why(h.object, hold), how
 	case f.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true

@@ -326,6 +326,9 @@ func TestRelease(t *testing.T) {
 				if r.Result != report.Released && r.Reason == "" && len(r.Steps) == 0 {
 					t.Errorf("%s has no reason", r.Object)
 				}
+				if adoption.WithoutNext(r.Reason, r.Next) != r.Reason {
+					t.Errorf("%s has its next step twice: %q and %q", r.Object, r.Reason, r.Next)
+				}
 			}
 		})
 	}

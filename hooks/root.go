@@ -69,6 +69,7 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	defer o.sayAsTyped(root)()
 	root.SetArgs(args)
 	c, err := root.ExecuteContextC(ctx)
+	err = withRights(c.Name(), err)
 	o.printError(err)
 	if codeOf(err) == ExitUsage {
 		if c.Name() == "help" {
@@ -117,8 +118,7 @@ func newRoot(o *options) *cobra.Command {
 		Use:   Name,
 		Short: "Inspect backups of Crossplane, validate restores, and finish them",
 		Long: `Velero starts this program as a plugin. On the command line it inspects backups, validates a cluster after a restore, waits until restored objects
-are adopted, holds live objects, lifts holds, exchanges what an XR has composed again, and prints the settings in effect. In its image it installs itself
-for Velero.
+are adopted, holds live objects, lifts holds, and prints the settings in effect. In its image it installs itself for Velero.
 
 Results go to stdout, progress and errors to stderr. A message ends with a code: the command explain prints what it means and what to do.
 Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 timeout.`,
@@ -144,7 +144,7 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
 	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newExplain(o), newHold(o))
-	root.AddCommand(newExchange(o), newInstall(o), newVersion(root))
+	root.AddCommand(newInstall(o), newVersion(root))
 	root.SetHelpCommand(newHelp())
 	for _, c := range root.Commands() {
 		if c.Flags().Lookup("restore") != nil {

@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -20,14 +19,6 @@ func knownCommand(c *cobra.Command, args []string) error {
 	}
 
 	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
-}
-
-func someNames(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("no name given; give the names of claims or XRs, as NAMESPACE/NAME")
-	}
-
-	return nil
 }
 
 // newHelp returns the command help, which fails on an unknown command.

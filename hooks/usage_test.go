@@ -55,7 +55,6 @@ func TestUsage(t *testing.T) {
 		"TwoBackups":     {reason: "The error must name the surplus argument.", args: "inspect a b", code: ExitUsage, err: "Error: cannot inspect more than one BACKUP; there are 2 arguments: a b"},
 		"NoFile":         {reason: "The error must name a file that does not exist.", args: "inspect " + dir + "/none", code: ExitFailed, err: "Error: cannot read the backup: open"},
 		"Directory":      {reason: "The error must name the directory, which is no backup.", args: "inspect " + dir, code: ExitFailed, err: "Error: cannot read the backup: " + dir + " is a directory;"},
-		"NoName":         {reason: "The error must name the missing arguments.", args: "exchange --backup f", code: ExitUsage, err: "Error: no name given; give the names of claims or XRs"},
 		"NoConfig":       {reason: "Without a kubeconfig the error must name the ways to set one.", args: "validate", code: ExitFailed, err: "Error: cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG"},
 		"NothingListens": {reason: "A wrong address must fail at once.", args: "validate --kubeconfig " + config, code: ExitFailed, err: "Error: cannot ask which kinds are served: "},
 		"TwoScopes":      {reason: "The two flags contradict each other.", args: "validate -A -n x", code: ExitUsage, err: "Error: if any flags in the group [namespace all-namespaces]"},

@@ -33,6 +33,8 @@ type item struct {
 	// liveUIDs are the UIDs of its live owners by those of the backup, and carried those of the XRs
 	// above it that names in it come from.
 	liveUIDs, carried map[types.UID]types.UID
+	// absentOwner is the UID of an owner that was looked for and is not live; "" for none.
+	absentOwner types.UID
 	// secretWas is the name of its connection secret in the backup, "" if it is the same.
 	secretWas string
 	// fromUID are fields that come from a UID and may identify what it manages.

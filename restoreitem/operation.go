@@ -163,7 +163,11 @@ func describe(p adoption.Plan) string {
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"
 	}
-	s := fmt.Sprintf("%d of %d composed resources adopted", p.Adopted, p.Total)
+	state := "adopted"
+	if p.Held {
+		state = "ready to be adopted"
+	}
+	s := fmt.Sprintf("%d of %d composed resources %s", p.Adopted, p.Total, state)
 	if p.Done || len(p.Waiting) == 0 {
 		return s + remarks(p)
 	}

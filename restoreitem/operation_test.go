@@ -186,6 +186,10 @@ func TestDescribe(t *testing.T) {
 			plan:   adoption.Plan{Done: true, Remarks: []reason.Message{{Text: "XOrder x can't be reconciled"}}},
 			want:   "0 of 0 composed resources adopted; XOrder x can't be reconciled",
 		},
+		"Held": {
+			reason: "While the XR is held nothing is adopted, as validate says too.",
+			plan:   adoption.Plan{Held: true, Adopted: 3, Total: 3, Waiting: []reason.Message{{Text: "a"}}}, want: "3 of 3 composed resources ready to be adopted; waiting for a",
+		},
 		"Done": {
 			reason: "A complete plan no longer waits for anything.",
 			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []reason.Message{{Text: "a"}}}, want: "2 of 2 composed resources adopted",

@@ -177,9 +177,8 @@ func (i *item) warnReplaced(xr *unstructured.Unstructured) {
 		if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
 			of = claim
 		}
-		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To "+
-			"exchange these, download the backup, run this, and restore again: %s", xr.GetName(),
-			xp.ExchangeCommand(of)))
+		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To get "+
+			"this one back, %s", xr.GetName(), xp.HowToGetBack(of)))
 	} else {
 		i.warn(reason.NotListed.Messagef("It is not restored, because its XR %s exists and does not list it. If you need it, pause the XR, add it to the XR's "+
 			"resourceRefs, and restore again", xr.GetName()))
@@ -250,10 +249,14 @@ func (i *item) ownerlessText() string {
 // liveOwner returns the owner that ref means, nil if there is none, and why the item can't have it,
 // "" if it can.
 func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
+	const absent = "it is not in the cluster"
+	if ref.UID != "" && ref.UID == i.absentOwner {
+		return nil, absent, nil
+	}
 	owner, err := a.cluster.Owner(context.Background(), ref, i.namespace)
 	switch {
 	case isAbsent(err):
-		return nil, "it is not in the cluster", nil
+		return nil, absent, nil
 	case err != nil && xp.IsConnectionSecret(i.original):
 		// The Secret's data may be nowhere else. Its publisher waits for it, and becomes its
 		// controller again when it can be read.

@@ -149,6 +149,10 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 	}
 	publisher, err := a.cluster.Owner(context.Background(), c, i.namespace)
 	if err != nil {
+		if isAbsent(err) {
+			i.absentOwner = c.UID
+		}
+
 		return false, nil //nolint:nilerr // It has no publisher, or relink reports the error.
 	}
 	is, ok := xp.SecretRef(publisher)

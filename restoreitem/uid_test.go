@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -218,5 +219,29 @@ func TestAdoptAwaitsRenamedInputs(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// A countingCluster counts how often the owner of an item is read.
+type countingCluster struct {
+	*cluster
+
+	reads int
+}
+
+func (c *countingCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	c.reads++
+
+	return c.cluster.Owner(ctx, ref, namespace)
+}
+
+// A connection secret comes back before its claim. Each costs one request, not more.
+func TestAdoptReadsAMissingPublisherOnce(t *testing.T) {
+	claim := xptest.Claim("o", xptest.UID("old"), xptest.PublishesTo("", "s"))
+	log, _ := logtest.NewNullLogger()
+	c := &countingCluster{cluster: live()}
+	secret := xptest.Secret("s", xptest.ControlledBy(claim))
+	if _, err := NewAdopt(Crossplane(), c, nil, log).Execute(inputFor(secret, restoreOf(nil))); err != nil || c.reads != 1 {
+		t.Errorf("the owner was read %d times, error %v", c.reads, err)
 	}
 }

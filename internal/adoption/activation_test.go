@@ -53,7 +53,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 		},
 		"NotServedOtherwise": {
 			reason: "The MR was not left out, so its provider is missing.", snapshot: on(false), active: true,
-			want: "Bucket b: its kind is not served. Install the provider or XRD of Bucket.cloud.example.org [KindNotServed]",
+			want: "Bucket b: its kind is not served, so no restore can bring it yet. Install the provider or XRD of Bucket.cloud.example.org, then restore again [KindNotServed]",
 		},
 		"NotObserved": {
 			reason: "The CRD comes from the backup, and no provider runs for it.", snapshot: on(true, bucket()), want: "Bucket b: its provider does not reconcile it, because its " + cure + " [KindNotActive]",

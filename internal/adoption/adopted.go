@@ -21,7 +21,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next strin
 	case h != nil && h.Quarantine:
 		return reason.Quarantined.Messagef("in quarantine since %s, by %s", h.Since, h.By()), HowToRelease(u, h)
 	case h != nil:
-		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, h.Reason)},
+		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, Why(u, h))},
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
 			next = manualNext(h)

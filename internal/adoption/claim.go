@@ -122,8 +122,7 @@ func (t *tree) unclaimed(p Plan) Plan {
 	}
 	p.Done, p.Lost = false, true
 	p.Failed = reason.ComposedTwice.Messagef("%s is adopted, but its claim %s already had another XR, %s, so what both compose may exist twice. Nothing of "+
-		"that is deleted. To keep this one, download the backup (velero backup download), run this, which lists what it deletes and asks, and restore again: %s",
-		xp.String(t.xr.Unstructured), r, other, xp.ExchangeCommand(r))
+		"that is deleted. To give the claim this one, %s", xp.String(t.xr.Unstructured), r, other, xp.HowToGetBack(r))
 
 	return p
 }

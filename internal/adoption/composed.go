@@ -56,7 +56,8 @@ func (t *tree) checkMissing(r xp.Ref) {
 
 			return
 		}
-		t.waitFor(r, false, reason.KindNotServed.Messagef("%s: its kind is not served. Install the provider or XRD of %s", r, gk))
+		t.waitFor(r, false, reason.KindNotServed.Messagef("%s: its kind is not served, so no restore can bring it yet. Install the provider or XRD of %s, "+
+			"then restore again", r, gk))
 
 		return
 	}

@@ -75,8 +75,7 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	switch {
 	case h.Clone != "":
-		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which keeps these; or restore it again with the " +
-			"setting clone, or after you deleted the original and kept its external resources. If it is no copy, release it with --force"
+		return "you can delete it, which keeps the external resources; if it is no copy, release it with --force"
 	case h.Quarantine:
 		return quarantineNext(h)
 	case h.ByHand:

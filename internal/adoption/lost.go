@@ -260,8 +260,12 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 }
 
 // createdAgain returns the Plan for an MR whose provider has created another external resource
-// since the restore. ok is false if it has not.
+// since the polling Restore created the MR. ok is false if it has not. An MR of an earlier restore
+// was judged by that, and a user may have let its provider create since.
 func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if !s.isOfRestore(u) || u.GetCreationTimestamp().Time.Before(s.investigation.Started) {
+		return Plan{}, false
+	}
 	when, ok := createdHere(u)
 	if h := s.stripped(u); h != nil && h.Reported != nil {
 		when, ok = h.Reported.created(u)

@@ -340,6 +340,15 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	})
 }
 
+// begunAt sets when the polling Restore began.
+func begunAt(at string, w *Snapshot) *Snapshot {
+	q := *w.investigation
+	q.Started = parseTime(at)
+	w.Investigate(q)
+
+	return w
+}
+
 func TestNextJudgesAnUnheldMR(t *testing.T) {
 	mr := xptest.MR("b", ofRestore(), managed("argocd-controller", "Update", laterAt))
 	path := []string{"spec", "managementPolicies"}
@@ -360,6 +369,18 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 		"CreatedBefore": {
 			reason: "The annotation comes from the backup.", ref: xp.RefTo(mr), want: outcome{Done: true},
 			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, saved))), mr),
+		},
+		"OfAnEarlierRestore": {
+			reason: "An earlier restore brought it back, and its provider may have created since with a user's consent.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			snapshot: investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt), xptest.Labelled(xp.LabelRestore, "sunday"))), mr),
+		},
+		"OfAnEarlierRestoreOfTheSameName": {
+			reason: "A label with the same name is no proof that this restore created it.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			snapshot: begunAt(laterAt, investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr)),
+		},
+		"SinceTheRestoreBegan": {
+			reason: "The restore brought it back, and its provider has created since.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			snapshot: begunAt(cameAt, investigated(withRestored(snapshot(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr)),
 		},
 		"NotAsked": {
 			reason: "No operation requests this MR.", ref: xp.RefTo(mr), want: outcome{Done: true},

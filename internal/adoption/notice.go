@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Reasons of Events. Users and scripts search for them; docs/release.md explains them.
+// Reasons of Events. Users and scripts search for them; docs/messages.md explains them.
 const (
 	EventHeld       = "Held"
 	EventWaiting    = "Waiting"

@@ -73,8 +73,10 @@ type Plan struct {
 	// prove it were not observed.
 	Unproven bool
 	// Adopted of Total composed resources are controlled by the XR and, if MRs, observed since the
-	// restore.
+	// restore. If the XR is Held they are only ready to be adopted.
 	Adopted, Total int
+	// Held means that the XR is held, as of this Plan.
+	Held bool
 	// Waiting are what the XR waits for, each with the object's name.
 	Waiting []reason.Message
 	// Stuck means that a reconcile which it waits for will probably not happen.
@@ -200,7 +202,10 @@ func nextForOther(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 		return t.unclaimed(t.waitsForUserOnly(t.unheld()))
 	}
 
-	return t.waitsForUserOnly(t.held(u))
+	p := t.waitsForUserOnly(t.held(u))
+	p.Held = true
+
+	return p
 }
 
 // A tree is an XR, its hold and its Plan while that is made.

@@ -53,6 +53,21 @@ type planCase struct {
 	want     outcome
 }
 
+// What a held XR composes counts as ready, and only after the release as adopted: validate counts
+// it as held.
+func TestNextTellsHeldXRs(t *testing.T) {
+	x := xptest.XR("x", xptest.Refs(xptest.MR("b")))
+	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
+	for _, tc := range []struct {
+		xr   *unstructured.Unstructured
+		want bool
+	}{{xr: held(x), want: true}, {xr: held(x, xptest.SeenPaused()), want: true}, {xr: x, want: false}} {
+		if p := Next(snapshot(tc.xr, mr, revision), xp.RefTo(x)); p.Held != tc.want {
+			t.Errorf("held: got %t, want %t; %+v", p.Held, tc.want, outcomeOf(p))
+		}
+	}
+}
+
 func runPlans(t *testing.T, cases map[string]planCase) {
 	t.Helper()
 	for name, tc := range cases {
@@ -134,7 +149,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Unserved": {
 			reason:   "The next step differs if the kind is not served.",
 			snapshot: unserved(snapshot(paused, revision)), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: its kind is not served. Install the provider or XRD of Bucket.cloud.example.org [KindNotServed]"),
+			want: wait(0, false, "Bucket b: its kind is not served, so no restore can bring it yet. Install the provider or XRD of Bucket.cloud.example.org, then restore again [KindNotServed]"),
 		},
 		"Forbidden": {
 			reason:   "An unreadable resource may exist, so the message does not ask to restore it.",

@@ -14,9 +14,6 @@ import (
 const reasonTakenOver = "another writer had created it before the restore, which gave it what it composed in the backup and left its spec; Crossplane " +
 	"does not reconcile it until everything that it composes is restored [" + string(reason.AwaitingRestore) + "]"
 
-// pausedBy are annotations of pauses that this plugin set, and no user.
-var pausedBy = []string{xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
-
 // Composes reports whether u is an XR that has composed something, and that no restore holds. A mark
 // that was not signed with the key is no hold.
 func (k Key) Composes(u *unstructured.Unstructured) bool {
@@ -51,11 +48,6 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		return Change{}, err
 	}
 	of.Reason = reasonTakenOver
-	marks := slices.DeleteFunc(slices.Clone(pausedBy), func(mark string) bool { return !xp.HasAnnotation(live, mark) })
-	for _, mark := range marks {
-		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", mark)
-		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", xp.AnnotationPaused)
-	}
 	h, err := Put(after, of)
 	if err != nil {
 		return Change{}, err
@@ -70,9 +62,6 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		annotations[name] = value
 	}
 	annotations[AnnotationHold] = mark
-	for _, mark := range marks {
-		annotations[mark] = nil // From now on the hold pauses it.
-	}
 	p := patch(live, annotations)
 	set(p, after.GetFinalizers(), "metadata", "finalizers")
 	all := map[string]string{}
@@ -160,8 +149,8 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 	return Plan{
 		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
 		Failed: reason.ComposedTwice.Messagef("%s: another writer created it before the restore, and Crossplane has composed: %s. What it composed in the "+
-			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, run: %s", xp.String(u), xp.SomeOf(refs),
-			xp.SomeOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
+			"backup is not in the cluster, or has no XR: %s. Nothing of that is deleted. To get what it composed in the backup, %s", xp.String(u), xp.SomeOf(refs),
+			xp.SomeOf(t.hold.Refs), xp.HowToGetBack(xp.RefTo(u))),
 	}, true
 }
 

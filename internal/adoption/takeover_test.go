@@ -110,36 +110,21 @@ func TestTakeOverClaim(t *testing.T) {
 	}
 }
 
-// Of all pauses before only a user's comes back.
+// The hold keeps the pause of a user, to give it back.
 func TestTakeOverPaused(t *testing.T) {
 	backup := xptest.XR("x", xptest.Refs(xptest.MR("b")))
-	for name, tc := range map[string]struct {
-		reason string
-		by     []xptest.Option
-		want   *string
-	}{
-		"Person": {reason: "The pause belongs to the user.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
-		"Exchange": {
-			reason: "The pause was to last only until then.",
-			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "2026-01-02T03:04:05Z")},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			live := xptest.With(xptest.XR("x", xptest.Without("spec", "resourceRefs")), tc.by...)
-			change, err := Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after := xptest.Merge(live, change.Patch)
-			h, err := Unverified.HoldOf(after)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, h.Paused); diff != "" || !xp.IsPaused(after) ||
-				xp.HasAnnotation(after, xp.AnnotationExchange) {
-				t.Errorf("%s\n-want, +got:\n%s\n%v", tc.reason, diff, after.GetAnnotations())
-			}
-		})
+	live := xptest.With(xptest.XR("x", xptest.Without("spec", "resourceRefs")), xptest.Annotated(xp.AnnotationPaused, "true"))
+	change, err := Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := xptest.Merge(live, change.Patch)
+	h, err := Unverified.HoldOf(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(new("true"), h.Paused); diff != "" || !xp.IsPaused(after) {
+		t.Errorf("-want, +got:\n%s\n%v", diff, after.GetAnnotations())
 	}
 }
 

@@ -83,6 +83,9 @@ type diagnosis struct {
 	found []report.Problem
 	// managerCounts caches countManagers, by kind and external-name.
 	managerCounts map[schema.GroupKind]map[string]int
+	// unsure are the reasons of the problems of MRs without a certain identity, by code and object;
+	// nil until shortened needs them.
+	unsure map[string]string
 }
 
 func (d *diagnosis) checkBoth() {
@@ -92,7 +95,6 @@ func (d *diagnosis) checkBoth() {
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
-	d.checkExchanges()
 	d.checkUnread()
 }
 

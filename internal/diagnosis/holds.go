@@ -36,13 +36,14 @@ func (d *diagnosis) checkHolds() {
 }
 
 func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
-	why := h.Reason
+	how := adoption.HowToRelease(u, h)
+	why := adoption.Why(u, h)
 	plan, planned := d.Plans[xp.RefTo(u).ID()]
 	switch {
 	case !plan.Failed.IsZero():
-		why = plan.Failed.String()
+		why = adoption.WithoutNext(plan.Failed.String(), how)
 	case planned && len(plan.Waiting) > 0:
-		why = "waiting for " + plan.Waiting[0].String()
+		why = "waiting for " + adoption.WithoutNext(d.shortened(plan.Waiting[0]).String(), how)
 		if n := len(plan.Waiting) - 1; n > 0 {
 			why += fmt.Sprintf(" (and %d more)", n)
 		}
@@ -51,12 +52,11 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	phase, known := d.Restores[h.Restore]
 	switch {
 	case h.IsByCommand():
-		d.add(reason.HeldByCommand, report.Error, xp.RefTo(u), held, adoption.HowToRelease(u, h))
+		d.add(reason.HeldByCommand, report.Error, xp.RefTo(u), held, how)
 	case h.Quarantine:
-		d.add(reason.Quarantined, report.Error, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it",
-			adoption.HowToRelease(u, h))
+		d.add(reason.Quarantined, report.Error, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it", how)
 	case h.ByHand:
-		d.add(reason.Held, report.Error, xp.RefTo(u), held, adoption.HowToRelease(u, h))
+		d.add(reason.Held, report.Error, xp.RefTo(u), held, how)
 	case h.Restore == "":
 		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
 	case phase == PhaseUnread:
@@ -69,6 +69,25 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 		d.add(reason.Held, report.Error, xp.RefTo(u), held,
 			"the restore continues when that exists; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
 	}
+}
+
+// shortened returns what an object waits for. If another object has a problem with the same code,
+// that has the next step, and the reason of that problem is enough here.
+func (d *diagnosis) shortened(waiting reason.Message) reason.Message {
+	if d.unsure == nil {
+		d.unsure = map[string]string{}
+		for _, p := range d.found {
+			if p.Code == reason.CreatePending || p.Code == reason.IdentityMissing {
+				d.unsure[string(p.Code)+" "+p.Object.String()] = p.Reason
+			}
+		}
+	}
+	object, _, _ := strings.Cut(waiting.Text, ": ")
+	if why := d.unsure[string(waiting.Code)+" "+object]; why != "" {
+		waiting.Text = object + ": " + why
+	}
+
+	return waiting
 }
 
 // restoreName returns the name of a Restore without its namespace, as the velero command expects

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -70,6 +71,8 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it exists, and remove " + xp.AnnotationCreatePending
 	}
 	switch {
+	case d.of == Cluster && code == reason.IdentityMissing && adoption.IsMarked(mr):
+		next += "; if it does not exist, have it created: " + xp.NewCommand(xp.Program, "release", "--force").On(xp.RefTo(mr).Path()).String()
 	case d.of == Cluster:
 	case xp.IsPaused(mr):
 		next += ". It is paused, and a restore leaves it paused: do that before a user unpauses it, or do it in the source cluster and back up again"

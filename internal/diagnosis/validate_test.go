@@ -72,6 +72,10 @@ func TestValidate(t *testing.T) {
 		"ControlledByAnother": {
 			reason: "The resource has another XR as its controller.", objects: all(lists, y, composed(xptest.ControlledBy(y))), want: []string{"problem ControlledByAnother Bucket b"},
 		},
+		"ControlledByDeleting": {
+			reason:  "A resource that has moved up to the parent is controlled by its nested XR until that is gone.",
+			objects: all(lists, xptest.With(y, deleted(time.Second)), composed(xptest.ControlledBy(y), xptest.Labelled(xp.LabelComposite, "x"))), want: []string{"problem ControlledByAnother Bucket b"},
+		},
 		"DeadController": {
 			reason:  "The garbage collector deletes a resource whose only owner is gone.",
 			objects: all(lists, composed(xptest.ControlledBy(xptest.With(x, xptest.UID("old"))))), want: []string{"problem DeadController Bucket b"},
@@ -198,14 +202,6 @@ func TestValidate(t *testing.T) {
 		"QuarantinedNew": {
 			reason: "An MR in quarantine may never have been reconciled.", objects: all(quarantined(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
 			want: []string{"problem Quarantined Bucket new"},
-		},
-		"Exchanging": {
-			reason:  "An XR that composes nothing because of an exchange must stay visible.",
-			objects: all(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now"))),
-			want:    []string{"problem Exchanging XOrder x"},
-		},
-		"ExchangedByGit": {
-			reason: "Git has ended the pause, so the exchange does not hold the XR.", objects: all(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Annotated(xp.AnnotationExchange, "now"))),
 		},
 		"Held": {
 			reason: "The hold of an XR must cover its other problems.", objects: all(held(xptest.With(lists, xptest.Without("status"))), held(claim)),

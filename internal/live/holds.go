@@ -141,14 +141,6 @@ func markUnread(phases map[string]string, named map[string]bool, namespace strin
 	}
 }
 
-// Restores returns the Restores in a namespace.
-func (c *Cluster) Restores(ctx context.Context, namespace string) ([]report.Restore, error) {
-	var restores []report.Restore
-	err := c.Each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) { restores = append(restores, restoreFrom(u)) })
-
-	return restores, err
-}
-
 // RestoreNamed returns a Restore, nil if there is none.
 func (c *Cluster) RestoreNamed(ctx context.Context, namespace, name string) (*report.Restore, error) {
 	var found *report.Restore

@@ -290,7 +290,7 @@ func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 			}
 			plan := adoption.Next(w, xp.RefTo(xr))
 			if diff := cmp.Diff([]string{
-				"Gone g: its kind is not served. Install the provider or XRD of Gone.cloud.example.org [KindNotServed]",
+				"Gone g: its kind is not served, so no restore can bring it yet. Install the provider or XRD of Gone.cloud.example.org, then restore again [KindNotServed]",
 				"Bucket b: the resourceRefs of XOrder x have it as cloud.example.org/v1alpha0, which is not served. Write cloud.example.org/v1alpha1 there, and into " +
 					"compositionRevisionRef a revision of its Composition with that version: kubectl edit XOrder.example.org x [VersionNotServed]",
 			}, reason.Strings(plan.Waiting)); diff != "" {

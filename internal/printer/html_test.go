@@ -34,7 +34,7 @@ func TestPageShowsAll(t *testing.T) {
 		"held": {
 			reason: "A problem must have its next step and a link to its place in the tree.",
 			want: []string{
-				`/docs/problems.md#Held">Held</a>`, "<code>velero restore describe --details nightly-20260314</code>",
+				`/docs/messages.md#Held">Held</a>`, "<code>velero restore describe --details nightly-20260314</code>",
 				"<title>2 problems in kind-production. Validation</title>", `<a href="#r2">XOrder orders-x7k2p</a>`, `<li id="r2" class="wrong">`, "<strong>Next:</strong>",
 				`datetime="2026-03-14T09:18:00Z"`,
 			},

@@ -16,4 +16,8 @@ func TestNames(t *testing.T) {
 	if diff := cmp.Diff("order.example.org/o\nsecret/s\n", got); diff != "" {
 		t.Errorf("each object has one line: -want, +got:\n%s", diff)
 	}
+	held := releaseOf([]report.Release{hold(root.Ref, report.Released), hold(child.Ref, report.StillHeld)})
+	if diff := cmp.Diff("order.example.org/o\nsecret/s\n", printed(t, held, Name, Options{})); diff != "" {
+		t.Errorf("the objects of hold and release are in no tree: -want, +got:\n%s", diff)
+	}
 }

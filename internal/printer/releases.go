@@ -54,6 +54,10 @@ func resultText(r report.Release) string {
 	case report.StillHeld, report.Unproven, report.WouldWait, report.Waiting:
 		return "see above"
 	case report.LeftAlone:
+		if r.Next != "" {
+			return "see below"
+		}
+
 		return r.Reason
 	case report.Released, report.Forced:
 		switch {

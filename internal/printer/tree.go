@@ -168,7 +168,7 @@ func (s *textReport) severity(n *report.Node) report.Severity {
 // status returns in a few words what is notable about a group.
 func (s *textReport) status(b group) string {
 	var words []string
-	if b.Restore != nil {
+	if b.Restore != nil && !isProblem(b.Node, b.Restore.Reason) {
 		words = append(words, withoutName(b.Ref, b.Restore.Reason))
 	}
 	for _, code := range b.Problems {
@@ -191,6 +191,12 @@ func (s *textReport) status(b group) string {
 	default:
 		return ""
 	}
+}
+
+// isProblem reports whether the outcome of a restore has the reason of a problem of the resource: the
+// problem shows it, and the next step.
+func isProblem(n *report.Node, why string) bool {
+	return !strings.Contains(why, "]; ") && slices.ContainsFunc(n.Problems, func(code reason.Code) bool { return strings.HasSuffix(why, "["+string(code)+"]") })
 }
 
 // conditionMessages returns the reasons and messages of conditions that are not True, except for a

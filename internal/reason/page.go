@@ -5,10 +5,5 @@ const documentation = "https://github.com/crossplane-contrib/velero-plugin-for-c
 
 // URL returns the address of the reason in the documentation.
 func (r Reason) URL() string {
-	page := "messages.md"
-	if r.Group == Report {
-		page = "problems.md"
-	}
-
-	return documentation + page + "#" + string(r.Code)
+	return documentation + "messages.md#" + string(r.Code)
 }

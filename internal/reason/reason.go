@@ -44,9 +44,8 @@ const (
 	Backup  Group = "backup"
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
-	// Release, Exchange and Command are what these commands, and all others, refuse or warn of.
+	// Release and Command are what these commands, and all others, refuse or warn of.
 	Release  Group = "release"
-	Exchange Group = "exchange"
 	Command  Group = "command"
 )
 
@@ -65,8 +64,6 @@ func (g Group) Place() string {
 		return "log of a backup or restore, settings"
 	case Release:
 		return "output of release"
-	case Exchange:
-		return "output of exchange"
 	case Command:
 		return "output of all commands"
 	default:

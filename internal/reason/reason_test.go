@@ -16,12 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write docs/problems.md")
+var update = flag.Bool("update", false, "write docs/messages.md")
 
 // docs are the pages that have tables of reasons, and the groups of each.
 var docs = map[string][]Group{
-	"../../docs/problems.md": {Report},
-	"../../docs/messages.md": {Hold, Restore, Backup, Setting, Release, Exchange, Command},
+	"../../docs/messages.md": {Report, Hold, Restore, Backup, Setting, Release, Command},
 }
 
 // TestPages compares the tables of the pages with reasons.yaml. With -update it writes them.

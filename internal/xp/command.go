@@ -139,10 +139,11 @@ func ReleaseOf(restore string) Command {
 // ValidateCommand returns the command that validates r.
 func ValidateCommand(r Ref) Command { return NewCommand(Program, "validate").On(r.Path()) }
 
-// ExchangeCommand returns the command that replaces what r composed after a restore with what it
-// composed in a backup.
-func ExchangeCommand(r Ref) Command {
-	return NewCommand(Program, "exchange").On(r.Path()).With("--backup", "FILE")
+// HowToGetBack returns, as part of a message, how a user gives r, which another writer made before
+// the restore, what it composed in the backup.
+func HowToGetBack(r Ref) string {
+	return "stop what applies " + r.String() + ", have the external resources of what it composes now stay (managementPolicies without Delete, or " +
+		"deletionPolicy: Orphan), delete it, and restore again: docs/gitops.md has each step"
 }
 
 // DescribeRestore returns Velero's command that describes a Restore.

@@ -4,10 +4,7 @@ package xp
 const (
 	AnnotationPaused = "crossplane.io/paused"
 	// AnnotationLastApplied is the object as kubectl has applied it client-side.
-	AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-	// AnnotationExchange marks an object that the exchange command has paused. Such a pause is not
-	// a user's.
-	AnnotationExchange     = "velero.crossplane.x-k8s.io/exchange"
+	AnnotationLastApplied  = "kubectl.kubernetes.io/last-applied-configuration"
 	AnnotationExternalName = "crossplane.io/external-name"
 	AnnotationResourceName = "crossplane.io/composition-resource-name"
 	// AnnotationReconcileRequested requests a reconcile each time that its value changes

@@ -28,7 +28,7 @@ func (r *Results) Requests() string {
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(total(b)-total(a), strings.Compare(a, b)) })
-	const most = 24
+	const most = 12
 	for _, what := range names[:min(most, len(names))] {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", what, last.Alone.Velero[what], last.Plugin.Velero[what], last.Plugin.Plugin[what])
 	}

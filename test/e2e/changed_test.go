@@ -71,7 +71,7 @@ func (s *suite) wantDescribed(t *testing.T, n *tenant) {
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"velero.crossplane.io/2-adopt", "0 of 3", "composed resources adopted; waiting for", "its provider has not observed it yet"} {
+		for _, want := range []string{"velero.crossplane.io/2-adopt", "0 of 3", "composed resources ready to be adopted; waiting for", "its provider has not observed it yet"} {
 			if !strings.Contains(out, want) {
 				return fmt.Errorf("it lacks %q:\n%s", want, out)
 			}

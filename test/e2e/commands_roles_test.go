@@ -25,20 +25,6 @@ const asAdministrator = -1
 // elsewhere is a namespace for which no role has rights.
 const elsewhere = "kube-public"
 
-// exchanges are the rights of the role of exchange: by resource a namespace and verbs, on objects
-// of any name. The namespace "*" means all.
-var exchanges = map[string]string{
-	"environments.platform.example.org":  "* list patch",
-	"xenvironments.platform.example.org": "* list patch delete",
-	"buckets.cloud.example.org":          "* list patch delete",
-	"databases.cloud.example.org":        "* list patch delete",
-	"networks.cloud.example.org":         "* list patch delete",
-	"buckets.cloud.m.example.org":        "* list patch delete",
-	"databases.cloud.m.example.org":      "* list patch delete",
-	"networks.cloud.m.example.org":       "* list patch delete",
-	"restores.velero.io":                 "velero list",
-}
-
 // releaseReads are the rights of the role of release to list and watch, besides those of validate.
 var releaseReads = map[string]string{
 	"cronoperations.ops.crossplane.io":                         "* list",
@@ -87,7 +73,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group
 
-		inVelero := r.Namespace == "velero" && slices.Contains([]string{"restores.velero.io", "backups.velero.io", "deployments.apps"}, resource)
+		inVelero := r.Namespace == "velero" && slices.Contains([]string{"restores.velero.io", "deployments.apps"}, resource)
 
 		return r.Verb == "get" && resource == "namespaces." || r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || inVelero)
 	}
@@ -169,12 +155,6 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does:   map[string]int{"settings": 0, "settings --restore " + h.Namespace: 0, "settings --backup " + h.Namespace: 0},
 			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
-		},
-		"Exchange": {
-			reason: "exchange deletes what XRs compose, and no XR that an applier creates.",
-			files:  []string{"rbac/exchange.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-exchange",
-			want: only(exchanges),
-			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"settings": 1},
 		},
 		"Release": {
 			reason: "release patches held objects, and neither creates nor deletes any.",

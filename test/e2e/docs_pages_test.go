@@ -68,19 +68,13 @@ func scenes() []scene {
 				"velero-plugin-for-crossplane validate -n team-a",
 			}},
 		},
-		{page: "docs/inspect.md"},
+		{page: "docs/commands.md"},
 		{
-			page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context other --cluster=third --user=third"}},
-			end: event{run: []string{
-				"kubectl delete restore.velero.io nightly -n velero --timeout=1m", "velero restore create nightly --from-backup nightly --wait",
-				"velero-plugin-for-crossplane validate -n team-a",
-			}},
+			page: "docs/monitoring.md", begin: event{run: []string{"velero backup download nightly -o nightly.tar.gz"}},
+			end: event{run: []string{"kubectl delete -k example/drill"}},
 		},
-		{page: "docs/monitoring.md", end: event{run: []string{"kubectl delete -k example/drill"}}},
-		{page: "docs/validate.md"},
-		{page: "docs/release.md"},
 		{
-			page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
+			page: "docs/validate.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}},
 			codes: map[string]int{"velero-plugin-for-crossplane inspect backup.tar.gz -o json > report.json": 3},
 		},
 		{
@@ -118,10 +112,12 @@ func scenes() []scene {
 				"kubectl apply -f " + manifests + "gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
 				"kubectl apply -f " + manifests + "gitops.yaml",
 			}},
+			codes: map[string]int{"kubectl create -f example/v2/environment.yaml --dry-run=server": 1}, // The guard refuses it.
 			meanwhile: map[string]event{
 				"velero restore create team-a-guarded --from-backup team-a --wait": {forgotten: true},
 				"velero restore create team-a-git --from-backup team-a --wait":     {forgotten: true},
-				"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --dry-run": {forgotten: true, run: []string{
+				`kubectl get managed -n team-a -l crossplane.io/composite=shop -o custom-columns='KIND:.kind,NAME:.metadata.name,EXTERNAL:.metadata.annotations.` +
+					`crossplane\.io/external-name' > made-by-git.txt`: {forgotten: true, run: []string{
 					"kubectl create namespace team-a", "kubectl apply -f example/v2/environment.yaml",
 					"kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m",
 				}},

@@ -40,7 +40,7 @@ func testGuard(t *testing.T, version stack.Version) {
 	must(t, s.target.Apply(t.Context(), []byte(gitOps)))
 
 	t.Run("Without", func(t *testing.T) { s.testUnguarded(t, open) })
-	t.Run("Exchange", func(t *testing.T) { s.testExchanged(t, open) })
+	t.Run("ByHand", func(t *testing.T) { s.testGivenBack(t, open) })
 	t.Run("With", func(t *testing.T) { s.testBehindGuard(t, behind) })
 	t.Run("Tenant", func(t *testing.T) { s.testGuardedTenant(t, behind) })
 	t.Run("NewCluster", func(t *testing.T) { s.testNewClusterBehindGuard(t, anew) })
