@@ -193,8 +193,7 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case hold.Clone != "" && (!h.asked || !f.force),
-		(h.schedule || h.quarantined && f.restore == "") && !h.asked && (!h.byCommand || f.namespace == "" && !f.all):
+	case f.isUnasked(h, hold):
 		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), adoption.Why(h.object, hold), how
 	case f.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
@@ -212,6 +211,16 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 			h.Result = report.StillHeld
 		}
 	}
+}
+
+// isUnasked reports whether a hold is lifted only for who asks for it in a way that they did not.
+func (f *finder) isUnasked(h *held, hold *adoption.Hold) bool {
+	if hold.Clone != "" && (!h.asked || !f.force) {
+		return true
+	}
+	named := h.asked || h.byCommand && (f.namespace != "" || f.all)
+
+	return (h.schedule || h.quarantined && f.restore == "") && !named
 }
 
 // codeOfHold returns why release lifts a hold only on request.
