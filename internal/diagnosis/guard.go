@@ -16,7 +16,7 @@ import (
 const LabelGuard = "velero.crossplane.x-k8s.io/guard"
 
 // KindGuard is the kind of the policy.
-var KindGuard = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"} //nolint:gochecknoglobals // It is a constant.
+var KindGuard = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"}
 
 // GuardUp returns the warning that a policy still lets only Velero and Crossplane create claims and
 // XRs.

@@ -35,10 +35,6 @@ func RuntimeResources() []string {
 	return []string{"deployments.apps", "services", "serviceaccounts", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"}
 }
 
-// wildcards are the characters that begin a glob in Velero's lists of namespaces (velero
-// pkg/util/wildcard/expand.go).
-const wildcards = "*?["
-
 // MatchesNamespace reports whether one of the patterns in a list of Velero's matches a namespace. It
 // ignores invalid ones.
 func MatchesNamespace(patterns []string, namespace string) bool {

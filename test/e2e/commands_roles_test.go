@@ -75,7 +75,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 
 		inVelero := r.Namespace == "velero" && slices.Contains([]string{"restores.velero.io", "deployments.apps"}, resource)
 
-		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || inVelero)
+		return r.Verb == "get" && resource == "namespaces." || r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || inVelero)
 	}
 	patched := map[string]bool{
 		"cronoperations.ops.crossplane.io": true, "watchoperations.ops.crossplane.io": true,
