@@ -158,6 +158,10 @@ stack-build: ## Build every program of the real stack into the user's cache.
 stack-up: ## Start a real stack to work with, and say how (CROSSPLANE=v2|v1.20 ARGS="--clusters source,target").
 	cd test && go run ./stack/cmd/stack up --crossplane $(CROSSPLANE) $(ARGS)
 
+.PHONY: stack-plugin
+stack-plugin: ## Give the plugin as it is now to the Velero of stack-up, and restart that (ARGS="--name pair").
+	cd test && go run ./stack/cmd/stack plugin $(ARGS)
+
 .PHONY: stack-down
 stack-down: ## Destroy what stack-up started.
 	cd test && go run ./stack/cmd/stack down $(ARGS)

@@ -75,11 +75,12 @@ func sources(t *testing.T) map[string]*ast.File {
 // the key that signs marks can be read.
 func TestRolesAllowNoDeletion(t *testing.T) {
 	var roles int
-	err := filepath.WalkDir("example", func(path string, d fs.DirEntry, err error) error {
+	examples := os.DirFS("example")
+	err := fs.WalkDir(examples, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := fs.ReadFile(examples, path)
 		if err != nil {
 			return err
 		}

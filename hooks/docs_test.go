@@ -134,7 +134,7 @@ func TestCompletion(t *testing.T) {
 		want   string
 	}{
 		"Commands": {reason: "The shell completes commands.", args: []string{""}, want: "validate\t"},
-		"Flags":    {reason: "The shell completes flags.", args: []string{"validate", "--wa"}, want: "--watch\t"},
+		"Flags":    {reason: "The shell completes flags.", args: []string{"validate", "--st"}, want: "--strict\t"},
 		"Formats":  {reason: "The shell completes the values of a flag.", args: []string{"inspect", "-o", ""}, want: "html\n"},
 	}
 	for name, tc := range cases {

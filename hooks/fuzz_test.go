@@ -16,7 +16,7 @@ func FuzzArguments(f *testing.F) {
 	for _, args := range []string{
 		"inspect - -o json", "inspect - -n team-a --strict", "inspect nowhere", "inspect - -o\thtml", "validate -n .. -o yaml", "wait --timeout -1s orders/x",
 		"wait --for adopted --timeout 99999999999h a/b/c", "release --force --yes ../x", "release --all --restore a/b/c", "--kubeconfig nowhere validate",
-		"validate --watch --context \x1b[31m", "completion bash", "help release", "wait -l =,! --timeout 1ms", "inspect - --restore-namespaces ,,", "-n", "--", "",
+		"wait --restore x --context \x1b[31m", "completion bash", "help release", "wait -l =,! --timeout 1ms", "inspect - --restore-namespaces ,,", "-n", "--", "",
 	} {
 		f.Add(strings.ReplaceAll(args, " ", "\n"))
 	}

@@ -51,6 +51,14 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
 }
 
+// addOptionalTo adds the flag --output to a command that prints a report only with it.
+func (out *output) addOptionalTo(c *cobra.Command, what string) {
+	_ = out.addTo(c) // It fails only if the flag is there already.
+	out.format = ""
+	f := c.Flags().Lookup("output")
+	f.DefValue, f.Usage = "", what+", as "+f.Usage
+}
+
 // dataFormats are the formats of what is no report.
 func dataFormats() []string {
 	return []string{string(printer.Table), string(printer.JSON), string(printer.YAML)}

@@ -161,6 +161,9 @@ func (r *release) run(ctx context.Context) error {
 	if r.holds, err = r.find(survey); err != nil {
 		return err
 	}
+	if err := r.checkScope(ctx); err != nil {
+		return err
+	}
 	r.busy = slices.DeleteFunc(slices.Sorted(maps.Keys(survey.Restores)), func(name string) bool { return !diagnosis.IsUnderWay(survey.Restores[name].Phase) })
 	if r.key, err = r.readKey(ctx); err != nil {
 		return err

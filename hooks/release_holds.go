@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -56,11 +57,49 @@ func (r *release) find(s *live.Survey) (*holds, error) {
 	}
 	for _, name := range r.names {
 		if !f.found[name] {
-			return nil, reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
+			return nil, noName(name, f.found)
 		}
 	}
 
 	return f.holds, nil
+}
+
+// noName returns the error for a name that is not there, with the names that end with it.
+func noName(name string, found map[string]bool) error {
+	why := reason.NotFound.Messagef("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
+	var like []string
+	for path := range found {
+		if strings.HasSuffix(path, "/"+name) {
+			like = append(like, path)
+		}
+	}
+	slices.Sort(like)
+	switch {
+	case len(like) > 0:
+		return why.Code.Errorf("%s. Did you mean %s?", why.Text, strings.Join(like[:min(len(like), maxNames)], " or "))
+	case !strings.Contains(name, "/"):
+		return why.Code.Errorf("%s. %s", why.Text, howToName)
+	default:
+		return why.Code.Errorf("%s", why.Text)
+	}
+}
+
+// checkScope fails if nothing is held, and the Restore or the namespace that was asked for does not
+// exist.
+func (r *release) checkScope(ctx context.Context) error {
+	if len(r.holds.all) > 0 {
+		return nil
+	}
+	if namespace, name, _ := strings.Cut(r.restore, "/"); r.restore != "" {
+		if restore, err := r.cluster.RestoreNamed(ctx, namespace, name); err == nil && restore == nil {
+			return reason.NotFound.Errorf("there is no Restore %s, and nothing that it holds; velero restore get lists them", r.restore)
+		}
+	}
+	if missing := r.noNamespace(ctx, r.cluster); len(missing) > 0 && missing[0].Severity == report.Error {
+		return reason.NotFound.Errorf("cannot find a hold in %s: %s; %s", r.namespace, missing[0].Reason, missing[0].Next)
+	}
+
+	return nil
 }
 
 type finder struct {
@@ -154,8 +193,7 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case hold.Clone != "" && (!h.asked || !f.force),
-		(h.schedule || h.quarantined && f.restore == "") && !h.asked && (!h.byCommand || f.namespace == "" && !f.all):
+	case f.isUnasked(h, hold):
 		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), adoption.Why(h.object, hold), how
 	case f.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
@@ -173,6 +211,16 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 			h.Result = report.StillHeld
 		}
 	}
+}
+
+// isUnasked reports whether a hold is lifted only for who asks for it in a way that they did not.
+func (f *finder) isUnasked(h *held, hold *adoption.Hold) bool {
+	if hold.Clone != "" && (!h.asked || !f.force) {
+		return true
+	}
+	named := h.asked || h.byCommand && (f.namespace != "" || f.all)
+
+	return (h.schedule || h.quarantined && f.restore == "") && !named
 }
 
 // codeOfHold returns why release lifts a hold only on request.

@@ -153,7 +153,16 @@ func TestRelease(t *testing.T) {
 			reason: "--restore must overrule the Restore's phase, because Velero may be gone.", objects: append(left.all(), gone("InProgress")),
 			of: releaseArgs{restore: "gone"}, want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
-		"AnotherRestore": {reason: "--restore must limit the command to the holds of that Restore.", objects: left.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}}},
+		"NoSuchRestore": {
+			reason: "A typing error must not look like success.", objects: left.all(), of: releaseArgs{restore: "other"}, want: results{Code: ExitFailed},
+		},
+		"BareAndGone": {
+			reason: "A name without a namespace is a cluster-scoped one.", objects: left.all()[1:], of: releaseArgs{names: []string{"o1"}}, want: results{Code: ExitFailed}, said: "Names are NAMESPACE/NAME",
+		},
+		"Bare": {
+			reason: "The namespace is missing.", objects: left.all(), of: releaseArgs{names: []string{"o1"}}, want: results{Code: ExitFailed}, said: "Did you mean team-a/o1?",
+		},
+		"AnotherRestore": {reason: "--restore must limit the command to the holds of that Restore.", objects: append(left.all(), xptest.Object("velero.io/v1", "Restore", "velero", "other")), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}}},
 		"Named": {
 			reason: "A name must limit the command to its tree.", objects: append(left.all(), newLeftTree("2").all()[:3]...), of: releaseArgs{names: []string{"team-a/o1"}},
 			want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
@@ -243,7 +252,7 @@ func TestRelease(t *testing.T) {
 			want: results{Results: inQuarantine(report.Released)}, wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineOfAnotherRestore": {
-			reason: "The user asked for another Restore.", objects: away.all(), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}},
+			reason: "The user asked for another Restore.", objects: append(away.all(), xptest.Object("velero.io/v1", "Restore", "velero", "other")), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}},
 		},
 		"QuarantineDryRun": {
 			reason: "A dry run must change nothing.", objects: away.all(), of: releaseArgs{restore: "gone", dryRun: true}, want: results{Results: inQuarantine(report.WouldRelease)},

@@ -9,8 +9,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -57,6 +59,7 @@ func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
 // Run runs the command that the arguments name and returns its exit code.
 func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
+	klog.SetLogger(logr.Discard()) // client-go also logs the errors that it returns, with a time and a line of its source.
 	o := newOptions(s)
 	for _, option := range with {
 		option(o)

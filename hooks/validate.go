@@ -30,8 +30,8 @@ leftovers. It changes nothing, and works without Velero and without a restore.
 Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace; or KIND/NAME or KIND.GROUP/NAME,
 of any namespace or that of -n.
 
-It exits with 3 if it found a problem, or a warning with --strict; a name that does not exist is a problem. It exits with 1 if it can't read the cluster; a
-kind that you may not read is a warning. docs/validate.md lists the rights that it needs.`
+It exits with 3 if it found a problem, or a warning with --strict; a name or a namespace that does not exist is a problem. It exits with 1 if it can't read
+the cluster; a kind that you may not read is a warning. docs/validate.md lists the rights that it needs.`
 
 const validateExample = `  # Everything in the cluster
   ` + Name + ` validate
@@ -45,9 +45,6 @@ const validateExample = `  # Everything in the cluster
   # One XR, by its kind, and only problems
   ` + Name + ` validate xorder/orders-x7k2p --problems-only
 
-  # Until the restore is over and there are no problems, for half an hour at most
-  ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
-
   # The objects of the newest Restore, if that was today
   ` + Name + ` validate --newest-restore 24h
 
@@ -56,7 +53,6 @@ const validateExample = `  # Everything in the cluster
 
 func newValidate(o *options) *cobra.Command {
 	v := &validation{options: o, pause: recheckAfter}
-	w := &watch{options: o}
 	var out output
 	strict := false
 	c := &cobra.Command{
@@ -65,9 +61,6 @@ func newValidate(o *options) *cobra.Command {
 		Long:    validateLong,
 		Example: validateExample,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := w.check(); err != nil {
-				return err
-			}
 			if v.newest < 0 {
 				return fmt.Errorf("cannot look for a Restore of the last %s", v.newest)
 			}
@@ -78,9 +71,6 @@ func newValidate(o *options) *cobra.Command {
 
 			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
 				v.cluster = cluster
-				if w.on {
-					return w.run(ctx, out, strict, v.validateStable)
-				}
 				r, err := v.validateStable(ctx)
 				if err != nil {
 					return err
@@ -98,7 +88,6 @@ func newValidate(o *options) *cobra.Command {
 		"like --restore, with the newest Restore; it is a problem if that began longer ago, or if there is none")
 	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
 	c.Flags().BoolVar(&strict, "strict", false, "also fail for warnings")
-	w.addTo(c)
 	out.addTreesTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
 
@@ -132,6 +121,29 @@ func (o *options) parseNames(args []string) ([]string, error) {
 	}
 
 	return names, nil
+}
+
+// howToName says how a claim or an XR is named.
+const howToName = "Names are NAMESPACE/NAME, or NAME with -n"
+
+// noNamespace returns a problem if the namespace of -n does not exist, and a warning if that can't
+// be read.
+func (o *options) noNamespace(ctx context.Context, cluster *live.Cluster) []report.Problem {
+	if o.namespace == "" {
+		return nil
+	}
+	r := xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: o.namespace}
+	p := report.Problem{
+		Code: reason.NotFound, Severity: report.Error, Object: r, Reason: "there is no such namespace", Next: "check -n and --context",
+	}
+	switch exists, err := cluster.ExistsNow(ctx, r); {
+	case err != nil:
+		p.Severity, p.Reason = report.Warning, "nothing of Crossplane is in it, and it can't be read: "+err.Error()
+	case exists:
+		return nil
+	}
+
+	return []report.Problem{p}
 }
 
 // validateStable validates the cluster. If a problem can be transient it validates again, and keeps
@@ -204,6 +216,9 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	s.State.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.State.Now.UTC().Truncate(time.Second)}
 	r.Restores, r.LastAdoption = restoresOf(s, trees, choice.Restore), lastAdoption(s.Restores, v.velero)
+	if len(trees) == 0 {
+		late = append(late, v.noNamespace(ctx, v.cluster)...)
+	}
 	r.Assemble(trees, slices.Concat(problems, late, v.guards(ctx)))
 
 	return r, nil

@@ -303,3 +303,40 @@ func TestValidateOfALongName(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
+
+// A namespace that is not there is a typing error, and an empty one is not.
+func TestValidateOfANamespace(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Reconciled())
+	x := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Reconciled())
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		refused   bool
+		want      []string
+		failing   int
+	}{
+		"There":   {reason: "It has a claim.", namespace: xptest.Namespace, want: []string{}},
+		"Empty":   {reason: "It need not have any.", namespace: "empty", want: []string{}},
+		"Typo":    {reason: "It does not exist.", namespace: "typo", want: []string{"NotFound Namespace typo"}, failing: 1},
+		"Unknown": {reason: "It may not be read.", namespace: "typo", refused: true, want: []string{"NotFound Namespace typo"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(claim, x, xptest.Object("v1", "Namespace", "", "empty"))
+			if tc.refused {
+				s.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "typo", nil)
+				})
+			}
+			v := s.validation()
+			v.namespace = tc.namespace
+			r, err := v.validate(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r)); diff != "" || r.Failing(false) != tc.failing {
+				t.Errorf("%s %d fail; -want, +got:\n%s", tc.reason, r.Failing(false), diff)
+			}
+		})
+	}
+}

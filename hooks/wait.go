@@ -1,23 +1,19 @@
 package hooks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/vmware-tanzu/velero/pkg/label"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -28,11 +24,14 @@ const (
 	waitInterval  = 2 * time.Second
 	discoverEvery = 5
 	waitTimeout   = 10 * time.Minute
+	waitSettle    = 30 * time.Second
+	// waitRequest limits one round. A round may run past the deadline.
+	waitRequest = 30 * time.Second
 )
 
 func newWait(o *options) *cobra.Command {
-	w := &wait{options: o, pause: waitInterval, reported: map[string]string{}}
-	condition, restore := adopted, ""
+	w := &wait{options: o, pause: waitInterval, settle: waitSettle}
+	condition := adopted
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
 		Short: "Wait until claims and XRs are adopted",
@@ -40,15 +39,23 @@ func newWait(o *options) *cobra.Command {
 since. At least one must exist, so you can start it before they are restored and before their kinds are served. With -n it reads claims and XRs in that
 namespace only, so it needs no more than a Role there with the right to list them.
 
+With --restore it also waits until that Restore is over. If then something is not adopted, or the Restore has failed, it prints how the Restore has ended
+and what stays held, and exits with 3. A Restore that does not exist is an error. In a hook of the Restore name the objects instead: the Restore waits for
+its hooks.
+
 An object that a user has paused counts as adopted: Crossplane does not reconcile it until the user unpauses it.
 
-It prints on stderr what it waits for, whenever that changes. It exits with 4 at the timeout. Errors of the API server and missing rights don't end it,
-because a restore can bring back both.`,
+It shows on stderr how far it is and what it waits for: with a bar on a terminal, and otherwise with a line for each change. It exits with 4 at the timeout.
+Errors of the API server and missing rights don't end it, because a restore can bring back both. With -o it prints at its end the report of validate for
+what it has waited for, which needs the rights of validate; it exits with 3 if that has problems.`,
 		Example: `  # In an init container: until the claim of this application is adopted
   ` + Name + ` wait orders -n team-a --timeout 15m
 
   # In a script: until all objects of a Restore are adopted
   ` + Name + ` wait --for=adopted --restore nightly-20261120
+
+  # The same, and then validate it
+  ` + Name + ` wait --restore nightly-20261120 -o table
 
   # By label
   ` + Name + ` wait -n team-a -l app=orders`,
@@ -56,12 +63,18 @@ because a restore can bring back both.`,
 			if condition != adopted {
 				return fmt.Errorf("cannot wait for %q: use %s", condition, adopted)
 			}
-			if err := w.prepare(args, restore); err != nil {
+			if err := w.prepare(args); err != nil {
 				return err
 			}
 
 			return o.inCluster(c, func(ctx context.Context, cluster *live.Cluster) error {
 				w.look = w.lookAt(cluster)
+				w.readRestore = func(ctx context.Context) (*report.Restore, error) {
+					return cluster.RestoreNamed(ctx, o.velero, w.restore)
+				}
+				w.validate = func(ctx context.Context, names []string) (*report.Report, error) {
+					return (&validation{options: o, restore: w.restore, names: names, pause: recheckAfter, cluster: cluster}).validateStable(ctx)
+				}
 
 				return w.run(ctx)
 			})
@@ -70,26 +83,36 @@ because a restore can bring back both.`,
 	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
 	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
-	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore has created")
+	c.Flags().StringVar(&w.restore, "restore", "", "only claims and XRs that this Restore has created")
+	w.out.addOptionalTo(c, "print at the end the report of validate")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
 }
 
-// A wait holds the arguments of wait and what it has reported.
+// A wait holds the arguments of wait.
 type wait struct {
 	*options
 
-	selector       string
+	out      output
+	selector string
+	// labelled is set if the user has given a selector.
+	labelled       bool
+	restore        string
 	names          []string
 	places         live.Places
 	timeout, pause time.Duration
-	look           func(ctx context.Context) (live.Roots, error)
-	// reported is the last message about each object.
-	reported map[string]string
+	// settle is how long claims and XRs have to be reconciled after the Restore has ended.
+	settle time.Duration
+
+	look        func(ctx context.Context) (live.Roots, error)
+	readRestore func(ctx context.Context) (*report.Restore, error)
+	validate    func(ctx context.Context, names []string) (*report.Report, error)
+	// looks counts the looks since the last discovery.
+	looks int
 }
 
-func (w *wait) prepare(args []string, restore string) error {
+func (w *wait) prepare(args []string) error {
 	if w.timeout < 0 {
 		return fmt.Errorf("cannot wait for %s", w.timeout)
 	}
@@ -108,13 +131,14 @@ func (w *wait) prepare(args []string, restore string) error {
 			w.places.Namespaces = append(w.places.Namespaces, namespace)
 		}
 	}
+	w.labelled = w.selector != ""
 	selector, err := labels.Parse(w.selector)
 	if err != nil {
 		return fmt.Errorf("cannot read the selector: %w", err)
 	}
-	if restore != "" {
+	if w.restore != "" {
 		// Velero shortens longer names to valid label values.
-		created, _ := labels.SelectorFromSet(labels.Set{xp.LabelRestore: label.GetValidName(restore)}).Requirements()
+		created, _ := labels.SelectorFromSet(labels.Set{xp.LabelRestore: label.GetValidName(w.restore)}).Requirements()
 		selector = selector.Add(created...)
 	}
 	w.selector = selector.String()
@@ -123,141 +147,107 @@ func (w *wait) prepare(args []string, restore string) error {
 }
 
 func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roots, error) {
-	looks := 0
-
 	return func(ctx context.Context) (live.Roots, error) {
-		if looks%discoverEvery == 0 {
+		if w.looks%discoverEvery == 0 {
 			if err := cluster.Discover(); err != nil {
 				return live.Roots{}, err
 			}
 		}
-		looks++
+		w.looks++
 
 		return cluster.Roots(ctx, w.places, w.selector)
 	}
 }
 
-// run reads the roots until all are adopted or the time is up.
+// run waits, and prints the result.
 func (w *wait) run(ctx context.Context) error {
+	f, err := w.follow(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return reason.Interrupted.Errorf("interrupted; the restore goes on, and this command has changed nothing. Run it again to go on waiting")
+	case f.absent:
+		return err
+	case w.out.format != "":
+		return w.printReport(ctx, f, err)
+	case err == nil:
+		for _, name := range f.adopted {
+			fmt.Fprintln(w.Out, name, "is adopted")
+		}
+	}
+
+	return err
+}
+
+// printReport prints the report of validate, unless nothing has the labels that were asked for.
+func (w *wait) printReport(ctx context.Context, f findings, failure error) error {
+	names := w.names
+	if w.labelled && len(names) == 0 {
+		if names = f.paths; len(names) == 0 {
+			return failure
+		}
+	}
+	r, err := w.validate(ctx, names)
+	if err == nil {
+		err = w.print(r, w.out)
+	}
+	switch {
+	case err != nil && failure != nil:
+		fmt.Fprintln(w.Err, "warning: there is no report:", messageOf(err))
+
+		return failure
+	case err != nil:
+		return err
+	case failure != nil:
+		return failure
+	default:
+		return exitFor(r.Failing(false))
+	}
+}
+
+// follow looks until all is adopted, the Restore has ended, the time is up or ctx is done.
+func (w *wait) follow(ctx context.Context) (findings, error) {
+	v := w.view()
+	defer v.close()
 	deadline := time.Now().Add(w.timeout)
+	var ended time.Time
 	for {
 		look, cancel := context.WithTimeout(ctx, max(time.Until(deadline), waitRequest))
-		roots, err := w.look(look)
+		f := w.find(look)
 		cancel()
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return f, ctx.Err()
 		}
-		adopted, pending := w.classify(roots, err)
-		w.reportPending(pending)
-		if len(pending) == 0 {
-			for _, name := range adopted {
-				fmt.Fprintln(w.Out, name, "is adopted")
-			}
-
-			return nil
+		if f.absent {
+			return f, reason.NotFound.Errorf("there is no Restore %s/%s, and nothing that it has created; velero restore get lists them", w.velero, w.restore)
 		}
-		left := time.Until(deadline)
-		if left <= 0 {
-			return w.timedOut(pending)
+		v.show(f)
+		isLate := !time.Now().Before(deadline)
+		switch hasEnded := f.hasEnded(); {
+		case len(f.pending) == 0 && !hasEnded:
+			return f, nil
+		case len(f.pending) == 0, hasEnded && isLate, hasEnded && !ended.IsZero() && (!f.canChange() || time.Since(ended) >= w.settle):
+			return f, w.howEnded(f)
+		case isLate:
+			return f, w.timedOut(f.pending)
+		case hasEnded && ended.IsZero():
+			ended, w.looks = time.Now(), 0 // The Restore can have created kinds since the last discovery.
 		}
-		if err := sleep(ctx, min(left, w.pause)); err != nil {
-			return err
+		if err := sleep(ctx, min(time.Until(deadline), w.pause)); err != nil {
+			return f, err
 		}
-	}
-}
-
-// waitRequest limits one round. A round may run past the deadline.
-const waitRequest = 30 * time.Second
-
-// A pending object, or kind, is not adopted or could not be read.
-type pending struct {
-	what string
-	why  reason.Message
-	next string
-}
-
-func (p pending) String() string { return p.what + ": " + p.why.String() }
-
-// classify returns the adopted objects and the pending ones.
-func (w *wait) classify(roots live.Roots, err error) (adopted []string, left []pending) {
-	if err != nil {
-		return nil, []pending{{what: "the cluster", why: messageOf(err), next: "check whether the API server answers"}}
-	}
-	found := map[string]bool{}
-	for _, u := range roots.Objects {
-		r := xp.RefTo(u)
-		path := r.Path()
-		if len(w.names) > 0 && !slices.Contains(w.names, path) {
-			continue
-		}
-		found[path] = true
-		if why, next := adoption.WhyNotAdopted(u); !why.IsZero() {
-			left = append(left, pending{what: r.String(), why: why, next: next})
-		} else {
-			adopted = append(adopted, r.String())
-		}
-	}
-	for _, name := range w.names {
-		if !found[name] {
-			left = append(left, pending{
-				what: name, why: reason.NotFound.Messagef("there is no claim or XR of this name"), next: "check whether it was restored: velero restore describe --details",
-			})
-		}
-	}
-	if len(w.names) == 0 && len(found) == 0 {
-		left = append(left, pending{
-			what: "claims and XRs", why: reason.NotFound.Messagef("there are none here yet"),
-			next: "check whether they were restored, and whether their XRD is Established",
-		})
-	}
-
-	return adopted, append(left, w.unread(roots, len(left) > 0)...)
-}
-
-// unread returns a pending entry for each kind that could not be read. A forbidden kind is left out
-// if nothing else is pending.
-func (w *wait) unread(roots live.Roots, waiting bool) []pending {
-	var left []pending
-	// An extension API server that is down for good must not block the wait.
-	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {
-		w.reportChange(gv, reason.NotRead.Messagef("claims and XRs of %s are left out, because it does not report its kinds: %s", gv, roots.Unasked[gv]).String())
-	}
-	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
-	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
-		err := roots.Unread[gvk]
-		p := pending{
-			what: gvk.GroupKind().String(), why: messageOf(err),
-			next: "docs/validate.md has the required rights; give -n if they are for one namespace",
-		}
-		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
-			w.reportChange(p.what, p.what+" is left out, because you may not read it: "+p.why.String())
-
-			continue
-		}
-		left = append(left, p)
-	}
-
-	return left
-}
-
-func (w *wait) reportPending(left []pending) {
-	for _, p := range left {
-		w.reportChange(p.what, "waiting for "+p.String())
-	}
-}
-
-func (w *wait) reportChange(of, what string) {
-	if w.reported[of] != what {
-		w.reported[of] = what
-		fmt.Fprintln(w.Err, time.Now().UTC().Format(time.RFC3339), what)
 	}
 }
 
 func (w *wait) timedOut(left []pending) error {
+	return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout), list: nextSteps(left)}
+}
+
+// nextSteps returns a line for each pending object.
+func nextSteps(left []pending) []string {
 	lines := make([]string, 0, len(left))
 	for _, p := range left {
 		lines = append(lines, fmt.Sprintf("%s; %s", p, p.next))
 	}
 
-	return &exit{code: ExitTimeout, err: reason.TimedOut.Errorf("cannot wait longer than %s, and these are not adopted:", w.timeout), list: lines}
+	return lines
 }

@@ -102,7 +102,7 @@ func TestWait(t *testing.T) {
 				timeout = 50 * time.Millisecond // It is waited for.
 			}
 			w := &wait{
-				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: timeout, pause: time.Millisecond, reported: map[string]string{},
+				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: timeout, pause: time.Millisecond,
 			}
 			looks := tc.looks
 			w.look = func(context.Context) (live.Roots, error) {
@@ -137,7 +137,7 @@ func TestWait(t *testing.T) {
 				}
 				printed = rest
 			}
-			if lines := strings.Split(strings.TrimSpace(err.String()), "\n"); len(lines) > 3 {
+			if lines := strings.Split(strings.TrimSpace(err.String()), "\n"); len(lines) > 5 {
 				t.Errorf("The progress must have only changes; got %q", lines)
 			}
 		})
@@ -147,10 +147,11 @@ func TestWait(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &wait{
-		options: &options{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour, reported: map[string]string{},
+		options: &options{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour,
 		look: func(context.Context) (live.Roots, error) { cancel(); return live.Roots{}, nil },
 	}
-	if err := failed(w.run(ctx)); codeOf(err) != ExitFailed {
+	err := failed(w.run(ctx))
+	if said := messageOf(err).String(); codeOf(err) != ExitFailed || !strings.Contains(said, "the restore goes on") || strings.Contains(said, "context") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -180,7 +181,7 @@ func TestWaitPlaces(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := &wait{options: &options{namespace: tc.namespace}}
-			if err := w.prepare(tc.args, ""); err != nil {
+			if err := w.prepare(tc.args); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, w.places); diff != "" {
@@ -188,8 +189,8 @@ func TestWaitPlaces(t *testing.T) {
 			}
 		})
 	}
-	w := &wait{options: &options{}, selector: "app=orders"}
-	if err := w.prepare(nil, strings.Repeat("long", 20)); err != nil {
+	w := &wait{options: &options{}, selector: "app=orders", restore: strings.Repeat("long", 20)}
+	if err := w.prepare(nil); err != nil {
 		t.Fatal(err)
 	}
 	if want := "app=orders,velero.io/restore-name=longlonglonglonglonglonglonglonglonglonglonglonglonglonglongl"; !strings.HasPrefix(w.selector, want[:40]) || len(w.selector) != len("app=orders,velero.io/restore-name=")+63 {

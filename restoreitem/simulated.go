@@ -22,7 +22,7 @@ import (
 )
 
 // A DryRunCluster is the cluster that a dry run reads. Nothing is written to it.
-type DryRunCluster interface { //nolint:interfacebloat // It is what a dry run asks of one cluster.
+type DryRunCluster interface {
 	Cluster
 	ResourceMapper
 	ClaimKinds

@@ -106,7 +106,7 @@ func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) reason
 	case e.why.IsZero():
 		return reason.Message{}
 	case e.why.Code == reason.XRNotRestored:
-		return reason.Orphaned.Messagef("%s is not in the cluster: no XR updates or deletes it, and an XR that is created anew composes another, with another "+
+		return reason.Orphaned.Messagef("%s is not in the cluster: no XR updates or deletes it, and an XR that is created again composes another, with another "+
 			"external resource", h.Owner)
 	case e.why.Code == reason.NoLongerComposed:
 		return reason.Orphaned.Messagef("%s does not compose it any more: if its external resource was deleted too, its provider creates another, and no XR deletes "+

@@ -28,7 +28,7 @@ func IsRefusal(message string) bool {
 func WhyRefused(xr *unstructured.Unstructured, said string) reason.Message {
 	if strings.Contains(said, "immutable") && xr.GetUID() != "" && strings.Contains(said, string(xr.GetUID())) {
 		return reason.UIDInImmutable.Messagef("%s: Crossplane can't reconcile it, because a field that can't be changed has the UID that it had in the backup: %s. "+
-			"Delete the object that this names, if it may be made again: Crossplane composes it anew", xp.String(xr), said)
+			"Delete the object that this names, if it may be made again: Crossplane composes it again", xp.String(xr), said)
 	}
 
 	return reason.CrossplaneFailing.Messagef("%s: Crossplane can't reconcile it: %s", xp.String(xr), said)

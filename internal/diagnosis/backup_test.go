@@ -32,6 +32,7 @@ func TestInspectBackup(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(x))
 	publishing := xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("team-a", "s"))
 	lists := xptest.With(x, xptest.Refs(mr))
+	unresolved := xptest.With(lists, xptest.UnresolvedRefs(mr))
 	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
 	reads := xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password"}}}}`)
 	mrd := xptest.ManagedDefinition("buckets", mr)
@@ -142,6 +143,24 @@ func TestInspectBackup(t *testing.T) {
 		"UnrestoredElsewhere": {
 			reason: "An XR makes only its own Job again.", want: []string{"problem ControlledByAnother Job team-a/done"},
 			objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(mr, done)), mr, xptest.With(done, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y")))},
+		},
+		"MovedUp": {
+			reason: "The nested XR was being deleted, so it is not in the backup. A restore makes the XR that lists the resource its controller.",
+			objects: []*unstructured.Unstructured{lists, xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("nested")),
+				xptest.Labelled(xp.LabelComposite, "x"))},
+			want: []string{"warning Uncontrolled Bucket b"},
+		},
+		"OfAnotherTree": {
+			reason: "A restore ignores a link to the resource of another tree.",
+			objects: []*unstructured.Unstructured{lists, xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y")),
+				xptest.Labelled(xp.LabelComposite, "y"))},
+			want: []string{"problem ControlledByAnother Bucket b"},
+		},
+		"NotResolved": {
+			reason: "A restore ignores a link that the backup has noted as ignored.",
+			objects: []*unstructured.Unstructured{unresolved, xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("nested")),
+				xptest.Labelled(xp.LabelComposite, "x"))},
+			want: []string{"problem ControlledByAnother Bucket b"},
 		},
 		"NoExternalName": {
 			reason:  "A create that was running during the backup is over at the restore.",

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,10 +99,18 @@ func (d *diagnosis) checkController(xr, u *object) {
 	case !ok:
 		d.add(reason.Uncontrolled, report.Error, r, xr.String()+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; check the XR's conditions for why it does not")
+	case d.byUID[c.UID] != nil && d.byUID[c.UID].is(isDeleting) && d.byUID[c.UID].is(isComposite) && hasMovedUp(xr, u):
+		d.add(reason.ControlledByAnother, report.Error, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+", which is being deleted, controls it",
+			"a restore of a backup from now makes "+xr.String()+" its controller. Here the garbage collector deletes it after "+d.byUID[c.UID].String()+
+				", unless you remove that owner reference before")
 	case d.byUID[c.UID] != nil:
 		d.add(reason.ControlledByAnother, report.Error, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
 			"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
+	case d.of == Backup && hasMovedUp(xr, u):
+		d.add(reason.Uncontrolled, report.Warning, r,
+			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
+			"a restore makes "+xr.String()+" its controller. In the source cluster, check that the other is being deleted")
 	case d.of == Backup:
 		d.add(reason.ControlledByAnother, report.Error, r,
 			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
@@ -112,6 +121,15 @@ func (d *diagnosis) checkController(xr, u *object) {
 			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
 				"makes the XR its controller")
 	}
+}
+
+// hasMovedUp reports whether a restore makes the XR the controller of u, which has none in the backup:
+// u is of the XR's tree, and the backup has resolved the link. Its nested XR was being deleted.
+func hasMovedUp(xr, u *object) bool {
+	composite, alone := xp.CompositeFrom(xr.full()), u.full().DeepCopy()
+	alone.SetOwnerReferences(nil)
+
+	return xp.Composed(composite, alone) && !danglingOf(composite.Unstructured)[u.ID()]
 }
 
 // checkClaims finds pairs of a claim and an XR in which only one references the other.
@@ -207,6 +225,9 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 		if xr, r, ok := d.replacementOf(u, owner); ok {
 			p.Reason += ", and " + xr.String() + " lists " + r.String() + " in its place, which is newer: Crossplane reconciled the XR without its hold"
 			p.Next = `choose which of the two to keep before you delete one: docs/gitops.md, "The hold was taken off"`
+		} else if owner == nil && c.UID == "" && d.lacksXR(u) {
+			p.Next = "if a restore refused its XR or left it out, repair that, then restore the same backup again: the XR adopts it. The errors of the restore have " +
+				"the reason: " + xp.DescribeRestore(restore).String()
 		}
 	}
 	switch {
@@ -233,6 +254,16 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 		}
 	}
 	d.found = append(d.found, p)
+}
+
+// lacksXR reports whether the XR that composed u does not exist: that in its mark, or the root of its
+// tree.
+func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
+	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Owner != nil {
+		return d.get(*h.Owner) == nil
+	}
+
+	return !slices.ContainsFunc(d.roots[xp.Label(u, xp.LabelComposite)], func(xr *object) bool { return xr.Namespace == "" || xr.Namespace == u.GetNamespace() })
 }
 
 // replacementOf returns the resource that an XR lists in place of a restored one: a younger one of

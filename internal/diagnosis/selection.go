@@ -129,7 +129,7 @@ func (s *selector) missing() []report.Problem {
 		}
 		problems = append(problems, report.Problem{
 			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
-			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(bare),
+			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(name),
 		})
 	}
 	if s.Restore != "" && !s.restored {
@@ -149,8 +149,9 @@ func (s *selector) missing() []report.Problem {
 }
 
 // similarNames returns a hint where the name exists.
-func (s *selector) similarNames(bare string) string {
+func (s *selector) similarNames(name string) string {
 	var names []string
+	bare := name[strings.Index(name, "/")+1:]
 	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
 		if u.Name == bare {
 			names = append(names, u.Path())
@@ -158,6 +159,10 @@ func (s *selector) similarNames(bare string) string {
 	}
 	if len(names) > 0 {
 		return "did you mean " + strings.Join(names, " or ") + "?"
+	}
+
+	if bare == name {
+		return "names are NAMESPACE/NAME, or NAME with -n; run validate without names to list what exists"
 	}
 
 	return "run validate without names to list what exists; if it was in a backup, see what its restore did: velero restore describe --details"

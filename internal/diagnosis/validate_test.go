@@ -72,6 +72,10 @@ func TestValidate(t *testing.T) {
 		"ControlledByAnother": {
 			reason: "The resource has another XR as its controller.", objects: all(lists, y, composed(xptest.ControlledBy(y))), want: []string{"problem ControlledByAnother Bucket b"},
 		},
+		"ControlledByDeleting": {
+			reason:  "A resource that has moved up to the parent is controlled by its nested XR until that is gone.",
+			objects: all(lists, xptest.With(y, deleted(time.Second)), composed(xptest.ControlledBy(y), xptest.Labelled(xp.LabelComposite, "x"))), want: []string{"problem ControlledByAnother Bucket b"},
+		},
 		"DeadController": {
 			reason:  "The garbage collector deletes a resource whose only owner is gone.",
 			objects: all(lists, composed(xptest.ControlledBy(xptest.With(x, xptest.UID("old"))))), want: []string{"problem DeadController Bucket b"},

@@ -70,8 +70,6 @@ type Cluster struct {
 	definitions     definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
-	// uid identifies the cluster; "" until it is read.
-	uid string
 
 	silentMu sync.Mutex
 	backoff  wait.Backoff

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -139,12 +141,21 @@ func markUnread(phases map[string]string, named map[string]bool, namespace strin
 	}
 }
 
-// Restores returns the Restores in a namespace.
-func (c *Cluster) Restores(ctx context.Context, namespace string) ([]report.Restore, error) {
-	var restores []report.Restore
-	err := c.Each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) { restores = append(restores, restoreFrom(u)) })
+// RestoreNamed returns a Restore, nil if there is none.
+func (c *Cluster) RestoreNamed(ctx context.Context, namespace, name string) (*report.Restore, error) {
+	var found *report.Restore
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	err := c.Each(ctx, KindRestore, namespace, options, func(u *unstructured.Unstructured) {
+		if u.GetName() == name {
+			r := restoreFrom(u)
+			found = &r
+		}
+	})
+	if isUnserved(err) {
+		return nil, nil //nolint:nilnil // Without Velero there is none.
+	}
 
-	return restores, err
+	return found, err
 }
 
 func restoreFrom(u *unstructured.Unstructured) report.Restore {
@@ -162,11 +173,17 @@ func restoreFrom(u *unstructured.Unstructured) report.Restore {
 		return &t
 	}
 
-	operations, _, _ := unstructured.NestedInt64(u.Object, "status", "restoreItemOperationsAttempted")
+	count := func(field string) int {
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
+
+		return int(n)
+	}
+	invalid, _, _ := unstructured.NestedStringSlice(u.Object, "status", "validationErrors")
 
 	return report.Restore{
-		Operations: int(operations),
-		Name:       u.GetNamespace() + "/" + u.GetName(), Phase: text("status", "phase"), Backup: text("spec", "backupName"),
+		Operations: count("restoreItemOperationsAttempted"), Errors: count("errors"), Warnings: count("warnings"),
+		Failure: cmp.Or(text("status", "failureReason"), strings.Join(invalid, "; ")),
+		Name:    u.GetNamespace() + "/" + u.GetName(), Phase: text("status", "phase"), Backup: text("spec", "backupName"),
 		Started: at("startTimestamp"), Completed: at("completionTimestamp"),
 	}
 }

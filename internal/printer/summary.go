@@ -116,7 +116,7 @@ func advice(r *report.Report) string {
 	case r.Summary.Problems == 0:
 		return "a warning can be intended; each one shows what to check."
 	case held == r.Summary.Problems:
-		return "the restore is running; each problem shows what it waits for. validate --watch shows its progress."
+		return "the restore is running; each problem shows what it waits for. wait shows its progress."
 	case r.Kind == report.KindInspection:
 		return "follow the next step of each problem, from the first on, before you restore."
 	default:

@@ -177,6 +177,7 @@ const (
 	NoCluster                  Code = "NoCluster"
 	RightMissing               Code = "RightMissing"
 	TimedOut                   Code = "TimedOut"
+	RestoreEnded               Code = "RestoreEnded"
 	Interrupted                Code = "Interrupted"
 	InstallFailed              Code = "InstallFailed"
 	NotQuiet                   Code = "NotQuiet"

@@ -45,8 +45,8 @@ const (
 	// Setting are settings that are not valid.
 	Setting Group = "setting"
 	// Release and Command are what these commands, and all others, refuse or warn of.
-	Release  Group = "release"
-	Command  Group = "command"
+	Release Group = "release"
+	Command Group = "command"
 )
 
 // Place returns where a user sees the reasons of the group.

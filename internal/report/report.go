@@ -160,6 +160,10 @@ type Restore struct {
 	Completed *time.Time `json:"completed,omitempty"`
 	// Operations is the number of operations that plugins began: each adopts something.
 	Operations int `json:"operations,omitempty"`
+	// Errors and Warnings are Velero's counts. Failure is why it has failed as a whole.
+	Errors   int    `json:"errors,omitempty"`
+	Warnings int    `json:"warnings,omitempty"`
+	Failure  string `json:"failure,omitempty"`
 }
 
 // An Outcome is what a restore would do with an item.

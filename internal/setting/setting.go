@@ -140,6 +140,7 @@ func Parse(config, annotations map[string]string) (Settings, error) {
 			return s, InvalidError{fmt.Errorf("cannot read the annotation %s: %w", e.key, err)}
 		}
 	}
+
 	return s, nil
 }
 

@@ -28,11 +28,11 @@ func (s *suite) makeWatched(t *testing.T) *tenant {
 // testPrinter watches a restore as a script does, and then prints the result in every format.
 func (s *suite) testPrinter(t *testing.T, n *tenant) {
 	must(t, n.StartRestore(t.Context(), s.target, watched, watched))
-	r := command(t, s.target, "validate", "--restore", watched, "--watch", "--timeout", "5m")
+	r := command(t, s.target, "wait", "--restore", watched, "--timeout", "5m", "-o", "table")
 	if r.code != 0 || !strings.Contains(r.stdout, "No problems") || !strings.Contains(r.stdout, "Completed") {
-		t.Fatalf("A watch must end with success when the whole restore is well; code %d:\n%s\n%s", r.code, r.stdout, r.stderr)
+		t.Fatalf("wait must end with success when the whole restore is well; code %d:\n%s\n%s", r.code, r.stdout, r.stderr)
 	}
-	if !strings.Contains(r.stderr, "composed resources adopted") || strings.Contains(r.stderr+r.stdout, "\x1b") {
+	if !strings.Contains(r.stderr, " claims and XRs adopted") || strings.Contains(r.stderr+r.stdout, "\x1b") {
 		t.Errorf("A log has lines of how far it is, and no colours:\n%s\n%s", r.stderr, r.stdout)
 	}
 	s.wantSound(t, n)

@@ -73,9 +73,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group
 
-		inVelero := r.Namespace == "velero" && slices.Contains([]string{"restores.velero.io", "backups.velero.io", "deployments.apps"}, resource)
+		inVelero := r.Namespace == "velero" && slices.Contains([]string{"restores.velero.io", "deployments.apps"}, resource)
 
-		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || inVelero)
+		return r.Verb == "get" && resource == "namespaces." || r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || inVelero)
 	}
 	patched := map[string]bool{
 		"cronoperations.ops.crossplane.io": true, "watchoperations.ops.crossplane.io": true,

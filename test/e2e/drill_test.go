@@ -53,7 +53,7 @@ func TestDrillV2(t *testing.T) {
 	since := s.last(t)
 	s.target = s.cluster(t, "target")
 	must(t, n.Compose(ctx, s.target))
-	out, err := exec.CommandContext(ctx, set["kubectl"].Path, "kustomize", filepath.Join(root, "example", "drill")).Output() //nolint:gosec // The test has built it.
+	out, err := exec.CommandContext(ctx, set["kubectl"].Path, "kustomize", filepath.Join(root, "example", "drill")).Output()
 	must(t, err)
 	d := &drilled{suite: s, tenant: n, jobs: runJobs(t, s.target, "velero", set["kubectl"].Path)}
 	d.files, err = stack.Parse(out)

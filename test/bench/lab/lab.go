@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/copies"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"

@@ -23,7 +23,6 @@ var (
 	revisionKind  = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
 )
 
-
 // managedGroup returns the group and version of the composed resources.
 func (l *Lab) managedGroup() schema.GroupVersion {
 	if l.isUpjets() {

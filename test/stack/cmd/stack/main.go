@@ -17,10 +17,12 @@ import (
 
 const usage = `Usage:
   stack up [flags]     start clusters in the background and wait until they are ready
+  stack plugin [flags] [FILE]
+                       give Velero the plugin as it is in this repository, or FILE, and restart Velero
   stack down [flags]   destroy them and all they had
   stack build [NAME…]  build the programs that are not in the cache
 
-Flags of up and down:
+Flags of up, plugin and down:
 `
 
 func main() {
@@ -70,8 +72,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	command := args[0]
-	if command != "build" && flags.NArg() > 0 {
-		return fmt.Errorf("cannot understand %q", flags.Arg(0))
+	if surplus := flags.NArg() - map[string]int{"plugin": 1}[command]; command != "build" && surplus > 0 {
+		return fmt.Errorf("cannot understand %q", flags.Arg(flags.NArg()-surplus))
 	}
 	switch command {
 	case "up":
@@ -83,6 +85,8 @@ func run(ctx context.Context, args []string) error {
 		}
 
 		return background(ctx, dir, args)
+	case "plugin":
+		return exchange(ctx, dir, s.name, flags.Arg(0))
 	case "down":
 		return down(ctx, dir, s.name)
 	case "build":

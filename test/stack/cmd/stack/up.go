@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// foreground owns a stack until a signal ends it or a component dies.
+// foreground owns a stack until a signal ends it.
 func foreground(ctx context.Context, dir string, s settings) error {
 	release, err := own(dir)
 	if err != nil {
@@ -37,23 +38,30 @@ func foreground(ctx context.Context, dir string, s settings) error {
 	if err != nil {
 		return err
 	}
-	err = serve(ctx, dir, host, options)
+	err = serve(ctx, dir, host, s.name, options)
 
 	return errors.Join(err, host.Close(), os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir)))
 }
 
-// serve starts the clusters one after the other, writes the summary of how to use them, and watches
-// their processes.
-func serve(ctx context.Context, dir string, host *stack.Host, options []stack.Options) error {
+// serve starts the clusters one after the other, writes the summary of how to use them, starts
+// processes again that have ended, and exchanges the plugin.
+func serve(ctx context.Context, dir string, host *stack.Host, name string, options []stack.Options) error {
+	exchanges := make(chan os.Signal, 1)
+	signal.Notify(exchanges, exchangeSignal)
+	defer signal.Stop(exchanges)
 	var clusters []*stack.Cluster
+	parts := []part{host}
 	for _, o := range options {
 		c, err := stack.NewCluster(ctx, host, o)
 		if err != nil {
 			return err
 		}
-		clusters = append(clusters, c)
+		clusters, parts = append(clusters, c), append(parts, c)
 	}
-	text := summary(host, clusters)
+	text, err := summary(dir, host, name, clusters)
+	if err != nil {
+		return err
+	}
 	fmt.Print(text)
 	// Another process waits for the file, so it must appear whole.
 	part := summaryFile(dir) + ".part"
@@ -61,32 +69,49 @@ func serve(ctx context.Context, dir string, host *stack.Host, options []stack.Op
 		return fmt.Errorf("cannot write how to use the stack: %w", err)
 	}
 
+	use := func(path string) error {
+		for _, c := range clusters {
+			if err := c.UsePluginFile(ctx, path); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}
+	keep := keeper{out: os.Stderr}
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-exchanges:
+			if err := answer(dir, use); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
 		case <-look.C:
-		}
-		err := host.Err()
-		for _, c := range clusters {
-			err = errors.Join(err, c.Err())
-		}
-		if err != nil {
-			return err
+			keep.look(ctx, time.Now(), parts...)
 		}
 	}
 }
 
-func summary(host *stack.Host, clusters []*stack.Cluster) string {
+// summary returns how to use a stack.
+func summary(dir string, host *stack.Host, name string, clusters []*stack.Cluster) (string, error) {
 	var b strings.Builder
 	for _, c := range clusters {
-		fmt.Fprintf(&b, "cluster %s\n  export KUBECONFIG=%s\n  %s\n", c.Name(), c.Kubeconfig(), strings.Join(c.VeleroCommand(), " "))
+		log, err := c.Log(stack.Velero)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "cluster %s\n  export KUBECONFIG=%s\n  %s\n  log of Velero: %s\n", c.Name(), c.Kubeconfig(), strings.Join(c.VeleroCommand(), " "), log)
 	}
-	fmt.Fprintf(&b, "cloud %s\nlogs  %s\n", host.CloudURL(), host.Dir())
+	fmt.Fprintf(&b, `cloud   %s
+journal curl '%[1]s/v1/journal?op=create,update,delete'
+plugin  make stack-plugin ARGS="--name %s" builds it, gives it to Velero and restarts that; Velero takes one file of it only
+logs    %s; what has ended and was started again: %s
+`, host.CloudURL(), name, host.Dir(), outputFile(dir))
 
-	return b.String()
+	return b.String(), nil
 }
 
 // background runs the same command as another process, in the foreground of a new session, and

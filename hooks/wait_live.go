@@ -10,12 +10,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
 const (
-	// maxShown limits the problems in a live view: lines above the terminal's top cannot be
-	// redrawn.
+	// maxShown limits the lines of a live view: those above the terminal's top cannot be redrawn.
 	maxShown = 8
 	// frameInterval is the time between two frames.
 	frameInterval = 100 * time.Millisecond
@@ -25,19 +23,18 @@ const (
 	messageWidth = 42
 )
 
-// A liveView redraws the problems and two progress bars in place.
+// A liveView redraws a progress bar, and what is waited for, in place.
 type liveView struct {
-	out            io.Writer
-	writer         progress.Writer
-	composed, free *progress.Tracker
-	ended          chan struct{}
-	width          int
+	out     io.Writer
+	writer  progress.Writer
+	adopted *progress.Tracker
+	ended   chan struct{}
+	width   int
 }
 
 func newLiveView(out io.Writer) *liveView {
 	out = rawWriter(out)
-	v := &liveView{out: out, writer: progress.NewWriter()}
-	v.composed, v.free = &progress.Tracker{AutoStopDisabled: true}, &progress.Tracker{AutoStopDisabled: true}
+	v := &liveView{out: out, writer: progress.NewWriter(), adopted: &progress.Tracker{AutoStopDisabled: true}}
 	v.writer.SetOutputWriter(out)
 	v.writer.SetUpdateFrequency(frameInterval)
 	v.writer.SetSortBy(progress.SortByNone)
@@ -95,30 +92,26 @@ func (v *liveView) resize() {
 	v.start()
 }
 
-func (v *liveView) show(r *report.Report) {
+func (v *liveView) show(f findings) {
 	v.resize()
 	if v.writer.Length() == 0 {
-		v.writer.AppendTrackers([]*progress.Tracker{v.free, v.composed})
+		v.writer.AppendTracker(v.adopted)
 	}
-	roots, held := r.Summary.Claims+r.Summary.XRs, heldRoots(r.Trees)
-	setTracker(v.free, roots-held, roots, "claims and XRs are free")
-	setTracker(v.composed, r.Summary.Adopted, r.Summary.Composed, "composed resources adopted")
-	order, lines := reportable(r)
+	adopted, all := len(f.adopted), len(f.adopted)+f.roots
+	v.adopted.UpdateMessage(progressText(adopted, all))
+	v.adopted.UpdateTotal(int64(all))
+	v.adopted.SetValue(int64(adopted))
+	lines := f.lines()
 	var pinned []string
-	for n, t := range order {
+	for n, l := range lines {
 		if n == maxShown {
-			pinned = append(pinned, fmt.Sprintf("and %d more", len(order)-n))
+			pinned = append(pinned, fmt.Sprintf("and %d more", len(lines)-n))
 
 			break
 		}
-		pinned = append(pinned, v.fit(string(t.code)+": "+t.object+": "+lines[t]))
+		pinned = append(pinned, v.fit(reason.Clean(l.text)))
 	}
 	v.writer.SetPinnedMessages(pinned...)
-}
-
-func (v *liveView) failed(err error) {
-	v.resize()
-	v.writer.SetPinnedMessages(v.fit("Trying again: " + reason.Clean(err.Error())))
 }
 
 // fit cuts a line to the terminal's width: a wrapped line would break the redraw.
@@ -146,23 +139,4 @@ func bar(value, total int64, width int) string {
 	}
 
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
-}
-
-// setTracker sets a tracker whose total can change and whose value can decrease.
-func setTracker(t *progress.Tracker, value, total int, of string) {
-	t.UpdateMessage(fmt.Sprintf("%d of %d %s", value, total, of))
-	t.UpdateTotal(int64(total))
-	t.SetValue(int64(value))
-}
-
-// heldRoots counts the claims and XRs that are held.
-func heldRoots(nodes []*report.Node) int {
-	held := 0
-	for n := range report.All(nodes...) {
-		if n.State == report.Held && (n.Role == report.RoleClaim || n.Role == report.RoleComposite) {
-			held++
-		}
-	}
-
-	return held
 }
