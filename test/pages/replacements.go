@@ -35,7 +35,7 @@ func Replacements() map[string]Replacement {
 		"kubectl create -f example/v2/environment.yaml --dry-run=server": {
 			Reason: "The user of this test may pass, and a user would try again.",
 			Run: "for try in $(seq 30); do kubectl create -f example/v2/environment.yaml --dry-run=server --as=someone --as-group=system:masters 2>&1 | " +
-				"grep denied && exit 0; sleep 1; done; exit 1",
+				"grep denied && exit 1; sleep 1; done",
 		},
 		"velero-plugin-for-crossplane release -n team-a": {
 			Reason: "There is no terminal to ask for confirmation.", Run: "velero-plugin-for-crossplane release -n team-a --yes",
