@@ -15,6 +15,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -139,6 +140,29 @@ func TestRoots(t *testing.T) {
 			slices.Sort(found)
 			if diff := cmp.Diff(tc.want, found); diff != "" || got.Kinds != tc.kinds || len(got.Unread) != tc.unread {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, got)
+			}
+		})
+	}
+}
+
+func TestRestoreNamed(t *testing.T) {
+	failed := xptest.Object("velero.io/v1", "Restore", "velero", "monday",
+		xptest.JSON(`{"status":{"phase":"FailedValidation","errors":2,"warnings":3,"validationErrors":["no Backup","no Schedule"]}}`))
+	other := xptest.Object("velero.io/v1", "Restore", "velero", "tuesday", xptest.JSON(`{"status":{"phase":"Failed","failureReason":"Velero was restarted"}}`))
+	cases := map[string]struct {
+		reason string
+		name   string
+		want   *report.Restore
+	}{
+		"Refused": {reason: "Velero lists what is wrong.", name: "monday", want: &report.Restore{Name: "velero/monday", Phase: "FailedValidation", Errors: 2, Warnings: 3, Failure: "no Backup; no Schedule"}},
+		"Failed":  {reason: "Velero has one reason.", name: "tuesday", want: &report.Restore{Name: "velero/tuesday", Phase: "Failed", Failure: "Velero was restarted"}},
+		"None":    {reason: "Nothing has the name.", name: "wednesday"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := surveyed(failed, other).cluster().RestoreNamed(t.Context(), "velero", tc.name)
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%s %v\n-want, +got:\n%s", tc.reason, err, diff)
 			}
 		})
 	}
