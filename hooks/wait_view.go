@@ -25,7 +25,7 @@ func (w *wait) view() view { //nolint:ireturn // It depends on where stderr goes
 type viewLine struct{ about, text string }
 
 // lines returns what is waited for, and what is left out.
-func (f findings) lines() []viewLine {
+func (f *findings) lines() []viewLine {
 	lines := make([]viewLine, 0, len(f.pending)+len(f.left))
 	for _, p := range f.pending {
 		lines = append(lines, viewLine{about: p.what, text: "waiting for " + p.String()})

@@ -153,7 +153,7 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 			i.absentOwner = c.UID
 		}
 
-		return false, nil //nolint:nilerr // It has no publisher, or relink reports the error.
+		return false, nil // It has no publisher, or relink reports the error.
 	}
 	is, ok := xp.SecretRef(publisher)
 	if !ok || is.Namespace != i.namespace || is.Name == i.GetName() {

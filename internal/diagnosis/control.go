@@ -99,28 +99,44 @@ func (d *diagnosis) checkController(xr, u *object) {
 	case !ok:
 		d.add(reason.Uncontrolled, report.Error, r, xr.String()+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; check the XR's conditions for why it does not")
-	case d.byUID[c.UID] != nil && d.byUID[c.UID].is(isDeleting) && d.byUID[c.UID].is(isComposite) && hasMovedUp(xr, u):
-		d.add(reason.ControlledByAnother, report.Error, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+", which is being deleted, controls it",
-			"a restore of a backup from now makes "+xr.String()+" its controller. Here the garbage collector deletes it after "+d.byUID[c.UID].String()+
-				", unless you remove that owner reference before")
 	case d.byUID[c.UID] != nil:
-		d.add(reason.ControlledByAnother, report.Error, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
-			"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other")
+		d.addOtherController(xr, u, d.byUID[c.UID])
 	case d.isUnreadKind(c.APIVersion, c.Kind):
-	case d.of == Backup && hasMovedUp(xr, u):
-		d.add(reason.Uncontrolled, report.Warning, r,
-			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
-			"a restore makes "+xr.String()+" its controller. In the source cluster, check that the other is being deleted")
 	case d.of == Backup:
-		d.add(reason.ControlledByAnother, report.Error, r,
-			fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
-			"a restore ignores such a link. In the source cluster, find out to which of the two it belongs")
+		d.addMissingController(xr, u, c)
 	default:
 		d.add(reason.DeadController, report.Error, r,
 			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
 			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
 				"makes the XR its controller")
 	}
+}
+
+// addOtherController adds that an object which is there controls a resource that an XR lists.
+func (d *diagnosis) addOtherController(xr, u, by *object) {
+	if by.is(isDeleting) && by.is(isComposite) && hasMovedUp(xr, u) {
+		d.add(reason.ControlledByAnother, report.Error, u.Ref, xr.String()+" lists it, and "+by.String()+", which is being deleted, controls it",
+			"a restore of a backup from now makes "+xr.String()+" its controller. Here the garbage collector deletes it after "+by.String()+
+				", unless you remove that owner reference before")
+
+		return
+	}
+	d.add(reason.ControlledByAnother, report.Error, u.Ref, xr.String()+" lists it, and "+by.String()+" controls it",
+		"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other")
+}
+
+// addMissingController adds that an object which is not in the backup controls a resource that an XR
+// lists.
+func (d *diagnosis) addMissingController(xr, u *object, c metav1.OwnerReference) {
+	what := fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name)
+	if hasMovedUp(xr, u) {
+		d.add(reason.Uncontrolled, report.Warning, u.Ref, what,
+			"a restore makes "+xr.String()+" its controller. In the source cluster, check that the other is being deleted")
+
+		return
+	}
+	d.add(reason.ControlledByAnother, report.Error, u.Ref, what,
+		"a restore ignores such a link. In the source cluster, find out to which of the two it belongs")
 }
 
 // hasMovedUp reports whether a restore makes the XR the controller of u, which has none in the backup:

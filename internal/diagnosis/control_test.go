@@ -56,12 +56,13 @@ func TestNextOfUncontrolled(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			next := ""
+			var all []string
 			for _, p := range Validate(objectsOf(tc.objects...), ClusterState{Now: now}) {
 				if p.Code == tc.code && p.Object.Name == "b" {
-					next += p.Next
+					all = append(all, p.Next)
 				}
 			}
+			next := strings.Join(all, " ")
 			if !strings.Contains(next, tc.has) || strings.Contains(next, tc.lacks) {
 				t.Errorf("%s\ngot %q, want %q in it and not %q", tc.reason, next, tc.has, tc.lacks)
 			}
