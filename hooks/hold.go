@@ -122,8 +122,8 @@ func (h *hold) run(ctx context.Context, cluster *live.Cluster) error {
 		if h.settled = nil; s.isSettled {
 			h.settled = s.uids
 		}
-		if err := sleep(ctx, h.pause); err != nil {
-			return reason.Interrupted.Errorf("cannot continue: %w; what is held stays held; run it again", err)
+		if sleep(ctx, h.pause) != nil {
+			return reason.Interrupted.Errorf("cannot wait until everything is quiet: it was interrupted; what is held stays held; run it again")
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (r *release) lift(ctx context.Context) error {
 	defer cancel()
 	last, err := l.liftAll(limited)
 	if ctx.Err() != nil {
-		return reason.Interrupted.Errorf("cannot continue: %w; objects that are not released yet stay held", ctx.Err())
+		return reason.Interrupted.Errorf("cannot go on: it was interrupted; objects that are not released yet stay held")
 	}
 	if judgeErr := l.conclude(ctx, last); judgeErr != nil {
 		return judgeErr
