@@ -161,7 +161,7 @@ func (r *release) run(ctx context.Context) error {
 	if r.holds, err = r.find(survey); err != nil {
 		return err
 	}
-	if err := r.checkScope(ctx); err != nil {
+	if err := r.checkScope(ctx, survey); err != nil {
 		return err
 	}
 	r.busy = slices.DeleteFunc(slices.Sorted(maps.Keys(survey.Restores)), func(name string) bool { return !diagnosis.IsUnderWay(survey.Restores[name].Phase) })

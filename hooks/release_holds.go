@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmware-tanzu/velero/pkg/label"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -85,14 +86,16 @@ func noName(name string, found map[string]bool) error {
 }
 
 // checkScope fails if nothing is held, and the Restore or the namespace that was asked for does not
-// exist.
-func (r *release) checkScope(ctx context.Context) error {
+// exist. A Restore that is gone has existed if an object has its label.
+func (r *release) checkScope(ctx context.Context, survey *live.Survey) error {
 	if len(r.holds.all) > 0 {
 		return nil
 	}
-	if namespace, name, _ := strings.Cut(r.restore, "/"); r.restore != "" {
+	namespace, name, _ := strings.Cut(r.restore, "/")
+	brought := func(u *unstructured.Unstructured) bool { return xp.Label(u, xp.LabelRestore) == label.GetValidName(name) }
+	if r.restore != "" && !slices.ContainsFunc(survey.All(), brought) {
 		if restore, err := r.cluster.RestoreNamed(ctx, namespace, name); err == nil && restore == nil {
-			return reason.NotFound.Errorf("there is no Restore %s, and nothing that it holds; velero restore get lists them", r.restore)
+			return reason.NotFound.Errorf("there is no Restore %s, and nothing that it holds or has restored; velero restore get lists them", r.restore)
 		}
 	}
 	if missing := r.noNamespace(ctx, r.cluster); len(missing) > 0 && missing[0].Severity == report.Error {

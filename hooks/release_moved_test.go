@@ -108,3 +108,15 @@ func TestHoldAndRelease(t *testing.T) {
 		}
 	}
 }
+
+// A Restore that is gone has existed if an object has its label. Else its name is a mistake.
+func TestReleaseOfARestoreThatIsGone(t *testing.T) {
+	tree := newLiveTree("1")
+	tree.xr = xptest.With(tree.xr, xptest.Labelled(xp.LabelRestore, "monday"))
+	for name, want := range map[string]int{"monday": ExitFine, "tuesday": ExitFailed} {
+		s := newServer(tree.all()...)
+		if got := s.release(t, releaseArgs{restore: name}); got.Code != want || (want == ExitFailed) != strings.Contains(got.err, "[NotFound]") {
+			t.Errorf("%s: exit %d: %s", name, got.Code, got.err)
+		}
+	}
+}
