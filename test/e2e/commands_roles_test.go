@@ -59,6 +59,20 @@ func only(rights map[string]string) func(r right) bool {
 	}
 }
 
+// planning reports whether a right is one that inspect --against needs besides those of validate.
+func planning(r right) bool {
+	switch r.Resource + "." + r.Group {
+	case "compositions.apiextensions.crossplane.io", "compositeresourcedefinitions.apiextensions.crossplane.io":
+		return r.Verb == "get" || r.Verb == "list"
+	case "customresourcedefinitions.apiextensions.k8s.io":
+		return r.Verb == "list"
+	case "configmaps.":
+		return r.Verb == "list" && r.Namespace == "velero"
+	default:
+		return false
+	}
+}
+
 func rolesOf(h *hooked, backup string) map[string]role {
 	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 	reads := map[string]bool{
@@ -122,16 +136,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			reason: "The planning of a restore also reads single objects, and need not read all kinds of a backup.",
 			files:  []string{"rbac/validate.yaml", "rbac/inspect.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-inspect",
 			want: func(r right) bool {
-				switch r.Resource + "." + r.Group {
-				case "compositions.apiextensions.crossplane.io", "compositeresourcedefinitions.apiextensions.crossplane.io":
-					return r.Verb == "get" || r.Verb == "list"
-				case "customresourcedefinitions.apiextensions.k8s.io":
-					return r.Verb == "list"
-				case "configmaps.":
-					return r.Verb == "list" && r.Namespace == "velero"
-				default:
-					return validate(r) || r.Verb == "get" && slices.Contains(platform, r.Group)
-				}
+				return planning(r) || validate(r) || r.Verb == "get" && slices.Contains(platform, r.Group)
 			},
 			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
 		},

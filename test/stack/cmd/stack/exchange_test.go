@@ -14,30 +14,32 @@ import (
 // The owner of the stack, here this test, gets the path of the plugin, and its error comes back.
 func TestExchange(t *testing.T) {
 	for want, use := range map[string]error{"": nil, "it does not start": errors.New("it does not start")} {
-		dir := t.TempDir()
-		release, err := own(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer release()
-		plugin := filepath.Join(dir, "mine")
-		if err := errors.Join(os.WriteFile(summaryFile(dir), nil, 0o600), os.WriteFile(plugin, nil, 0o700)); err != nil { //nolint:gosec // It is executable.
-			t.Fatal(err)
-		}
-		asked := make(chan os.Signal, 1)
-		signal.Notify(asked, exchangeSignal)
-		defer signal.Stop(asked)
-		used := make(chan string, 1)
-		go func() {
-			<-asked
-			if err := answer(dir, func(path string) error { used <- path; return use }); err != nil {
-				t.Error(err)
+		t.Run("error "+want, func(t *testing.T) {
+			dir := t.TempDir()
+			release, err := own(dir)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}()
-		err = exchange(t.Context(), dir, "s", plugin)
-		if got := <-used; got != plugin || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("used %q, error %v, want %q", got, err, want)
-		}
+			defer release()
+			plugin := filepath.Join(dir, "mine")
+			if err := errors.Join(os.WriteFile(summaryFile(dir), nil, 0o600), os.WriteFile(plugin, nil, 0o700)); err != nil { //nolint:gosec // It is executable.
+				t.Fatal(err)
+			}
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, exchangeSignal)
+			defer signal.Stop(asked)
+			used := make(chan string, 1)
+			go func() {
+				<-asked
+				if err := answer(dir, func(path string) error { used <- path; return use }); err != nil {
+					t.Error(err)
+				}
+			}()
+			err = exchange(t.Context(), dir, "s", plugin)
+			if got := <-used; got != plugin || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("used %q, error %v, want %q", got, err, want)
+			}
+		})
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *fakePart) Revive(context.Context) ([]string, error) {
 func TestKeeper(t *testing.T) {
 	var out bytes.Buffer
 	k, now := keeper{out: &out}, time.Now()
-	well, killed := &fakePart{}, &fakePart{ended: errors.New("velero ended unexpectedly: signal: killed\nlast lines of /velero.log:")}
+	well, killed := &fakePart{}, &fakePart{ended: errors.New("velero ended unexpectedly: signal: killed\nlast lines of /velero.log: none")}
 	k.look(t.Context(), now, well, killed)
 	if well.revived != 0 || killed.revived != 1 || !strings.Contains(out.String(), "/velero.log") || !strings.Contains(out.String(), "started again: [velero]") {
 		t.Errorf("revived %d and %d; said:\n%s", well.revived, killed.revived, out.String())
