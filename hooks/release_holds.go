@@ -92,7 +92,9 @@ func (r *release) checkScope(ctx context.Context, survey *live.Survey) error {
 		return nil
 	}
 	namespace, name, _ := strings.Cut(r.restore, "/")
-	brought := func(u *unstructured.Unstructured) bool { return xp.Label(u, xp.LabelRestore) == label.GetValidName(name) }
+	brought := func(u *unstructured.Unstructured) bool {
+		return xp.Label(u, xp.LabelRestore) == label.GetValidName(name)
+	}
 	if r.restore != "" && !slices.ContainsFunc(survey.All(), brought) {
 		if restore, err := r.cluster.RestoreNamed(ctx, namespace, name); err == nil && restore == nil {
 			return reason.NotFound.Errorf("there is no Restore %s, and nothing that it holds or has restored; velero restore get lists them", r.restore)
