@@ -168,6 +168,9 @@ func (w *walk) addUnreferenced(ctx context.Context) error {
 	for _, u := range w.objects {
 		kinds[u.GroupVersionKind()] = true
 	}
+	for _, kind := range w.scene.Kinds {
+		kinds[kind] = true
+	}
 	for kind := range kinds {
 		for _, namespace := range w.scene.namespaces() {
 			all, err := w.list(ctx, kind, namespace)
@@ -190,7 +193,11 @@ func (s Scene) has(u *unstructured.Unstructured) bool {
 		return u.GetName() != "kube-root-ca.crt" // The control plane creates it in every namespace.
 	}
 
-	return slices.Contains(s.namespaces(), u.GetLabels()[claimNamespaceLabel]) || strings.HasPrefix(u.GetName(), s.Name+"-")
+	if namespace := u.GetLabels()[claimNamespaceLabel]; namespace != "" {
+		return slices.Contains(s.namespaces(), namespace)
+	}
+
+	return strings.HasPrefix(u.GetName(), s.prefix())
 }
 
 // AwaitReady waits until the scene is complete: all referenced objects exist, no hold is left, XRs,
