@@ -28,10 +28,11 @@ type Case struct {
 	Versions []string                   `json:"versions"`
 	Differs  map[string]json.RawMessage `json:"differs,omitempty"`
 
-	// Count, Namespaces, Store, Drift and Kinds are those of a drill.Scene. Kinds are written as
+	// Count, Namespaces, Composed, Store, Drift and Kinds are those of a drill.Scene. Kinds are written as
 	// Kind.version.group.
 	Count      int      `json:"count,omitempty"`
 	Namespaces []string `json:"namespaces,omitempty"`
+	Composed   bool     `json:"composed,omitempty"`
 	Store      string   `json:"store,omitempty"`
 	Drift      bool     `json:"drift,omitempty"`
 	Kinds      []string `json:"kinds,omitempty"`

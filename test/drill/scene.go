@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,8 @@ type Scene struct {
 	Size int
 	// Namespaces of what is composed; Name if there are none.
 	Namespaces []string
+	// Composed is true if XRs compose the namespaces.
+	Composed bool
 	// Store is the namespace that XRs publish their connection details to; Name if it is empty.
 	Store string
 	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back
@@ -191,6 +194,9 @@ func templates(u *unstructured.Unstructured) int {
 // Make creates the namespaces and the instances. They take a while to be Ready.
 func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 	for _, name := range s.namespaces() {
+		if s.Composed {
+			break
+		}
 		namespace := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 		}}
@@ -207,25 +213,29 @@ func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
 }
 
 func (s Scene) namespaces() []string {
+	all := []string{s.Name}
 	switch {
-	case s.Others:
-		return []string{s.Name + others}
 	case len(s.Namespaces) > 0:
-		return s.Namespaces
-	case s.Store != "":
-		return []string{s.Name, s.Store}
-	default:
-		return []string{s.Name}
+		all = slices.Clone(s.Namespaces)
+	case s.Store != "" && !s.Others:
+		all = []string{s.Name, s.Store}
 	}
+	for i := range all {
+		if s.Others {
+			all[i] = others + all[i]
+		}
+	}
+
+	return all
 }
 
-// others ends the namespace of bystanders, and begins the names of those without a namespace.
-const others = "-others"
+// others begins the namespaces of bystanders, and the names of those without a namespace.
+const others = "others-"
 
 // prefix returns what the names of the scene's cluster-scoped objects begin with.
 func (s Scene) prefix() string {
 	if s.Others {
-		return strings.TrimPrefix(others, "-") + "-" + s.Name + "-"
+		return others + s.Name + "-"
 	}
 
 	return s.Name + "-"
@@ -244,7 +254,7 @@ func (s Scene) instances() ([]*unstructured.Unstructured, error) {
 			continue
 		}
 		if namespaced {
-			u.SetNamespace(s.Name + others)
+			u.SetNamespace(others + s.Name)
 		}
 		if isXR && (!namespaced || s.Crossplane.IsV1()) { // What a claim leads to on v1 is told apart by its name.
 			u.SetName(strings.Replace(u.GetName(), s.Name+"-", s.prefix(), 1))

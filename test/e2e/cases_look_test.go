@@ -155,7 +155,8 @@ func (w *world) differs() error {
 	return errors.Join(errs...)
 }
 
-// plain returns a picture in which the UIDs of objects are all the same text.
+// plain returns a picture in which the UIDs of objects are all the same text, without what is named
+// and not there: that it is missing is seen by its absence.
 func plain(p drill.Picture, uids map[string]bool) (drill.Picture, error) {
 	var pairs []string
 	for uid := range uids {
@@ -169,6 +170,8 @@ func plain(p drill.Picture, uids map[string]bool) (drill.Picture, error) {
 	if err := json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(b))), &all); err != nil { //nolint:musttag // As above.
 		return nil, fmt.Errorf("cannot decode a picture: %w", err)
 	}
+
+	maps.DeleteFunc(all, func(_ string, l drill.Likeness) bool { return l.Fields == drill.Absent })
 
 	return all, nil
 }

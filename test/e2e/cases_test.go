@@ -119,7 +119,7 @@ func newWorlds(t *testing.T, version stack.Version, all map[string]*cases.Case) 
 		}
 		w := &world{Case: all[name]}
 		w.scene = drill.Scene{
-			Name: name, Dir: w.Dir, Crossplane: version, Count: w.Count, Namespaces: w.Namespaces, Store: w.Store,
+			Name: name, Dir: w.Dir, Crossplane: version, Count: w.Count, Namespaces: w.Namespaces, Composed: w.Composed, Store: w.Store,
 			BackupArgs: w.Backup, RestoreArgs: w.Restore, Drift: w.Drift, Status: true,
 		}
 		for _, kind := range w.Kinds {
