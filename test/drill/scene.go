@@ -67,16 +67,36 @@ type Scene struct {
 // served. Velero sees the new kinds at once only after a restart. The extra file is source.yaml or
 // target.yaml.
 func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) error {
+	all, err := s.readBoth(extra)
+	if err != nil {
+		return err
+	}
+
+	return s.platform(ctx, c, all)
+}
+
+// Put is Install without waiting.
+func (s Scene) Put(ctx context.Context, c *stack.Cluster, extra string) error {
+	all, err := s.readBoth(extra)
+	if err != nil {
+		return err
+	}
+
+	return c.ApplyObjects(ctx, all...)
+}
+
+// readBoth reads the platform and an extra file of it.
+func (s Scene) readBoth(extra string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, file := range []string{"platform.yaml", extra} {
 		objects, err := s.read(file, 1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, objects...)
 	}
 
-	return s.platform(ctx, c, all)
+	return all, nil
 }
 
 // Change applies the platform team's changes once the instances exist.
@@ -330,7 +350,9 @@ func (s Scene) EndOfBackup(ctx context.Context, c *stack.Cluster) (*unstructured
 		return nil, err
 	}
 
-	return await(ctx, c, "Backup", s.Name, func(phase string) bool { return phase == "Completed" || strings.Contains(phase, "Failed") })
+	return await(ctx, c, "Backup", s.Name, func(phase string) bool {
+		return slices.Contains([]string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}, phase)
+	})
 }
 
 // StartRestore waits until the cluster knows the backup, and starts to restore it.

@@ -13,11 +13,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cases"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+var (
+	compositionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}
+	revisionKind    = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
 )
 
 // take takes steps of a case, one after the other.
@@ -75,6 +81,40 @@ func (s *suite) takeOne(t *testing.T, c *stack.Cluster, w *world, step cases.Ste
 	default:
 		t.Fatalf("case %s has an empty step", w.Name)
 	}
+}
+
+// revise makes a new revision of a Composition, with the same spec, and waits until Crossplane
+// controls all.
+func revise(ctx context.Context, c *stack.Cluster, composition, to string) error {
+	selector := "crossplane.io/composition-name=" + composition
+	before, err := list(ctx, c, revisionKind, "", selector)
+	if err != nil {
+		return err
+	}
+	u, err := get(ctx, c, compositionKind, "", composition)
+	if err != nil {
+		return err
+	}
+	if err := drill.Patch(ctx, c, u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.org/revised": to}}}); err != nil {
+		return fmt.Errorf("cannot revise Composition %s: %w", composition, err)
+	}
+
+	return c.Wait(ctx, time.Minute, "another revision of Composition "+composition, func(ctx context.Context) error {
+		all, err := list(ctx, c, revisionKind, "", selector)
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			if len(r.GetOwnerReferences()) == 0 {
+				return fmt.Errorf("%s has no owner", r.GetName())
+			}
+		}
+		if len(all) <= len(before) {
+			return fmt.Errorf("it has %d revisions, as before", len(all))
+		}
+
+		return nil
+	})
 }
 
 // find returns the objects that a step means.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -22,7 +21,7 @@ func selected(scene string) []string {
 func shapesV2() map[string]*shape {
 	return map[string]*shape{
 		mirrors: shapeMirrors(stack.V2),
-		bare:    control(44),
+		bare:    nestedAlone(44),
 		"revisions": {
 			reason: "Revisions belong to their restored Composition again, in the same order, and one is the newest.",
 			Scene:  drill.Scene{Count: 2, Size: 10, Drift: true},
@@ -39,7 +38,7 @@ func shapesV2() map[string]*shape {
 
 func shapesV1() map[string]*shape {
 	shapes := map[string]*shape{
-		bare: control(48),
+		bare: nestedAlone(48),
 		"vault": {
 			reason: "Connection secrets in a namespace of their own that is in the backup have their owners again.",
 			Scene:  drill.Scene{Dir: "secrets", Count: 4, Size: 28, Store: "vault-store"},
@@ -64,8 +63,8 @@ func shapesV1() map[string]*shape {
 	return shapes
 }
 
-// control returns a scene of so many objects that Velero restores alone.
-func control(size int) *shape {
+// nestedAlone returns a scene of so many objects that Velero restores alone.
+func nestedAlone(size int) *shape {
 	return &shape{
 		reason: "Velero alone loses a nested tree.",
 		Scene:  drill.Scene{Dir: "../../../cases/nested", Count: 4, Size: size}, unplugged: true,
