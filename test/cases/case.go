@@ -48,6 +48,10 @@ type Case struct {
 	// Alone says why the case has no bystanders; "" if it has.
 	Alone string `json:"alone,omitempty"`
 
+	// OwnNames is true if bystanders can't have the names of restored objects, since the cloud has but
+	// one resource of a name.
+	OwnNames bool `json:"ownNames,omitempty"`
+
 	// Backup and Restore are the arguments of the velero commands; the namespaces if empty.
 	Backup  []string `json:"backup,omitempty"`
 	Restore []string `json:"restore,omitempty"`
@@ -65,7 +69,7 @@ type Case struct {
 }
 
 // An Expectation is how a restored world deviates. Objects are named by patterns for "Kind.group
-// namespace/name" or "Kind.group name", with path.Match's wildcards. A UID in a name is written <uid>.
+// namespace/name" or "Kind.group name", with path.Match's wildcards. A UID in a name is <NAME> of the object that has it.
 type Expectation struct {
 	// Phases of Backup, and of Restore; Completed if empty. Several are separated by |.
 	BackupPhase string `json:"backupPhase,omitempty"`
@@ -79,6 +83,8 @@ type Expectation struct {
 	Held map[string]string `json:"held,omitempty"`
 	// Changed maps patterns to the parts of a drill.Likeness that may differ.
 	Changed map[string][]string `json:"changed,omitempty"`
+	// Unready is true if some of it never is Ready, as before.
+	Unready bool `json:"unready,omitempty"`
 	// OldUIDs is true if the UID of an object in the source may stay in a name.
 	OldUIDs bool `json:"oldUIDs,omitempty"`
 	// Lost and New are objects that only the source or only the target has.
@@ -112,6 +118,9 @@ func Load(dir, version string) (map[string]*Case, error) {
 	}
 
 	for name := range all {
+		if strings.HasPrefix(name, "others-") || strings.HasPrefix(name, "alone-") {
+			return nil, fmt.Errorf("cannot tell the objects of case %s from bystanders and controls by their names", name)
+		}
 		for other := range all {
 			if strings.HasPrefix(other, name+"-") {
 				return nil, fmt.Errorf("cannot tell the objects of case %s from those of %s by their names", name, other)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -130,8 +131,18 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 func steady(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
-		for _, key := range []string{"lastTransitionTime", "lastPublishedTime", "lastProbeTime", "lastUpdateTime", "observedGeneration"} {
+		// The last ones are of an object that another one observes, or of a time only.
+		for _, key := range []string{
+			"lastTransitionTime", "lastProbeTime", "lastUpdateTime", "observedGeneration", "connectionDetails",
+			"creationTimestamp", "resourceVersion", "uid", "managedFields",
+		} {
 			delete(v, key)
+		}
+		if labels, ok := v["labels"].(map[string]any); ok {
+			maps.DeleteFunc(labels, func(key string, _ any) bool { return strings.HasPrefix(key, "velero.io/") })
+			if len(labels) == 0 {
+				delete(v, "labels")
+			}
 		}
 		for key, inner := range v {
 			v[key] = steady(inner)

@@ -54,6 +54,8 @@ type Scene struct {
 	// Others is true for the scene's bystanders: XRs and claims of another namespace, or with another
 	// prefix if they or what they compose are cluster-scoped, that share its XRDs and Compositions.
 	Others bool
+	// OwnNames is true if all that bystanders create has names of its own.
+	OwnNames bool
 	// Kinds are compared in its namespaces beside those of which the scene has objects.
 	Kinds []schema.GroupVersionKind
 	// Status is true if a Picture has the status of the objects, too.
@@ -276,8 +278,8 @@ func (s Scene) instances() ([]*unstructured.Unstructured, error) {
 		if namespaced {
 			u.SetNamespace(others + s.Name)
 		}
-		if isXR && (!namespaced || s.Crossplane.IsV1()) { // What a claim leads to on v1 is told apart by its name.
-			u.SetName(strings.Replace(u.GetName(), s.Name+"-", s.prefix(), 1))
+		if isXR && !namespaced && !strings.HasPrefix(u.GetName(), others) {
+			u.SetName(others + u.GetName())
 		}
 		theirs = append(theirs, u)
 	}
@@ -311,7 +313,12 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	}
 	var all []*unstructured.Unstructured
 	for i := range n {
-		text := strings.NewReplacer("${scene}", s.Name, "${store}", store, "${cloud}", cloud, "${n}", fmt.Sprintf("%02d", i)).Replace(string(b))
+		text := string(b)
+		// What a claim leads to on v1 is told apart by its name.
+		if s.Others && file == "objects.yaml" && (s.OwnNames || s.Crossplane.IsV1()) {
+			text = strings.ReplaceAll(text, "${scene}-", others+"${scene}-")
+		}
+		text = strings.NewReplacer("${scene}", s.Name, "${store}", store, "${cloud}", cloud, "${n}", fmt.Sprintf("%02d", i)).Replace(text)
 		objects, err := stack.Parse([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("cannot parse %s of scene %s: %w", file, s.Name, err)

@@ -27,7 +27,7 @@ func (s *suite) testEnded(t *testing.T, w *world) {
 	must(t, err)
 	details := s.details(t, w.Name)
 	if phase := drill.Phase(r); !isPhase(phase, w.Expect.Phase) {
-		t.Errorf("%s\nThe Restore is %s:\n%s", w.Reason, phase, details)
+		t.Errorf("%s\nThe Restore is %s:\n%s", w.Reason, phase, drill.Problems(ctx, s.target, w.Name))
 	}
 	wantCodes(t, w, "The restore", details, w.Expect.Codes)
 	unprotected, err := w.scene.Unprotected(ctx, s.target)
@@ -37,10 +37,10 @@ func (s *suite) testEnded(t *testing.T, w *world) {
 	}
 }
 
-// awaitSettled waits until a world is Ready, unless some of it is to end held.
+// awaitSettled waits until a world is Ready, unless some of it never is.
 func (s *suite) awaitSettled(t *testing.T, w *world) {
 	t.Helper()
-	if len(w.Expect.Held) == 0 {
+	if len(w.Expect.Held) == 0 && !w.Expect.Unready {
 		must(t, w.scene.AwaitReady(t.Context(), s.target))
 	}
 }
@@ -49,13 +49,13 @@ func (s *suite) awaitSettled(t *testing.T, w *world) {
 type state struct {
 	picture drill.Picture
 	live    map[string]*unstructured.Unstructured
-	uids    map[string]bool
+	uids    map[string]string
 	ledger  *drill.Ledger
 }
 
 // stateOf returns the state of a scene.
 func (s *suite) stateOf(ctx context.Context, c *stack.Cluster, scene drill.Scene) (*state, error) {
-	is := &state{uids: map[string]bool{}}
+	is := &state{uids: map[string]string{}}
 	var err error
 	if is.picture, err = scene.Picture(ctx, c); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func (s *suite) stateOf(ctx context.Context, c *stack.Cluster, scene drill.Scene
 	if is.live, err = scene.Live(ctx, c); err != nil {
 		return nil, err
 	}
-	for _, u := range is.live {
-		is.uids[string(u.GetUID())] = true
+	for name, u := range is.live {
+		is.uids[string(u.GetUID())] = name
 	}
 	is.ledger, err = scene.Ledger(ctx, s.cloud)
 
@@ -96,7 +96,7 @@ func (s *suite) testJudged(t *testing.T, w *world, since int64) {
 	s.wantCloud(t, w)
 	if err := w.differs(); err != nil {
 		t.Errorf("%s\n%v", w.Reason, err)
-		t.Log(drill.Problems(ctx, s.target, w.Name))
+		t.Log(aCode.FindAllString(drill.Problems(ctx, s.target, w.Name), -1))
 	}
 	s.wantHeldAsSaid(t, w)
 	s.wantBystander(t, w, since, false)
@@ -155,12 +155,12 @@ func (w *world) differs() error {
 	return errors.Join(errs...)
 }
 
-// withoutUIDs returns a picture in which the UIDs of objects are all the same text, without what is named
+// withoutUIDs returns a picture in which the UIDs of objects are the names of these, without what is named
 // and not there: that it is missing is seen by its absence.
-func withoutUIDs(p drill.Picture, uids map[string]bool) (drill.Picture, error) {
+func withoutUIDs(p drill.Picture, uids map[string]string) (drill.Picture, error) {
 	var pairs []string
-	for uid := range uids {
-		pairs = append(pairs, uid, "<uid>")
+	for uid, name := range uids {
+		pairs = append(pairs, uid, "<"+name+">")
 	}
 	b, err := json.Marshal(p) //nolint:musttag // It is only read again here.
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *suite) testWorldsValidated(t *testing.T, worlds []*world) {
 	}
 	reported := map[string]bool{}
 	for _, p := range v.Problems {
-		at := p.Object.Namespace + "/" + p.Object.Name
+		at := strings.TrimPrefix(p.Object.Namespace+"/"+p.Object.Name, "others-")
 		if strings.Contains(at, "alone-") {
 			continue
 		}
@@ -343,6 +343,10 @@ func withoutRevisions(p drill.Picture) drill.Picture {
 				unstructured.RemoveNestedField(u.Object, "spec", "compositionRevisionRef")
 			}
 			l.Fields = u.Object
+		}
+		l.Managers = maps.Clone(l.Managers)
+		for manager, paths := range l.Managers {
+			l.Managers[manager] = slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return strings.Contains(path, "/compositionRevisionRef") })
 		}
 		all[name] = l
 	}

@@ -147,7 +147,7 @@ func (w *world) some(t *testing.T, c *stack.Cluster, o cases.Objects) []unstruct
 	return all
 }
 
-// patchAll patches objects. ${now} is the time.
+// patchAll patches objects. ${now} is the time, and ${uid} the UID that the object had in the source.
 func (s *suite) patchAll(t *testing.T, c *stack.Cluster, w *world, p *cases.Patch) {
 	t.Helper()
 	kind, text := types.MergePatchType, p.Merge
@@ -162,7 +162,15 @@ func (s *suite) patchAll(t *testing.T, c *stack.Cluster, w *world, p *cases.Patc
 	for _, u := range w.some(t, c, p.Objects) {
 		r, err := c.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
 		must(t, err)
-		_, err = r.Patch(t.Context(), u.GetName(), kind, text, metav1.PatchOptions{FieldManager: "kubectl-patch"}, subresources...)
+		own := string(text)
+		if w.before != nil {
+			for uid, name := range w.before.uids {
+				if strings.HasPrefix(name, u.GetKind()+".") && strings.HasSuffix(name, " "+u.GetNamespace()+"/"+u.GetName()) {
+					own = strings.ReplaceAll(own, "${uid}", uid)
+				}
+			}
+		}
+		_, err = r.Patch(t.Context(), u.GetName(), kind, []byte(own), metav1.PatchOptions{FieldManager: "kubectl-patch"}, subresources...)
 		must(t, err)
 	}
 }

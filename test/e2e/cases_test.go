@@ -246,7 +246,8 @@ func (s *suite) makeBystanders(t *testing.T, worlds []*world) {
 			continue
 		}
 		w.theirs = &bystander{scene: w.scene}
-		w.theirs.scene.Others, w.theirs.scene.Count, w.theirs.scene.Drift = true, 1, false
+		w.theirs.scene.Others, w.theirs.scene.OwnNames, w.theirs.scene.Count = true, w.OwnNames, 1
+		w.theirs.scene.Drift = false
 		must(t, w.theirs.scene.Make(ctx, s.target))
 	}
 	for _, w := range worlds {
