@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -190,7 +191,9 @@ func (w *walk) addUnreferenced(ctx context.Context) error {
 
 func (s Scene) has(u *unstructured.Unstructured) bool {
 	if u.GetNamespace() != "" {
-		return u.GetName() != "kube-root-ca.crt" // The control plane creates it in every namespace.
+		theirs := slices.ContainsFunc(u.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return strings.HasPrefix(o.Name, others) })
+
+		return u.GetName() != "kube-root-ca.crt" && (s.Others || !theirs) // The control plane creates it in every namespace.
 	}
 
 	if namespace := u.GetLabels()[claimNamespaceLabel]; namespace != "" {

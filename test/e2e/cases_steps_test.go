@@ -186,7 +186,7 @@ func (s *suite) deleteAll(t *testing.T, c *stack.Cluster, w *world, o *cases.Obj
 
 func (s *suite) awaitAll(t *testing.T, c *stack.Cluster, w *world, a *cases.Await) {
 	t.Helper()
-	must(t, c.Wait(t.Context(), 2*time.Minute, fmt.Sprintf("%s %s%s of case %s", a.Kind, a.Name, a.Labels, w.Name), func(ctx context.Context) error {
+	must(t, c.Wait(t.Context(), 5*time.Minute, fmt.Sprintf("%s %s%s of case %s", a.Kind, a.Name, a.Labels, w.Name), func(ctx context.Context) error {
 		all, err := w.find(ctx, t, c, a.Objects)
 		if err != nil {
 			return err
