@@ -115,6 +115,5 @@ func (s *Snapshot) Consent(r xp.Ref) {
 	}
 	u = u.DeepCopy()
 	xp.Annotate(u, AnnotationHold, mark)
-	delete(s.observedObjects, r.ID())
 	s.keep(r.ID(), u, true)
 }

@@ -49,11 +49,11 @@ func (s *Snapshot) composedNow() *composedIndex {
 	}
 	x := &composedIndex{at: s.clock, controlled: map[types.UID][]restoredResource{}, labelled: map[string][]restoredResource{}}
 	xrs := map[types.UID]bool{}
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.composite {
 			xrs[f.uid] = true
 		}
-	})
+	}
 	for _, u := range s.objects {
 		s.addTo(x, xrs, u)
 	}
@@ -126,15 +126,15 @@ func (s *Snapshot) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
 		return x.listed
 	}
 	x.listed = map[xp.ID]bool{}
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if !f.composite {
-			return
+			continue
 		}
 		refs, _ := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // An XR whose resourceRefs can't be read lists nothing.
 		for _, r := range refs {
 			x.listed[r.ID()] = true
 		}
-	})
+	}
 
 	return x.listed
 }

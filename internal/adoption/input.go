@@ -98,7 +98,9 @@ func (i Input) next() string {
 // read.
 func (s *Snapshot) Inputs() []xp.Ref {
 	var refs []xp.Ref
-	s.each(func(f *observedObject) { refs = append(refs, f.inputs()...) })
+	for _, f := range s.observed {
+		refs = append(refs, f.inputs()...)
+	}
 
 	return refs
 }

@@ -70,9 +70,6 @@ func (i Installation) kubectl(verb ...string) xp.Command {
 // IsDown reports whether Crossplane is installed and no replica is ready.
 func (i Installation) IsDown() bool { return i.Name != "" && i.Ready == 0 }
 
-// IsGone reports whether no running Crossplane was found.
-func (i Installation) IsGone() bool { return !i.Hidden && i.Ready == 0 }
-
 // Ref returns the reference to its Deployment.
 func (i Installation) Ref() xp.Ref {
 	return xp.Ref{APIVersion: KindDeployment.GroupVersion().String(), Kind: KindDeployment.Kind, Namespace: i.Namespace, Name: i.Name}

@@ -95,8 +95,6 @@ type Plan struct {
 	NextAt time.Time
 	// RestoredAt is when all items were restored, from Snapshot.RestoredAt.
 	RestoredAt time.Time
-	// WithoutComposed means that the composed resources were not observed.
-	WithoutComposed bool
 	// Moving means that it waits for a controller's reaction, which usually takes moments. Blocked
 	// means that something it waits for needs a user.
 	Moving, Blocked bool
@@ -251,9 +249,6 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	}
 	if why := t.claimDeleted(); !why.IsZero() {
 		return Plan{Failed: why}
-	}
-	if t.snapshot.skipsComposed(t.snapshot.observedOf(u)) {
-		return t.planWithoutComposed(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
 	if p, ok := t.interfered(u); ok {

@@ -70,14 +70,14 @@ func (s *Snapshot) AddedAll(gk schema.GroupKind) {
 func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	var needs []schema.GroupVersionKind
 	about, reading, selecting, revisions := false, false, false, map[xp.Ref]bool{}
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		selecting = selecting || f.selects && f.hold != nil && f.hold.Pinned
 		if !s.isAboutToRun(f) {
-			return
+			continue
 		}
 		about, revisions[f.revision] = true, true
 		reading = reading || len(f.hold.Environments) > 0
-	})
+	}
 	if about {
 		needs = append(needs, xp.KindDefinition)
 	}
@@ -96,7 +96,7 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 
 // isAboutToRun reports whether an object is a held XR that the plugin unpauses when it is adopted.
 func (s *Snapshot) isAboutToRun(f *observedObject) bool {
-	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.ownPause() && !s.skipsComposed(f)
+	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.ownPause()
 }
 
 // runFunctions reports whether one of the revisions has a pipeline of functions.

@@ -38,11 +38,8 @@ type Snapshot struct {
 	platform platform
 	// inactive is the function of Definitions; nil if there is none.
 	inactive func(schema.GroupKind) string
-	// crossplaneDown is the function of SkipComposed; nil if there is none.
-	crossplaneDown func() bool
-	// observedObjects caches what was read of objects. With a packer it has all that are not only
-	// read.
-	observedObjects map[xp.ID]*observedObject
+	// observed are the objects that are not only read.
+	observed map[xp.ID]*observedObject
 	// investigation is what is asked; nil if objects that are not held are not judged. index finds
 	// the restored composed resources; nil until needed.
 	investigation *Investigation
@@ -54,7 +51,7 @@ type Snapshot struct {
 func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
-		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observedObjects: map[xp.ID]*observedObject{},
+		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observed: map[xp.ID]*observedObject{},
 		leftBehind: map[xp.ID]leftBehind{},
 	}
 }
@@ -79,15 +76,10 @@ func (s *Snapshot) Add(u *unstructured.Unstructured) {
 // keep stores an object; again means that it replaces another version.
 func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	s.invalidate(id)
-	if s.packer == nil {
-		s.objects[id] = u
-
-		return
-	}
 	if !isOnlyRead(u) {
-		s.observedObjects[id] = s.addObserved(u)
+		s.observed[id] = s.observe(u)
 	}
-	if xp.IsCrossplaneGroup(id.Group) {
+	if s.packer == nil || xp.IsCrossplaneGroup(id.Group) {
 		s.objects[id] = u
 
 		return
@@ -120,7 +112,7 @@ func (s *Snapshot) remove(id xp.ID) {
 	delete(s.objects, id)
 	delete(s.packed, id)
 	delete(s.restored, before.GetUID())
-	delete(s.observedObjects, id)
+	delete(s.observed, id)
 	s.platform.remove(before)
 }
 
@@ -165,9 +157,9 @@ func (s *Snapshot) AddRestored(u *unstructured.Unstructured) {
 func (s *Snapshot) RestoredAt() time.Time {
 	var since, polled time.Time
 	trees := false
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.hold == nil {
-			return
+			continue
 		}
 		if at := parseTime(f.hold.Since); at.After(since) {
 			since = at
@@ -176,7 +168,7 @@ func (s *Snapshot) RestoredAt() time.Time {
 			polled = at
 		}
 		trees = trees || f.composite || f.claim
-	})
+	}
 	switch {
 	case !polled.IsZero():
 		return polled
@@ -242,27 +234,30 @@ func (s *Snapshot) Has(r xp.Ref) bool {
 // no Plan waits for now. An XR that is still paused must find all of them, and an MR has a hold of
 // its own. An XR that is unpaused has found them.
 func (s *Snapshot) LooksAtComposed() bool {
-	below := false
-	s.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
+	for _, f := range s.observed {
+		if f.hold != nil && (f.paused || !f.composite && !f.claim) {
+			return true
+		}
+	}
 
-	return below
+	return false
 }
 
 // Subjects returns the objects to plan for, in a stable order: all XRs, and the MRs that are held
 // or publish connection details. The Plan of a held XR includes its composed resources.
 func (s *Snapshot) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.composite && f.hold != nil {
 			held[f.uid] = true
 		}
-	})
+	}
 	var refs []xp.Ref
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.composite || (f.publishes || f.marked) && !held[f.controller] {
 			refs = append(refs, f.Ref)
 		}
-	})
+	}
 	slices.SortFunc(refs, xp.Ref.Compare)
 
 	return refs
@@ -281,7 +276,7 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if f := s.observed(r.ID()); f != nil { // An object that is only read needs nothing else.
+		if f := s.observed[r.ID()]; f != nil { // An object that is only read needs nothing else.
 			for _, l := range slices.Concat(s.composed(f), s.named(f)) {
 				visit(l)
 			}
@@ -300,7 +295,7 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 func (s *Snapshot) RequiredKinds(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
-		f := s.observed(r.ID())
+		f := s.observed[r.ID()]
 		if f == nil || !f.composite && !f.claim {
 			continue
 		}
@@ -321,10 +316,9 @@ func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.hold == nil {
 		return s.investigatedRefs(f)
 	}
-	if !f.composite || f.claim || s.skipsComposed(f) {
+	if !f.composite || f.claim {
 		return nil
 	}
-
 	if f.paused || f.hold.Unpaused != "" {
 		return f.hold.Refs
 	}
@@ -352,9 +346,6 @@ func (s *Snapshot) named(f *observedObject) []xp.Ref {
 		}
 
 		return refs
-	}
-	if s.skipsComposed(f) {
-		return f.unreportedClaim()
 	}
 	var refs []xp.Ref
 	if held {

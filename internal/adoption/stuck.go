@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,16 @@ func Stuck(u *unstructured.Unstructured, i Installation) reason.Message {
 		return reason.CrossplaneSilent.Messagef("%s runs and does not reconcile it; each poll requests that. Read Crossplane's log and the conditions of the "+
 			"XRD; if nothing changes, %s", running, restart)
 	}
+}
+
+// Named returns the Plan with the reason why s is not reconciled.
+func (p Plan) Named(s PendingReconcile, why reason.Message) Plan {
+	p.Waiting, p.Stuck = slices.Clone(p.Waiting), true
+	if n := slices.Index(p.Waiting, s.Waiting); n >= 0 {
+		p.Waiting[n] = why.About(s.Waiting.Text)
+	}
+
+	return p
 }
 
 func isCircuitOpen(u *unstructured.Unstructured) bool {

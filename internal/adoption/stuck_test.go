@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -60,5 +63,40 @@ func TestStuck(t *testing.T) {
 func TestStuckProvider(t *testing.T) {
 	if got := Stuck(xptest.MR("b"), Installation{Name: "crossplane"}).String(); !strings.Contains(got, "its provider") || strings.Contains(got, "restart") {
 		t.Errorf("the message must name the provider, not Crossplane: %q", got)
+	}
+}
+
+// A stuck object is reported once, with all that it waits for and the reason.
+func TestStuckIsMarked(t *testing.T) {
+	xr := held(xptest.XR("x", xptest.NeverComposed()))
+	w := snapshot(xr)
+	plan := Next(w, xp.RefTo(xr))
+	plan = plan.Named(plan.Pending[0], reason.CrossplaneNotRunning.Messagef("nothing runs"))
+	if want := "XOrder x: Crossplane has not reported yet that it is paused: nothing runs [CrossplaneNotRunning]"; !strings.Contains(reason.Join(plan.Waiting), want) {
+		t.Errorf("want %q in %q", want, plan.Waiting)
+	}
+	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}
+	notices := Changes(w, plans, nil)
+	if len(notices) != 1 || notices[0].Event != EventStuck {
+		t.Fatalf("got %+v", notices)
+	}
+	if again := Changes(snapshot(xptest.Merge(xr, notices[0].Patch)), plans, nil); len(again) > 0 {
+		t.Errorf("the report must come once; got %+v", again)
+	}
+}
+
+// The claim reports that its XR is being deleted, whatever was reported before.
+func TestDeletionIsReportedOnTheClaim(t *testing.T) {
+	xr := xptest.XR("x")
+	claim := held(xptest.Claim("o", xptest.OfXR(xr)))
+	xr = held(xptest.With(xr, xptest.ClaimedBy(claim)))
+	w := snapshot(xptest.With(xr, xptest.Deleting()), claim)
+	r := xp.RefTo(xr)
+	var got []string
+	for _, n := range Changes(w, map[xp.ID]Plan{r.ID(): Next(w, r)}, nil) {
+		got = append(got, n.Event+" "+xp.String(n.Target))
+	}
+	if diff := cmp.Diff([]string{EventStopped + " OrderClaim team-a/o", EventStopped + " XOrder x"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
