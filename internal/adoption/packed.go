@@ -106,11 +106,8 @@ func packManagers(u *unstructured.Unstructured) string {
 	if len(entries) == 0 {
 		return ""
 	}
-	if list, err := json.Marshal(entries); err != nil || len(list) > maxUnpacked {
-		return ""
-	}
 	packed, err := deflate(entries)
-	if err != nil || len(packed) > maxPacked {
+	if err != nil || len(packed) > maxPacked || unpackManagers(packed) == nil {
 		return ""
 	}
 

@@ -34,8 +34,11 @@ type Snapshot struct {
 	// leftBehind is what deleted MRs left behind.
 	leftBehind map[xp.ID]leftBehind
 	// now is when the Snapshot was observed.
-	now      time.Time
-	platform platform
+	now time.Time
+	// shared are the objects that all XRs share, by sharedKey.
+	shared map[xp.ID][]*unstructured.Unstructured
+	// whole are the kinds of which all objects were added.
+	whole map[schema.GroupKind]bool
 	// inactive is the function of Definitions; nil if there is none.
 	inactive func(schema.GroupKind) string
 	// observed are the objects that are not only read.
@@ -52,7 +55,7 @@ func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
 		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observed: map[xp.ID]*observedObject{},
-		leftBehind: map[xp.ID]leftBehind{},
+		leftBehind: map[xp.ID]leftBehind{}, shared: map[xp.ID][]*unstructured.Unstructured{}, whole: map[schema.GroupKind]bool{},
 	}
 }
 
@@ -70,7 +73,9 @@ func (s *Snapshot) Add(u *unstructured.Unstructured) {
 	delete(s.leftBehind, id)
 	s.remove(id)
 	s.keep(id, u, again)
-	s.platform.add(u)
+	if key, ok := sharedKey(u); ok {
+		s.shared[key] = append(s.shared[key], u)
+	}
 }
 
 // keep stores an object; again means that it replaces another version.
@@ -113,7 +118,9 @@ func (s *Snapshot) remove(id xp.ID) {
 	delete(s.packed, id)
 	delete(s.restored, before.GetUID())
 	delete(s.observed, id)
-	s.platform.remove(before)
+	if key, ok := sharedKey(before); ok {
+		s.shared[key] = slices.DeleteFunc(s.shared[key], func(u *unstructured.Unstructured) bool { return u == before })
+	}
 }
 
 // cloneRef returns a copy of a Ref that shares no memory with a packed object. Thousands of Refs
@@ -124,11 +131,8 @@ func cloneRef(r xp.Ref) xp.Ref {
 	}
 }
 
-// All returns the objects of a kind, in no order.
-func (s *Snapshot) All(gk schema.GroupKind) []*unstructured.Unstructured { return s.AllBut(gk, nil) }
-
-// AllBut is All without some objects.
-func (s *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
+// All returns the objects of a kind without some, in no order.
+func (s *Snapshot) All(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for id, u := range s.objects {
 		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
@@ -190,6 +194,25 @@ func (s *Snapshot) AddUnserved(gk schema.GroupKind) {
 func (s *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
 	s.invalidateAll()
 	s.unreadable[gvk] = why
+}
+
+// AddRetired records an unserved version of a kind, and a served one. Objects are the same in both.
+func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
+	if s.retired[version] == served {
+		return
+	}
+	s.invalidateAll()
+	s.retired[version] = served
+}
+
+// served returns the kind of r, in its served version if that is known to be another.
+func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
+	gvk := r.GroupVersionKind()
+	if served, ok := s.retired[gvk]; ok {
+		return served
+	}
+
+	return gvk
 }
 
 // isUnknown reports whether r may exist though it was not observed, and returns why.
@@ -263,9 +286,8 @@ func (s *Snapshot) Subjects() []xp.Ref {
 	return refs
 }
 
-// Needs returns what must be observed to plan for refs, as far as the Snapshot knows: refs, their
-// composed resources, claims, CompositionRevisions and connection secrets, and so on down the
-// trees.
+// Needs returns what must be observed to plan for refs, as far as the Snapshot knows: refs, what
+// belongs to them, and so on down the trees.
 func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
@@ -277,7 +299,7 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 		seen[r.ID()] = true
 		needs = append(needs, r)
 		if f := s.observed[r.ID()]; f != nil { // An object that is only read needs nothing else.
-			for _, l := range slices.Concat(s.composed(f), s.named(f)) {
+			for _, l := range slices.Concat(s.composed(f), f.named()) {
 				visit(l)
 			}
 		}
@@ -301,7 +323,7 @@ func (s *Snapshot) RequiredKinds(needs []xp.Ref) map[schema.GroupVersionKind]boo
 		}
 		own := f.GroupVersionKind()
 		vital[own] = true
-		for _, l := range s.named(f) {
+		for _, l := range f.named() {
 			gvk := s.served(l)
 			vital[gvk] = vital[gvk] || gvk.Group == own.Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
 		}
@@ -313,52 +335,41 @@ func (s *Snapshot) RequiredKinds(needs []xp.Ref) map[schema.GroupVersionKind]boo
 // composed returns the composed resources to observe: a held XR's in the backup, an investigated
 // XR's.
 func (s *Snapshot) composed(f *observedObject) []xp.Ref {
-	if f.hold == nil {
-		return s.investigatedRefs(f)
-	}
-	if !f.composite || f.claim {
+	var saved []xp.Ref
+	switch {
+	case f.hold == nil && !s.isInvestigated(f), !f.composite, f.claim:
 		return nil
-	}
-	if f.paused || f.hold.Unpaused != "" {
+	case f.hold == nil:
+	case f.paused, f.hold.Unpaused != "":
 		return f.hold.Refs
+	default: // Another writer has removed its pause. Its current resourceRefs show the result.
+		saved = f.hold.Refs
 	}
-	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // Another writer has removed its pause. Its current resourceRefs show the result.
+	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs()
 	if err != nil || kindsOf(now) > maxKinds {
-		return f.hold.Refs
+		return saved
 	}
 
-	return append(slices.Clone(f.hold.Refs), now...)
+	return slices.Concat(saved, now)
 }
 
-func (s *Snapshot) named(f *observedObject) []xp.Ref {
-	held := f.hold != nil
-	none := xp.Ref{}
-	if !f.claim && !f.composite {
-		refs := f.inputs()
-		if held && f.hold.Owner != nil {
-			refs = append(refs, *f.hold.Owner)
-		}
-		if held && f.hold.FromUID != nil {
-			refs = append(refs, f.hold.FromUID.XR)
-		}
-		if f.secret != none && held && f.hold.Secret {
+// named returns what else of an object must be observed.
+func (f *observedObject) named() []xp.Ref {
+	refs := f.inputs()
+	if h := f.hold; h != nil {
+		if f.composite || f.claim || h.Secret {
 			refs = append(refs, f.secret)
 		}
-
-		return refs
-	}
-	var refs []xp.Ref
-	if held {
-		refs = append(refs, f.secret)
-	}
-	if held && !f.claim {
 		refs = append(refs, f.revision)
-		if f.hold.Owner != nil {
-			refs = append(refs, *f.hold.Owner)
+		if h.Owner != nil {
+			refs = append(refs, *h.Owner)
+		}
+		if h.FromUID != nil {
+			refs = append(refs, h.FromUID.XR)
 		}
 	}
 
-	return slices.DeleteFunc(append(refs, f.bound), func(r xp.Ref) bool { return r == none })
+	return slices.DeleteFunc(append(refs, f.bound), func(r xp.Ref) bool { return r == (xp.Ref{}) })
 }
 
 func revisionRef(c xp.Composite) xp.Ref {

@@ -41,7 +41,7 @@ func TestStuck(t *testing.T) {
 		"V119": {reason: "Version 1.19 has the defect of the watch garbage collector.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", "[WatchLost]", restart}},
 		"V120": {reason: "Version 1.20.0 fixed the watch garbage collector.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and does not reconcile it", "log", restart}},
 		"V20":  {reason: "The circuit breaker came with version 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and does not reconcile it", restart}},
-		"V21":  {reason: "Version 2.1 has the defect of the circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 drops events", "#7703", restart}},
+		"V21":  {reason: "Version 2.1 has the defect of the circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 runs and does not reconcile it", "drops events", "#7703", restart}},
 		"V23Open": {
 			reason: "The XR's own condition shows the open circuit breaker.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "[CircuitOpen]", "--circuit-breaker-burst", restart},
 		},
@@ -98,5 +98,32 @@ func TestDeletionIsReportedOnTheClaim(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{EventStopped + " OrderClaim team-a/o", EventStopped + " XOrder x"}, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestWhyRefused(t *testing.T) {
+	const uid = "0a0a0a0a-1111-4222-8333-444444444444"
+	for name, tc := range map[string]struct {
+		reason string
+		said   string
+		want   reason.Code
+	}{
+		"UID": {
+			reason: "Only a deletion helps.", want: reason.UIDInImmutable,
+			said: `cannot apply composed resource "d": Deployment.apps "w" is invalid: spec.selector: Invalid value: {"i":"` + uid + `"}: field is immutable`,
+		},
+		"Another": {
+			reason: "The restore did not change the value.", want: reason.CrossplaneFailing,
+			said: `cannot apply composed resource "d": Deployment.apps "w" is invalid: spec.selector: Invalid value: {"i":"x"}: field is immutable`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := WhyRefused(xptest.XR("x", xptest.UID(uid)), tc.said); got.Code != tc.want || !IsRefusal(tc.said) {
+				t.Errorf("%s\ngot %v", tc.reason, got)
+			}
+		})
+	}
+	if !IsRefused(reason.CrossplaneFailing.Messagef("XOrder x: Crossplane can't reconcile it: Unsynced resources: d")) {
+		t.Error("Crossplane names the resources that the API server refuses")
 	}
 }
