@@ -18,16 +18,16 @@ var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 // activates.
 func (d *diagnosis) checkActivations() {
 	var policies []*unstructured.Unstructured
-	for _, o := range d.byID[xp.KindActivationPolicy.GroupKind()] {
+	for _, o := range d.ofKind(xp.KindActivationPolicy.GroupKind()) {
 		policies = append(policies, o.full())
 	}
 	groups := map[string]bool{}
 	kinds := map[schema.GroupKind]bool{}
-	for _, o := range d.managed {
+	for _, o := range d.with(isManaged | isNew) {
 		gk := o.GroupVersionKind().GroupKind()
 		groups[gk.Group], kinds[gk] = true, true
 	}
-	for _, o := range d.byID[kindCRD] {
+	for _, o := range d.ofKind(kindCRD) {
 		// Crossplane gives a CRD the name of its MRD, so the name includes the group.
 		if _, group, _ := strings.Cut(o.Name, "."); !groups[group] {
 			continue

@@ -13,10 +13,7 @@ import (
 // checkSecrets finds connection secrets that the backup lacks although it has their publisher. A
 // password may exist nowhere else.
 func (d *diagnosis) checkSecrets() {
-	for _, u := range d.sortedAll() {
-		if !u.is(isPublishing) {
-			continue
-		}
+	for _, u := range d.with(isPublishing) {
 		r, _ := xp.SecretRef(u.full())
 		if d.get(r) != nil || d.IsUnread(r) {
 			continue
@@ -30,7 +27,7 @@ func (d *diagnosis) checkSecrets() {
 // the provider may generate another password than the one in use.
 func (d *diagnosis) checkInputs() {
 	reported := map[xp.Ref]bool{}
-	for _, o := range sorted(d.managed) {
+	for _, o := range d.with(isManaged | isNew) {
 		mr := o.source.Part(shapeInput)
 		noted := xp.Inputs(mr)
 		for _, r := range xp.InputSecrets(mr) {
@@ -58,10 +55,7 @@ func (d *diagnosis) checkInputs() {
 // checkServiceAccounts finds settings that were added to the ServiceAccount of one package
 // revision. The ServiceAccount of another revision has another name.
 func (d *diagnosis) checkServiceAccounts() {
-	for _, o := range d.sortedAll() {
-		if !o.is(isCustomizedAccount) {
-			continue
-		}
+	for _, o := range d.with(isCustomizedAccount) {
 		u := o.full()
 		revision, _ := xp.Controller(u)
 		d.add(reason.SettingsMisplaced, report.Warning, o.Ref, "it belongs to the package revision "+revision.Name+", and a user added to it: "+
@@ -74,13 +68,10 @@ func (d *diagnosis) checkServiceAccounts() {
 // ends with the settings from before the first hold.
 func (d *diagnosis) checkHeld() {
 	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
-	for _, o := range d.sortedAll() {
+	for _, o := range d.with(isNewer | isMarked) {
 		if o.is(isNewer) {
 			d.add(reason.Malformed, report.Error, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
 
-			continue
-		}
-		if !o.is(isMarked) {
 			continue
 		}
 		u := o.full()

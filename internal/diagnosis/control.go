@@ -18,13 +18,13 @@ import (
 // checkControl finds resources that an XR lists and does not control. Held objects are not
 // controlled yet: checkHolds reports them.
 func (d *diagnosis) checkControl() {
-	for _, xr := range sorted(d.composites) {
+	for _, xr := range d.with(isComposite) {
 		if d.isHeldOrDeleting(xr) {
 			continue // Its resources may be deleted first.
 		}
 		full := sync.OnceValue(xr.full)
 		noted := sync.OnceValue(func() map[xp.ID]bool { return danglingOf(full()) })
-		for _, r := range d.refs[xr.uid] {
+		for _, r := range xr.refs {
 			switch u := d.get(r); {
 			case u != nil && xr.is(isMarked): // Nothing was adopted yet at backup time.
 			case u != nil:
@@ -114,7 +114,7 @@ func (d *diagnosis) checkController(xr, u *object) {
 
 // addOtherController adds that an object which is there controls a resource that an XR lists.
 func (d *diagnosis) addOtherController(xr, u, by *object) {
-	if by.is(isDeleting) && by.is(isComposite) && hasMovedUp(xr, u) {
+	if by.is(isDeleting) && by.is(isComposite|isForged) && hasMovedUp(xr, u) {
 		d.add(reason.ControlledByAnother, report.Error, u.Ref, xr.String()+" lists it, and "+by.String()+", which is being deleted, controls it",
 			"a restore of a backup from now makes "+xr.String()+" its controller. Here the garbage collector deletes it after "+by.String()+
 				", unless you remove that owner reference before")
@@ -150,7 +150,7 @@ func hasMovedUp(xr, u *object) bool {
 
 // checkClaims finds pairs of a claim and an XR in which only one references the other.
 func (d *diagnosis) checkClaims() {
-	for _, o := range sorted(d.claims) {
+	for _, o := range d.with(isClaim) {
 		claim := o.full()
 		r, ok := xp.ClaimFrom(claim).CompositeRef()
 		if !ok || d.isHeldOrDeleting(o) {
@@ -166,7 +166,7 @@ func (d *diagnosis) checkClaims() {
 				"backup, restore and Crossplane ignore such a link. Correct the claim's spec.resourceRef, or delete the claim if it is forged")
 		}
 	}
-	for _, o := range sorted(d.composites) {
+	for _, o := range d.with(isComposite) {
 		xr := o.full()
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
 		if !ok || d.IsUnread(r) || d.isHeldOrDeleting(o) {
@@ -195,14 +195,14 @@ func (d *diagnosis) oneSidedHint(xr, claim *unstructured.Unstructured) string {
 // isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then a missing
 // reference is no problem of its own.
 func (d *diagnosis) isHeldOrDeleting(u *object) bool {
-	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
+	return d.of == Cluster && u.is(isMarked|isDeleting)
 }
 
 // checkOrphans finds resources that an XR once composed and that no XR lists. checkUsages covers
 // Usages.
 func (d *diagnosis) checkOrphans() {
-	for _, o := range d.sortedAll() {
-		if !o.is(isComposed) || o.is(isUsage) || o.is(isClaim) || len(d.listers(o)) > 0 {
+	for _, o := range d.with(isComposed) {
+		if o.is(isUsage|isClaim|isForged) || len(d.listers(o)) > 0 {
 			continue
 		}
 		u := o.full()
@@ -210,8 +210,8 @@ func (d *diagnosis) checkOrphans() {
 		owner := d.byUID[c.UID]
 		switch {
 		case controlled && d.isUnreadKind(c.APIVersion, c.Kind):
-		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
-		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
+		case owner != nil && !owner.is(isComposite|isForged): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
+		case owner != nil && owner.is(isUnlisted): // Its resourceRefs cannot be read.
 		case d.of == Backup:
 			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller, and holds a "+
 				"managed resource or XR. If its XR should be in the backup, check the backup's warnings, and back up again")
@@ -293,7 +293,7 @@ func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (
 		if xr.Namespace != "" && xr.Namespace != u.GetNamespace() {
 			continue
 		}
-		for _, r := range d.refs[xr.uid] {
+		for _, r := range xr.refs {
 			other := d.get(r)
 			if other == nil || r.GroupVersionKind().GroupKind() != u.GroupVersionKind().GroupKind() {
 				continue

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -31,19 +33,15 @@ func Defects(of Subject, i adoption.Installation, unserved bool) []report.Proble
 // LacksComposed reports whether a cluster does not serve a kind that an XR composes, unless the kind
 // is only not active.
 func (o *Objects) LacksComposed(s ClusterState) bool {
-	return slices.ContainsFunc(o.lists, func(l list) bool {
-		return slices.ContainsFunc(l.refs, func(r xp.Ref) bool {
-			gk := r.GroupVersionKind().GroupKind()
-
-			return o.unserved[gk] && s.inactive(gk) == ""
-		})
+	return slices.ContainsFunc(o.Composed(), func(gvk schema.GroupVersionKind) bool {
+		return o.unserved[gvk.GroupKind()] && s.inactive(gvk.GroupKind()) == ""
 	})
 }
 
 // RanOn returns the Crossplane whose Deployment is among the objects; the zero value if there is
 // none.
 func (o *Objects) RanOn() adoption.Installation {
-	return adoption.FindInstallation(fullObjects(sorted(o.deployments)))
+	return adoption.FindInstallation(fullObjects(o.with(isInstallation)))
 }
 
 // PluginMissing returns the warning about the Deployment of a Velero server that does not bring this

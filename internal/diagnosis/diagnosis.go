@@ -120,7 +120,7 @@ func (d *diagnosis) absent() string {
 func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
-		if d.broken[gk] != "" {
+		if d.broken[gk] {
 			d.add(reason.NotRead, report.Error, r, "objects of this kind can't be read: "+why, "the report lacks them. Repair that, and run the command again")
 
 			continue

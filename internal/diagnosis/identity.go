@@ -13,10 +13,7 @@ import (
 
 // checkIdentities finds MRs without a certain external resource.
 func (d *diagnosis) checkIdentities() {
-	for _, o := range sorted(d.managed) {
-		if !o.is(isUnsure) {
-			continue
-		}
+	for _, o := range d.with(isUnsure) {
 		mr := o.full()
 		identity := xp.IdentityOf(mr)
 		code := reason.IdentityMissing
@@ -103,7 +100,7 @@ func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
 		return by
 	}
 	by := map[string]int{}
-	for _, o := range d.managed {
+	for _, o := range d.with(isManaged | isNew) {
 		if o.GroupVersionKind().GroupKind() != gk {
 			continue
 		}

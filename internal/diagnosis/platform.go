@@ -12,8 +12,8 @@ import (
 
 // checkPlatform finds XRs whose CompositionRevision or XRD is not in the backup.
 func (d *diagnosis) checkPlatform() {
-	definitions := fullObjects(d.definitions)
-	for _, xr := range sorted(d.composites) {
+	definitions := fullObjects(d.with(isDefinition))
+	for _, xr := range d.with(isComposite) {
 		c := xp.CompositeFrom(xr.full())
 		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
 		if revision.Name != "" && d.get(revision) == nil {
@@ -32,7 +32,7 @@ func (d *diagnosis) checkPlatform() {
 // that the backup lacks or may lack.
 func (d *diagnosis) checkPipelineInputs() {
 	reported := map[xp.Ref]bool{}
-	for _, xr := range sorted(d.composites) {
+	for _, xr := range d.with(isComposite) {
 		r := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: xp.CompositeFrom(xr.full()).Revision()}
 		revision := d.get(r)
 		if revision == nil || reported[r] {
@@ -56,7 +56,7 @@ func (d *diagnosis) checkPipelineInputs() {
 
 // checkDefinitions finds XRDs that are being deleted. The deletion ends with the last XR.
 func (d *diagnosis) checkDefinitions() {
-	for _, xrd := range fullObjects(sorted(d.definitions)) {
+	for _, xrd := range fullObjects(d.with(isDefinition)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
 			d.add(reason.XRDTerminating, report.Error, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
@@ -65,7 +65,7 @@ func (d *diagnosis) checkDefinitions() {
 
 // hasAnyOf reports whether an XRD has XRs or claims. Without any its deletion takes a moment only.
 func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *object) bool {
+	return slices.ContainsFunc(d.with(isComposite|isClaim), func(u *object) bool {
 		return xp.Defines(xrd, u.GroupVersionKind().GroupKind())
 	})
 }

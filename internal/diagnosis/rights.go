@@ -117,10 +117,8 @@ func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 // checkRights finds misplaced roles in a backup.
 func (d *diagnosis) checkRights() {
 	r := &Rights{Namespace: d.RanOn().Namespace}
-	for _, o := range d.sortedAll() {
-		if o.is(isOfRights) {
-			r.Add(o.full())
-		}
+	for _, o := range d.with(isOfRights) {
+		r.Add(o.full())
 	}
 	d.found = append(d.found, r.Misplaced(Backup)...)
 }

@@ -152,7 +152,7 @@ func (s *selector) missing() []report.Problem {
 func (s *selector) similarNames(name string) string {
 	var names []string
 	bare := name[strings.Index(name, "/")+1:]
-	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
+	for _, u := range s.with(isClaim | isComposite) {
 		if u.Name == bare {
 			names = append(names, u.Path())
 		}

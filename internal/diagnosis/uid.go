@@ -14,8 +14,8 @@ import (
 // that a restore can't carry over to the new UID.
 func (d *diagnosis) checkUIDs() {
 	const next = "let the Composition take the value from a name, the namespace, or a label or field of the XR that has the old value, then back up again. "
-	for _, o := range d.sortedAll() {
-		if !o.is(isComposed) || o.controller == "" {
+	for _, o := range d.with(isComposed) {
+		if o.controller == "" {
 			continue
 		}
 		u := o.full()
@@ -26,7 +26,7 @@ func (d *diagnosis) checkUIDs() {
 		var identity, immutable []string
 		for _, f := range xp.UIDFields(u, uids...) {
 			switch {
-			case (o.is(isManaged) || o.is(isComposite)) && (f.IsIdentity(u) || f.NamesSecret() && claims[f.UID]):
+			case o.is(isManaged|isComposite|isForged) && (f.IsIdentity(u) || f.NamesSecret() && claims[f.UID]):
 				identity = append(identity, f.Path)
 			case f.UID == o.controller && f.IsImmutable(u):
 				immutable = append(immutable, f.Path)
@@ -51,7 +51,7 @@ func (d *diagnosis) uidsAbove(o *object) (uids []types.UID, claims map[types.UID
 	claims = map[types.UID]bool{}
 	uids = append(uids, o.controller) // The backup can lack the XR.
 	for range most {
-		if o = d.byUID[o.controller]; o == nil || !o.is(isComposite) {
+		if o = d.byUID[o.controller]; o == nil || !o.is(isComposite|isForged) {
 			break
 		}
 		uids = append(uids, o.uid)

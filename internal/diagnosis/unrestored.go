@@ -8,8 +8,8 @@ import (
 
 // checkUnrestored finds what XRs compose that Velero does not restore, and Jobs that start again.
 func (d *diagnosis) checkUnrestored() {
-	for _, xr := range sorted(d.composites) {
-		for _, r := range d.refs[xr.uid] {
+	for _, xr := range d.with(isComposite) {
+		for _, r := range xr.refs {
 			o := d.get(r)
 			if !xp.MayStayOut(r.GroupVersionKind().GroupKind()) || o == nil || !d.isComposedBy(xr, o) {
 				continue

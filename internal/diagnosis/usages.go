@@ -13,7 +13,7 @@ import (
 // the object any more.
 func (d *diagnosis) checkUsages() {
 	var composed []*unstructured.Unstructured
-	for _, u := range fullObjects(sorted(d.usages)) {
+	for _, u := range fullObjects(d.with(isUsage)) {
 		if u.GetLabels()[xp.LabelComposite] != "" {
 			composed = append(composed, u)
 		}
@@ -21,7 +21,7 @@ func (d *diagnosis) checkUsages() {
 	if len(composed) == 0 {
 		return
 	}
-	for _, left := range adoption.Leftovers(composed, parts(d.composites, shapeList)) {
+	for _, left := range adoption.Leftovers(composed, parts(d.with(isComposite), shapeList)) {
 		if d.of == Cluster && d.isSoonGone(left.Usage) {
 			continue
 		}

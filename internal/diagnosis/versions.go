@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +17,7 @@ func (o *Objects) Versions() []report.Version {
 	if i := o.RanOn(); i.Version != "" {
 		versions = append(versions, report.Version{Name: "Crossplane that ran", Version: i.Version})
 	}
-	for _, u := range fullObjects(sorted(o.platform)) {
+	for _, u := range fullObjects(o.with(isPlatform)) {
 		switch {
 		case u.GroupVersionKind().Group == xp.GroupPackage:
 			image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
@@ -34,7 +33,7 @@ func (o *Objects) Versions() []report.Version {
 // crossplane returns the versions of Crossplane that can run the objects, and why others cannot.
 func (o *Objects) crossplane() string {
 	var old, modern []string
-	for _, u := range sorted(slices.Concat(o.platform, o.composites, o.usages)) {
+	for _, u := range o.with(isNative | isModern) {
 		switch {
 		case u.is(isNative):
 			old = append(old, u.String()+" composes without a pipeline")
