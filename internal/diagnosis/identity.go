@@ -100,20 +100,13 @@ func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
 		return by
 	}
 	by := map[string]int{}
-	for _, o := range d.with(isManaged | isNew) {
-		if o.GroupVersionKind().GroupKind() != gk {
-			continue
-		}
-		mr := o.full()
+	for _, mr := range fullObjects(d.ofKind(gk)) {
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		id, _ := xp.ProviderID(mr)
 		by[id]++
 		if external != id {
 			by[external]++
 		}
-	}
-	if d.managerCounts == nil {
-		d.managerCounts = map[schema.GroupKind]map[string]int{}
 	}
 	d.managerCounts[gk] = by
 

@@ -106,8 +106,6 @@ const (
 	isInstallation
 	// isCustomizedAccount is a ServiceAccount of a package revision with added settings.
 	isCustomizedAccount
-	// isOfRights is of a kind that Rights need.
-	isOfRights
 	// isNewer was backed up by a newer version of this plugin, in a format that this version cannot
 	// read.
 	isNewer
@@ -137,7 +135,6 @@ func newObject(s Source, u *unstructured.Unstructured) *object {
 	o.set(isModern, xp.NeedsV2(u))
 	o.set(isInstallation, adoption.IsOfCrossplane(u))
 	o.set(isNewer, xp.CheckFormat(u) != nil)
-	o.set(isOfRights, concernsRights(u))
 	o.set(isCustomizedAccount, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o

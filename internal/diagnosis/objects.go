@@ -57,6 +57,7 @@ func (o *Objects) AddFrom(s Source) {
 		return
 	}
 	o.byID[self.ID()], o.byUID[self.uid] = self, self
+	delete(o.byUID, "") // What has no UID controls nothing.
 	o.all, o.listed = nil, nil
 	switch {
 	case self.is(isForged):

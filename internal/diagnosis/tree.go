@@ -72,8 +72,7 @@ func (o *Objects) isComposedBy(xr, u *object) bool {
 
 type treeBuilder struct {
 	objects *Objects
-	// placed are the objects that are in a tree already. A ring of XRs, or an object that two XRs
-	// list, must not appear twice.
+	// placed are the objects in a tree: in a ring of XRs, or listed by two, none must appear twice.
 	placed map[*object]bool
 	roots  []*report.Node
 	// level is the depth of the current XR. deeper are XRs below maxDepth, which become trees of
@@ -112,11 +111,8 @@ func (f *treeBuilder) claim(o *object) *report.Node {
 	claim := xp.ClaimFrom(u)
 	n.Composition, n.Revision = claim.Composition(), claim.Revision()
 	r, ok := claim.CompositeRef()
-	if !ok {
-		return n
-	}
-	xr := f.objects.get(r)
-	switch {
+	switch xr := f.objects.get(r); {
+	case !ok:
 	case xr == nil && !f.objects.IsUnread(r):
 		n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleComposite, State: report.Missing})
 	case xr != nil && !xr.is(isClaim|isForged) && xp.Bound(claim, xp.CompositeFrom(xr.full())):
@@ -132,22 +128,24 @@ func (f *treeBuilder) composite(o *object) *report.Node {
 	xr := xp.CompositeFrom(u)
 	n.Composition, n.Revision = xr.Composition(), xr.Revision()
 	f.level++
-	defer func() { f.level-- }()
 	for _, r := range o.refs {
-		child := f.objects.get(r)
+		child, below := f.objects.get(r), &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing}
 		switch {
 		case child == nil && f.objects.IsUnread(r):
-			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Unread})
+			below.State = report.Unread
 		case child == nil:
-			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing})
 		case f.placed[child] || !f.objects.isComposedBy(o, child):
-			n.Children = append(n.Children, &report.Node{Ref: r, Role: roleOf(child), State: report.Foreign})
+			below.Role, below.State = roleOf(child), report.Foreign
 		case child.is(isComposite) && f.level == maxDepth:
 			f.deeper = append(f.deeper, child)
+
+			continue
 		default:
-			n.Children = append(n.Children, f.subtree(child))
+			below = f.subtree(child)
 		}
+		n.Children = append(n.Children, below)
 	}
+	f.level--
 
 	return n
 }
