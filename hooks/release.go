@@ -121,7 +121,7 @@ func newRelease(o *options) *cobra.Command {
 	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "accept marks of the named objects, or of --restore, that this cluster has not signed")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force, or what the command hold holds")
 	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "how long to continue")
-	_ = r.out.addTo(c, resultFormats()...) // It fails only if the flag is there already.
+	r.out.addTo(c, resultFormats()...)
 
 	return c
 }

@@ -48,7 +48,7 @@ func (s *server) release(t *testing.T, of releaseArgs) results {
 	t.Helper()
 	var out bytes.Buffer
 	problems := &recorder{heard: of.asked}
-	o := newOptions(Streams{In: of.in, Out: &out, Err: problems})
+	o := newOptions(Program{In: of.in, Out: &out, Err: problems})
 	o.velero, o.namespace, o.all = "velero", of.namespace, of.all
 	r := &release{
 		options: o, out: output{format: gocmp.Or(of.format, printer.JSON)}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,

@@ -84,7 +84,10 @@ what it has waited for, which needs the rights of validate; it exits with 3 if t
 	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "how long to wait; 0 checks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
 	c.Flags().StringVar(&w.restore, "restore", "", "only claims and XRs that this Restore has created")
-	w.out.addOptionalTo(c, "print at the end the report of validate")
+	w.out.addTo(c)
+	w.out.format = ""
+	f := c.Flags().Lookup("output")
+	f.DefValue, f.Usage = "", "print at the end the report of validate, as "+f.Usage
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
