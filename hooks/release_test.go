@@ -156,11 +156,8 @@ func TestRelease(t *testing.T) {
 		"NoSuchRestore": {
 			reason: "A typing error must not look like success.", objects: left.all(), of: releaseArgs{restore: "other"}, want: results{Code: ExitFailed},
 		},
-		"BareAndGone": {
-			reason: "A name without a namespace is a cluster-scoped one.", objects: left.all()[1:], of: releaseArgs{names: []string{"o1"}}, want: results{Code: ExitFailed}, said: "Names are NAMESPACE/NAME",
-		},
 		"Bare": {
-			reason: "The namespace is missing.", objects: left.all(), of: releaseArgs{names: []string{"o1"}}, want: results{Code: ExitFailed}, said: "Did you mean team-a/o1?",
+			reason: "A name without a namespace is a cluster-scoped one.", objects: left.all(), of: releaseArgs{names: []string{"o1"}}, want: results{Code: ExitFailed}, said: "Names are NAMESPACE/NAME",
 		},
 		"AnotherRestore": {reason: "--restore must limit the command to the holds of that Restore.", objects: append(left.all(), xptest.Object("velero.io/v1", "Restore", "velero", "other")), of: releaseArgs{restore: "other"}, want: results{Results: map[string]report.Result{}}},
 		"Named": {
