@@ -84,7 +84,7 @@ func (t *tree) releaseClaim() bool {
 	case t.hold == nil:
 		t.checkReleased(claim)
 		if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-			t.plan.Change = unpinAndUnpause(claim) // A hold has left settings on it.
+			t.plan.Change = dropSettings(claim) // A hold has left settings on it.
 		}
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)

@@ -254,7 +254,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return Plan{Failed: why}
 	}
 	t.plan.Total = len(t.hold.Refs)
-	if p, ok := t.interfered(u); ok {
+	if p, ok := t.interfered(); ok {
 		return p
 	}
 	switch {
