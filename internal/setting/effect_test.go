@@ -78,7 +78,7 @@ func TestEffect(t *testing.T) {
 			var got want
 			for _, s := range all {
 				d, err := definitionOf(s.Name)
-				if err != nil || tc.of != nil && !d.IsFor(tc.of.purpose()) {
+				if err != nil || tc.of != nil && !d.isFor(tc.of.purpose()) {
 					t.Errorf("%s must not be in the result", s.Name)
 				}
 				if s.Source == SourceDefault && s.Value == d.Default {

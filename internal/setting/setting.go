@@ -131,24 +131,15 @@ func (e InvalidError) Unwrap() error { return e.Err }
 func Parse(config, annotations map[string]string) (Settings, error) {
 	s := Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: DefaultKindTimeout}
 	for _, e := range entries(Place{Kind: KindConfigMap, Data: config}) {
-		if err := s.set(e); err != nil {
+		if _, err := e.set(&s); err != nil {
 			return s, InvalidError{fmt.Errorf("cannot read the ConfigMap of settings: %w", err)}
 		}
 	}
 	for _, e := range entries(Place{Data: annotations}) {
-		if err := s.set(e); err != nil {
+		if _, err := e.set(&s); err != nil {
 			return s, InvalidError{fmt.Errorf("cannot read the annotation %s: %w", e.key, err)}
 		}
 	}
 
 	return s, nil
-}
-
-func (s *Settings) set(e entry) error {
-	d, err := definitionOf(e.name)
-	if err != nil {
-		return err
-	}
-
-	return d.set(s, e.value)
 }
