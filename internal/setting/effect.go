@@ -86,15 +86,11 @@ func Effect(configs []Place, of *Place) ([]Effective, []Fault) {
 }
 
 func severalFaults(configs []Place) []Fault {
-	names := make([]string, len(configs))
-	for i, c := range configs {
-		names[i] = c.Namespace + "/" + c.Name
-	}
 	faults := make([]Fault, len(configs))
 	for i, c := range configs {
 		faults[i] = Fault{
 			Place: c.String(), Code: reason.SettingsDuplicated,
-			Reason: "there can be one ConfigMap of settings, and there are " + list(names, "and") + ", so none applies",
+			Reason: fmt.Sprintf("there can be one ConfigMap of settings, and there are %d, so none applies", len(configs)),
 			Next:   "keep one of them, and delete the others or remove their labels",
 		}
 	}

@@ -66,9 +66,9 @@ func TestEffect(t *testing.T) {
 			reason: "The plugin must not choose between several ConfigMaps.", configs: []Place{config("s", map[string]string{"hold": "all"}), config("t", nil), config("u", nil)},
 			of: restore(map[string]string{"velero.crossplane.io/clone": "new"}),
 			want: want{Set: map[string]string{"clone": "new from Restore velero/monday"}, Faults: []string{
-				` in ConfigMap velero/s: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, so none applies`,
-				` in ConfigMap velero/t: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, so none applies`,
-				` in ConfigMap velero/u: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, so none applies`,
+				` in ConfigMap velero/s: there can be one ConfigMap of settings, and there are 3, so none applies`,
+				` in ConfigMap velero/t: there can be one ConfigMap of settings, and there are 3, so none applies`,
+				` in ConfigMap velero/u: there can be one ConfigMap of settings, and there are 3, so none applies`,
 			}},
 		},
 	}
