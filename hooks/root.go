@@ -158,7 +158,7 @@ Exit codes: 0 no problem, 1 the command failed, 2 wrong usage, 3 problems, 4 tim
 
 // cluster connects to the cluster that the flags name.
 func (o *options) cluster() (*live.Cluster, error) {
-	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
+	c, err := live.Connect(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, reason.NoCluster.Errorf("%w", err)
 	}
