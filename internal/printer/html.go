@@ -32,86 +32,40 @@ type page struct {
 	Title, Verdict, Next string
 
 	Level level
-	// Policy is the Content-Security-Policy: no network, and only the page's own script and style.
-	Policy        string
-	Style, Script template.HTML
-	Time          *stamp
-	Counts        []count
-	Findings      []entry
-	Trees         []*branch
-	Timings       []timing
-	// Outcomes and Results are of the dry run.
-	Outcomes string
-	Results  []named
+	// StyleHash and ScriptHash are for the Content-Security-Policy.
+	StyleHash, ScriptHash string
+	Style, Script         template.HTML
+	Findings              []entry
+	Trees                 []*branch
+	Timings               []timing
 	// Span describes the time range of the bars.
 	Span string
 }
 
-type count struct {
-	Name, Value string
-	Level       level
-}
-
-// A named is a name with a badge.
-type named struct {
-	badge
-
-	Name string
-}
-
-// A stamp is a time as RFC 3339 and as text.
-type stamp struct {
-	Stamp, Text string
-}
-
-func stampOf(t *time.Time) *stamp {
-	if t == nil || t.IsZero() {
-		return nil
-	}
-
-	return &stamp{Stamp: timestamp(*t), Text: t.UTC().Format("2006-01-02 15:04:05 UTC")}
-}
-
 // html returns a report as one self-contained file.
 func html(r *report.Report) ([]byte, error) {
-	t, err := template.New("page").Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"outcomes": outcomes, "result": itemResult, "state": stateName, "level": func(of report.Action) level { return levels[of] },
+	}).Parse(pageTemplate)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // Print adds the context.
 	}
-	p := newPage(r)
-	var b bytes.Buffer
-	err = t.Execute(&b, p)
-
-	return b.Bytes(), err
-}
-
-func newPage(r *report.Report) *page {
-	s := newTextReport(r, true, Options{})
-	f := &treeList{textReport: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
+	f := &treeList{textReport: newTextReport(r, true, Options{}), names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
 	p := &page{
-		Report: r, Title: "Validation", Level: levelOfReport(r), Time: stampOf(&r.Time), Trees: f.branches(r.Trees, nil),
+		Report: r, Title: "Validation", Level: levelOfReport(r), Trees: f.branches(r.Trees, nil), StyleHash: digest(pageStyle), ScriptHash: digest(pageScript),
 		Style:  template.HTML("<style>" + pageStyle + "</style>"),    //nolint:gosec // The style is constant.
 		Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // The script is constant.
 	}
-	p.Policy = strings.Join([]string{
-		"default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'",
-		"style-src '" + digest(pageStyle) + "'", "script-src '" + digest(pageScript) + "'",
-	}, "; ")
 	if r.Kind == report.KindInspection {
 		p.Title = "Inspection of a backup"
 	}
 	p.Verdict, p.Next = verdict(r)
-	p.Counts = countsOf(r)
 	p.Findings = f.findings(r.Problems)
 	p.Timings, p.Span = timingsOf(r)
-	if a := r.DryRun; a != nil {
-		p.Outcomes = outcomes(a)
-		for _, f := range a.Items {
-			p.Results = append(p.Results, named{badge: badge{Text: string(f.Outcome.Action), Level: levels[f.Outcome.Action]}, Name: itemResult(f)})
-		}
-	}
+	var b bytes.Buffer
+	err = t.Execute(&b, p)
 
-	return p
+	return b.Bytes(), err
 }
 
 // digest returns the hash that allows a script or style in a Content-Security-Policy.
@@ -121,30 +75,10 @@ func digest(s string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-func countsOf(r *report.Report) []count {
-	c := r.Summary
-	all := []count{
-		{Name: "problems", Value: number(c.Problems)},
-		{Name: "warnings", Value: number(c.Warnings)},
-		{Name: "held", Value: number(c.Held)},
-		{Name: stateName(r, report.Adopted), Value: number(c.Adopted) + " / " + number(c.Composed)},
-		{Name: "claims", Value: number(c.Claims)},
-		{Name: "XRs", Value: number(c.XRs)},
-		{Name: "MRs", Value: number(c.Managed)},
-	}
-	for n, level := range []level{levelProblem, levelWarning, levelWarning} {
-		if all[n].Value != "0" {
-			all[n].Level = level
-		}
-	}
-
-	return all
-}
-
 // A timing is the bar of a Restore or a restored resource.
 type timing struct {
 	Name, About                  string
-	Began, Held, Unpaused, Ended *stamp
+	Began, Held, Unpaused, Ended *time.Time
 	Took, From, Width            string
 	Level                        level
 	began, ended                 time.Time
@@ -162,7 +96,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 		if first.IsZero() || restore.Started.Before(first) {
 			first = *restore.Started
 		}
-		t := timing{Name: restore.Name, About: "Restore, " + restore.Phase, Level: levelOfPhase(restore.Phase), Began: stampOf(restore.Started)}
+		t := timing{Name: restore.Name, About: "Restore, " + restore.Phase, Level: levelOfPhase(restore.Phase), Began: restore.Started}
 		all = append(all, t.between(restore.Started, restore.Completed, r.Time))
 	}
 	for n := range report.All(r.Trees...) {
@@ -184,11 +118,11 @@ func timingsOf(r *report.Report) ([]timing, string) {
 
 // timingOf returns the time until a resource was Ready, or for how long it has been held.
 func timingOf(n *report.Node, r *report.Report, began *time.Time) timing {
-	t := timing{Name: n.String(), About: stateName(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
+	t := timing{Name: n.String(), About: stateName(r, n.State), Began: n.Created, Level: levelHealthy}
 	var ended *time.Time
 	switch {
 	case n.Hold != nil:
-		t.Held, t.Unpaused, t.Level = stampOf(n.Hold.Since), stampOf(n.Hold.Unpaused), levelWarning
+		t.Held, t.Unpaused, t.Level = n.Hold.Since, n.Hold.Unpaused, levelWarning
 	case n.Ready != nil && n.Ready.Status == "True":
 		ended = n.Ready.Since
 		t.About += ", Ready"
@@ -199,7 +133,7 @@ func timingOf(n *report.Node, r *report.Report, began *time.Time) timing {
 
 // between sets the start and the end. Without an end, now is the end.
 func (t timing) between(began, ended *time.Time, now time.Time) timing {
-	t.began, t.ended, t.Ended = *began, now, stampOf(ended)
+	t.began, t.ended, t.Ended = *began, now, ended
 	if ended != nil && !ended.Before(*began) {
 		t.ended = *ended
 	}
@@ -231,7 +165,7 @@ func setBars(all []timing) string {
 		all[n].Width = strconv.FormatFloat(width, 'f', 1, 64)
 	}
 
-	return ago(span) + " until " + stampOf(&last).Text
+	return ago(span) + " until " + last.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
 func levelOfPhase(phase string) level {
