@@ -52,16 +52,16 @@ const noReason = "its condition has no reason"
 func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity report.Severity) {
 	synced, hasSynced := xp.ConditionOf(u, xp.ConditionSynced)
 	age := d.Now.Sub(lastChange(u))
-	ago := age.Round(time.Second)
+	changed := fmt.Sprintf("it was changed %s ago", age.Round(time.Second))
 	switch {
 	case age < stuckAfter:
 		return "", ""
 	case !hasSynced:
-		why = fmt.Sprintf("nothing has reconciled it since it was changed %s ago", ago)
+		why = "nothing has reconciled it since " + changed
 	case synced.Reason == xp.ReasonReconcilePaused:
-		why = fmt.Sprintf("it was changed %s ago and is not paused, and its condition still has the reason ReconcilePaused", ago)
+		why = changed + " and is not paused, and its condition still has the reason ReconcilePaused"
 	case synced.Generation != 0 && synced.Generation != u.GetGeneration():
-		why = fmt.Sprintf("it was changed %s ago, and nothing has reconciled the change", ago)
+		why = changed + ", and nothing has reconciled the change"
 	default:
 		return "", ""
 	}

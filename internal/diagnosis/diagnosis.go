@@ -102,8 +102,8 @@ func (d *diagnosis) checkBoth() {
 	d.checkUnread()
 }
 
-func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string) {
-	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Reason: why, Next: next})
+func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string, others ...xp.Ref) {
+	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Others: others, Reason: why, Next: next})
 }
 
 func (d *diagnosis) sorted() []report.Problem {

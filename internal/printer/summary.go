@@ -175,5 +175,11 @@ func number(n int) string { return strconv.Itoa(n) }
 // timestamp returns a time in the format of logs.
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// ago returns a duration in kubectl's format.
-func ago(d time.Duration) string { return duration.HumanDuration(d) }
+// since returns the time since t in kubectl's format; "" if it is not known.
+func (s *textReport) since(t *time.Time) string {
+	if t == nil || s.report.Time.IsZero() {
+		return ""
+	}
+
+	return duration.HumanDuration(s.report.Time.Sub(*t))
+}

@@ -96,19 +96,19 @@ func others(n int) string { return "and " + number(n) + " more, which -o json ha
 
 func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
-		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
+		g.add(plain(drawn))
 
 		return
 	}
-	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), levels[b.State].cell(stateName(s.report, b.State)), outcome(b.Node)}
+	action := ptr.Deref(b.Restore, report.Outcome{}).Action
+	cells := []cell{
+		plain(drawn), condition(b.Synced), condition(b.Ready), levels[b.State].cell(stateName(s.report, b.State)), levels[action].cell(string(action)),
+	}
 	external, revision, hold, age := "", "", "", ""
 	if s.all {
-		external, revision = b.ExternalName, b.Revision
+		external, revision, age = b.ExternalName, b.Revision, s.since(b.Created)
 		if b.Hold != nil {
 			hold = cmp.Or(b.Hold.Restore, "unknown")
-		}
-		if b.Created != nil && !s.report.Time.IsZero() {
-			age = ago(s.report.Time.Sub(*b.Created))
 		}
 	}
 	status := plain(s.status(b))
@@ -142,14 +142,6 @@ func stateName(r *report.Report, of report.State) string {
 	}
 
 	return string(of)
-}
-
-func outcome(n *report.Node) cell {
-	if n.Restore == nil {
-		return plain("")
-	}
-
-	return levels[n.Restore.Action].cell(string(n.Restore.Action))
 }
 
 // status returns in a few words what is notable about a group.
@@ -192,7 +184,7 @@ func conditionMessages(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {
 		switch {
-		case c == nil || c.Status == "True" || c.Reason == reasonPaused && n.Hold != nil:
+		case c == nil || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused && n.Hold != nil:
 		case c.Message == "":
 			words = append(words, c.Reason)
 		default:
@@ -203,15 +195,12 @@ func conditionMessages(n *report.Node) []string {
 	return words
 }
 
-// reasonPaused is the reason of Synced for a paused object.
-const reasonPaused = "ReconcilePaused"
-
 // held returns for how long a resource has been held, and its cause.
 func (s *textReport) held(n *report.Node) string {
 	h := n.Hold
 	var words []string
-	if h.Since != nil && !s.report.Time.IsZero() {
-		words = append(words, "for "+ago(s.report.Time.Sub(*h.Since)))
+	if d := s.since(h.Since); d != "" {
+		words = append(words, "for "+d)
 	}
 	switch {
 	case len(h.Waiting) > 0:
