@@ -12,8 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkSecrets finds connection secrets that the backup lacks although it has their publisher. A
-// password may exist nowhere else.
+// checkSecrets finds missing connection secrets. A password may exist nowhere else.
 func (d *diagnosis) checkSecrets() {
 	for _, u := range d.with(isPublishing) {
 		r, _ := xp.SecretRef(u.full())
@@ -25,8 +24,7 @@ func (d *diagnosis) checkSecrets() {
 	}
 }
 
-// checkInputs finds Secrets that the backup lacks although an MR's provider reads them. Without one
-// the provider may generate another password than the one in use.
+// checkInputs finds missing Secrets that the provider of an MR reads.
 func (d *diagnosis) checkInputs() {
 	reported := map[xp.Ref]bool{}
 	for _, o := range d.with(isManaged | isNew) {
@@ -54,8 +52,7 @@ func (d *diagnosis) checkInputs() {
 	}
 }
 
-// checkServiceAccounts finds settings that were added to the ServiceAccount of one package
-// revision. The ServiceAccount of another revision has another name.
+// checkServiceAccounts finds what users added to the ServiceAccount of one package revision.
 func (d *diagnosis) checkServiceAccounts() {
 	for _, o := range d.with(isCustomizedAccount) {
 		u := o.full()
@@ -90,8 +87,7 @@ func (d *diagnosis) checkHeld() {
 	}
 }
 
-// checkUIDs finds composed objects that have the UID of an XR above them, or of its claim, in a field
-// that a restore can't carry over to the new UID.
+// checkUIDs finds UIDs of XRs and claims above an object that a restore can't replace in it.
 func (d *diagnosis) checkUIDs() {
 	const next = "let the Composition take the value from a name, the namespace, or a label or field of the XR that has the old value, then back up again. "
 	for _, o := range d.with(isComposed) {
@@ -124,8 +120,7 @@ func (d *diagnosis) checkUIDs() {
 	}
 }
 
-// uidsAbove returns the UIDs of the XRs above an object and of their claim, and which of them are
-// claims.
+// uidsAbove returns the UIDs of the XRs and claims above an object, and which are of claims.
 func (d *diagnosis) uidsAbove(o *object) (uids []types.UID, claims map[types.UID]bool) {
 	const most = 16
 	uids, claims = []types.UID{o.controller}, map[types.UID]bool{} // The backup can lack the XR.

@@ -13,8 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// stuckAfter is how long an object may stay unreconciled after a change. A provider with thousands
-// of MRs needs longer than Crossplane.
+// stuckAfter is how long a change may stay unreconciled. A provider has thousands of MRs.
 const (
 	stuckAfter         = time.Minute
 	stuckAfterProvider = 5 * time.Minute
@@ -89,8 +88,7 @@ func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	}
 }
 
-// lastChange returns the time of the last write outside the status, as far as managedFields record
-// it.
+// lastChange returns the time of the last write outside the status, if managedFields record it.
 func lastChange(u *unstructured.Unstructured) time.Time {
 	last := u.GetCreationTimestamp().Time
 	for _, f := range u.GetManagedFields() {

@@ -172,8 +172,7 @@ func (d *diagnosis) isHeldOrDeleting(u *object) bool {
 	return d.of == Cluster && u.is(isMarked|isDeleting)
 }
 
-// checkOrphans finds resources that an XR once composed and that no XR lists. checkUsages covers
-// Usages.
+// checkOrphans finds what an XR once composed and no XR lists, except for Usages.
 func (d *diagnosis) checkOrphans() {
 	for _, o := range d.with(isComposed) {
 		if o.is(isUsage|isClaim|isForged) || len(d.listers(o)) > 0 {
@@ -252,8 +251,7 @@ func (d *diagnosis) rootsOf(u *unstructured.Unstructured) []*object {
 	})
 }
 
-// lacksXR reports whether the XR that composed u does not exist: that in its mark, or the root of its
-// tree.
+// lacksXR reports whether neither the XR in the mark of u nor the root of its tree exists.
 func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
 	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Owner != nil {
 		return d.get(*h.Owner) == nil
@@ -277,8 +275,7 @@ func (d *diagnosis) replacementOf(u *unstructured.Unstructured, xrs []*object) (
 	return nil, xp.Ref{}, false
 }
 
-// checkUsages finds Usages that XRs have left behind. They block a deletion although nothing uses
-// the object any more.
+// checkUsages finds Usages that XRs have left behind: they block a deletion for nothing.
 func (d *diagnosis) checkUsages() {
 	composed := slices.DeleteFunc(fullObjects(d.with(isUsage)), func(u *unstructured.Unstructured) bool { return xp.Label(u, xp.LabelComposite) == "" })
 	if len(composed) == 0 {
@@ -296,8 +293,7 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it
-// until the using object is gone.
+// isSoonGone reports whether a Usage is being deleted. Crossplane keeps it until its user is gone.
 func (d *diagnosis) isSoonGone(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {

@@ -24,8 +24,7 @@ type name struct {
 // bounds the number of comparisons.
 const maxShared = 16
 
-// checkDuplicates finds MRs that manage the same external resource. Each of them updates it, and
-// the first one to be deleted deletes it.
+// checkDuplicates finds MRs that manage the same external resource.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
 	for _, mr := range fullObjects(d.with(isManaged | isNew)) {
@@ -88,8 +87,7 @@ func changesOutside(mr *unstructured.Unstructured) bool {
 	return deletion != "Orphan" && may("Delete")
 }
 
-// configOf returns the name of an MR's ProviderConfig, which stands for the account. A namespaced
-// one includes its namespace.
+// configOf returns the name of an MR's ProviderConfig, which stands for the account.
 func configOf(mr *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if ref["kind"] == "ProviderConfig" && mr.GetNamespace() != "" {

@@ -94,8 +94,7 @@ func (d *diagnosis) shortened(waiting reason.Message) reason.Message {
 // PhaseUnread stands for the phase of a Restore that could not be read.
 const PhaseUnread = "Unread"
 
-// IsUnderWay reports whether Velero still works on a Restore with the phase. Its operations lift
-// its holds.
+// IsUnderWay reports whether Velero still works on a Restore with the phase, and lifts its holds.
 func IsUnderWay(phase string) bool {
 	switch phase {
 	case "", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed":

@@ -106,8 +106,7 @@ const (
 	isInstallation
 	// isCustomizedAccount is a ServiceAccount of a package revision with added settings.
 	isCustomizedAccount
-	// isNewer was backed up by a newer version of this plugin, in a format that this version cannot
-	// read.
+	// isNewer was backed up by a newer version of this plugin, in a format that this one can't read.
 	isNewer
 )
 

@@ -301,8 +301,7 @@ type place struct {
 // afterCommand matches the beginning of a text behind a command.
 var afterCommand = regexp.MustCompile(` \(|[;,] `)
 
-// splitStep returns a next step before its command, the command, and the text after it. The latter
-// two are "" if there is no command.
+// splitStep returns a next step before its command, the command if there is one, and the rest.
 func splitStep(next string) (step, command, rest string) {
 	at := commandAtEnd.FindStringSubmatchIndex(next)
 	if at == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// releases returns the results of a release in its order. Objects that stay held appear under the
-// problems.
+// releases returns the results of a release. What stays held is among the problems.
 func (s *textReport) releases() string {
 	if len(s.report.Releases) == 0 {
 		return ""

@@ -14,8 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// trees returns the trees as a table: first the columns of "crossplane resource trace", then those
-// about restores.
+// trees returns a table: the columns of "crossplane resource trace", then those about restores.
 func (s *textReport) trees() string {
 	if len(s.report.Trees) == 0 {
 		return ""
@@ -84,8 +83,7 @@ func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	return shown
 }
 
-// These limit the lines below one resource, in a table and in a wide table or page: an XR can list
-// any number of objects.
+// These limit the lines below one resource, which can list any number of objects.
 const (
 	mostSiblings     = 100
 	mostSiblingsWide = 1000
@@ -172,14 +170,12 @@ func (s *textReport) status(b group) string {
 	}
 }
 
-// isProblem reports whether the outcome of a restore has the reason of a problem of the resource: the
-// problem shows it, and the next step.
+// isProblem reports whether a problem of the resource shows the reason of its restore's outcome.
 func isProblem(n *report.Node, why string) bool {
 	return !strings.Contains(why, "]; ") && slices.ContainsFunc(n.Problems, func(code reason.Code) bool { return strings.HasSuffix(why, "["+string(code)+"]") })
 }
 
-// conditionMessages returns the reasons and messages of conditions that are not True, except for a
-// pause by a hold.
+// conditionMessages returns why conditions are not True, except for a pause by a hold.
 func conditionMessages(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {
@@ -230,8 +226,7 @@ func namesOf(trees []*report.Node) names {
 	return several
 }
 
-// title returns the name of a group below its parent. It includes the namespace only if the parent
-// is not in it.
+// title returns the name of a group, with the namespace if the parent is not in it.
 func (several names) title(b group, parent *report.Node) string {
 	title := b.Kind
 	if several[b.Kind] {
@@ -250,8 +245,7 @@ func (several names) title(b group, parent *report.Node) string {
 }
 
 const (
-	// minGroup is how many similar healthy resources without children become one line. minTreeGroup
-	// is that for resources with children.
+	// minGroup is how many similar healthy resources become one line, minTreeGroup if with children.
 	minGroup     = 3
 	minTreeGroup = 6
 )
@@ -274,8 +268,7 @@ type groupKey struct {
 	leaf          bool
 }
 
-// groups returns the siblings in their order. Similar healthy ones are one group, so that the
-// others stand out.
+// groups makes similar healthy siblings one group, so that the others stand out.
 func (s *textReport) groups(siblings []*report.Node) []group {
 	count := map[groupKey]int{}
 	if !s.all {

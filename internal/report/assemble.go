@@ -8,8 +8,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Assemble fills a Report: it sorts the problems, adds their codes to the nodes and computes the
-// summary.
+// Assemble sorts the problems, adds their codes to the nodes and computes the summary.
 func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	Sort(problems)
 	r.APIVersion, r.Trees, r.Problems, r.Summary = APIVersion, trees, problems, Summary{}
@@ -74,8 +73,7 @@ func (s *Summary) countRole(r Role) {
 	}
 }
 
-// Failing returns the number of problems that make a command fail; with strict it includes
-// warnings.
+// Failing returns the number of problems, and with strict of warnings, that fail a command.
 func (r *Report) Failing(strict bool) int {
 	if strict {
 		return r.Summary.Problems + r.Summary.Warnings
