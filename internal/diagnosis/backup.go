@@ -31,23 +31,20 @@ func (d *diagnosis) checkInputs() {
 		mr := o.source.Part(shapeInput)
 		noted := xp.Inputs(mr)
 		for _, r := range xp.InputSecrets(mr) {
-			if in, known := noted(r); known && !in.Exists {
-				continue // It did not exist at backup time, so a restore does not wait for it.
-			}
-			if d.get(r) != nil || d.IsUnread(r) || reported[r] {
+			// What did not exist at backup time, no restore waits for.
+			if in, known := noted(r); known && !in.Exists || d.get(r) != nil || d.IsUnread(r) || reported[r] {
 				continue
 			}
 			reported[r] = true
-			if state, ok := xp.StateIn(r.Name); ok {
-				d.add(reason.InputMissing, report.Warning, r, state.Keeper+" keeps the "+state.What+" of "+o.String()+" in it, and it is not in the backup",
-					"back up its namespace too, unless the "+state.What+" is in another cluster. Without it "+state.Again+", so a restore holds what needs it until it "+
-						"exists")
-
-				continue
-			}
-			d.add(reason.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
+			why, next := "the provider of "+o.String()+" reads it, and it is not in the backup",
 				"back up its namespace too, or set provider-credentials to include. Without it the provider fails, or generates another password than the one in "+
-					"use, so a restore holds what names it until it exists")
+					"use, so a restore holds what names it until it exists"
+			if state, ok := xp.StateIn(r.Name); ok {
+				why = state.Keeper + " keeps the " + state.What + " of " + o.String() + " in it, and it is not in the backup"
+				next = "back up its namespace too, unless the " + state.What + " is in another cluster. Without it " + state.Again +
+					", so a restore holds what needs it until it exists"
+			}
+			d.add(reason.InputMissing, report.Warning, r, why, next)
 		}
 	}
 }

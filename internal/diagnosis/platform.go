@@ -22,7 +22,7 @@ func revisionRef(xr *object) xp.Ref {
 
 // checkPlatform finds XRs whose CompositionRevision or XRD is not in the backup.
 func (d *diagnosis) checkPlatform() {
-	definitions := fullObjects(d.with(isDefinition))
+	definitions := fullObjects(d.ofKind(xp.KindDefinition.GroupKind()))
 	for _, xr := range d.with(isComposite) {
 		if revision := revisionRef(xr); revision.Name != "" && d.get(revision) == nil {
 			d.add(reason.RevisionMissing, report.Error, xr.Ref, "it uses "+revision.String()+", which is not in the backup",
@@ -64,7 +64,7 @@ func (d *diagnosis) checkPipelineInputs() {
 
 // checkDefinitions finds XRDs that are being deleted. The deletion ends with the last XR.
 func (d *diagnosis) checkDefinitions() {
-	for _, xrd := range fullObjects(d.with(isDefinition)) {
+	for _, xrd := range fullObjects(d.ofKind(xp.KindDefinition.GroupKind())) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= stuckAfter || d.hasAnyOf(xrd)) {
 			d.add(reason.XRDTerminating, report.Error, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
@@ -209,7 +209,9 @@ func (o *Objects) LacksComposed(s ClusterState) bool {
 
 // RanOn returns the Crossplane whose Deployment is among the objects, if any.
 func (o *Objects) RanOn() adoption.Installation {
-	return adoption.FindInstallation(fullObjects(o.with(isInstallation)))
+	deployments := fullObjects(o.ofKind(adoption.KindDeployment.GroupKind()))
+
+	return adoption.FindInstallation(slices.DeleteFunc(deployments, func(u *unstructured.Unstructured) bool { return !adoption.IsOfCrossplane(u) }))
 }
 
 // PluginMissing returns the warning about a Velero server without this plugin.

@@ -107,10 +107,7 @@ func (s *textReport) dryRun() string {
 		return ""
 	}
 	lines := []string{s.paint("A RESTORE INTO "+a.Cluster, text.Bold), s.wrapped(outcomes(a), "")}
-	width := 0
-	for _, action := range actions {
-		width = max(width, len(action))
-	}
+	const width = len(report.Update) // The longest.
 	for _, f := range a.Items {
 		if !s.all && isExpected(&f.Outcome) {
 			continue

@@ -43,9 +43,16 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 
 // count counts a tree. Nodes that are missing, unread or foreign do not belong to it.
 func (s *Summary) count(n *Node, composed bool) {
-	here := n.State != Missing && n.State != Unread && n.State != Foreign
-	if here {
-		s.countRole(n.Role)
+	if n.State != Missing && n.State != Unread && n.State != Foreign {
+		switch n.Role {
+		case RoleClaim:
+			s.Claims++
+		case RoleComposite:
+			s.XRs++
+		case RoleManaged:
+			s.Managed++
+		case RoleUsage, RoleOther:
+		}
 		if n.State == Held {
 			s.Held++
 		}
@@ -58,18 +65,6 @@ func (s *Summary) count(n *Node, composed bool) {
 	}
 	for _, child := range n.Children {
 		s.count(child, n.Role == RoleComposite)
-	}
-}
-
-func (s *Summary) countRole(r Role) {
-	switch r {
-	case RoleClaim:
-		s.Claims++
-	case RoleComposite:
-		s.XRs++
-	case RoleManaged:
-		s.Managed++
-	case RoleUsage, RoleOther:
 	}
 }
 
