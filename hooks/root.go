@@ -155,7 +155,7 @@ func newVersion(root *cobra.Command) *cobra.Command {
 
 // cluster connects to the cluster that the flags name.
 func (o *options) cluster() (*live.Cluster, error) {
-	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
+	c, err := live.Connect(o.kubeconfig, o.context)
 	if err != nil {
 		return nil, reason.NoCluster.Errorf("%w", err)
 	}

@@ -32,7 +32,7 @@ func (d *diagnosis) checkInputs() {
 		noted := xp.Inputs(mr)
 		for _, r := range xp.InputSecrets(mr) {
 			// What did not exist at backup time, no restore waits for.
-			if in, known := noted(r); known && !in.Exists || d.get(r) != nil || d.IsUnread(r) || reported[r] {
+			if in, known := noted[r]; known && !in.Exists || d.get(r) != nil || d.IsUnread(r) || reported[r] {
 				continue
 			}
 			reported[r] = true
