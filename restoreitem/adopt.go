@@ -93,7 +93,7 @@ type Takeover interface {
 // reconcile yet; its operation releases them. It runs after Order, so an owner in the backup is
 // live already.
 type Adopt struct {
-	shared
+	Shared
 
 	selector velero.ResourceSelector
 	cluster  Cluster
@@ -124,9 +124,9 @@ type Adopt struct {
 var _ riav2.RestoreItemAction = &Adopt{}
 
 // NewAdopt returns the action for what the selector selects. It serves one restore.
-func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, options ...Option) *Adopt {
+func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, shared Shared) *Adopt {
 	return &Adopt{
-		shared: sharedBy(options), selector: selector, cluster: cluster, adopter: adopter, log: log, settings: setting.Of(cluster),
+		Shared: shared.complete(), selector: selector, cluster: cluster, adopter: adopter, log: log, settings: setting.Of(cluster),
 		now: func() time.Time { return cluster.ServerTime(time.Now()) },
 	}
 }
@@ -146,8 +146,8 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		remarks:      a.remarks,
 	}
 	a.warned.begin()
-	a.requested.restored(i.original)
-	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
+	a.Requested.restored(i.original)
+	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.Requested.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)
 	if err == nil {
@@ -187,7 +187,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 // bringBack is execute for an item that Crossplane or a provider uses.
 func (a *Adopt) bringBack(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	// XRDCheck may have refused the item's controller since 1-order ran.
-	if err := a.xrds.check(i.original, i.namespace); err != nil {
+	if err := a.XRDs.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
 	if err := a.applySettings(i); err != nil {
@@ -361,7 +361,7 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 // AreAdditionalItemsReady notes that Velero has been to the connection secrets that Execute has
 // requested.
 func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
-	a.requested.restoredSecrets()
+	a.Requested.restoredSecrets()
 
 	return true, nil
 }

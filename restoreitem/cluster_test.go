@@ -222,7 +222,7 @@ func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *v
 func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) (adopted, []*logrus.Entry) {
 	t.Helper()
 	log, hook := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), c, nil, log)
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	a.now = at(5)
 	before := item.DeepCopy()
 	out, err := a.Execute(inputFor(item, restore))

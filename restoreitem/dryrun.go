@@ -110,14 +110,15 @@ func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 func (d *dryRun) prepare() error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	requested, xrds := &RequestedItems{}, NewXRDCheck(d.cluster)
-	remarks := withRemarks(func(r remark) { d.remarked = append(d.remarked, r) })
+	shared := Shared{
+		Requested: &RequestedItems{}, XRDs: NewXRDCheck(d.cluster), Claims: d.cluster, remarks: func(r remark) { d.remarked = append(d.remarked, r) },
+	}
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds), remarks))
+		actions = append(actions, NewOrder(o.Selector, d.cluster, log, shared))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested), remarks))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, shared))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()

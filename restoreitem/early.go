@@ -20,7 +20,7 @@ type itemName struct{ group, namespace, name string }
 // its whole tree. The Secret is restored without that owner, and gets it back before the claim is
 // released.
 func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
-	if o.claims == nil || !xp.IsConnectionSecret(item) {
+	if !xp.IsConnectionSecret(item) {
 		return refs
 	}
 
@@ -28,7 +28,7 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 		if !o.isClaim(r) {
 			return false
 		}
-		o.requested.claimed.Store(xp.RefTo(item).ID(), true)
+		o.Requested.claimed.Store(xp.RefTo(item).ID(), true)
 
 		return true
 	})
@@ -37,14 +37,17 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 // isClaim reports whether a reference is to a claim. It is false if the kind can't be read: the
 // request for the object reports that.
 func (o *Order) isClaim(r xp.Ref) bool {
-	claim, err := o.claims.IsClaimKind(r.GroupVersionKind())
+	if o.Claims == nil {
+		return false
+	}
+	claim, err := o.Claims.IsClaimKind(r.GroupVersionKind())
 
 	return err == nil && claim
 }
 
 // claimsOf returns the claims that own a connection secret.
 func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
-	if o.claims == nil || !xp.IsConnectionSecret(item) {
+	if !xp.IsConnectionSecret(item) {
 		return nil
 	}
 	var items []xp.Item
@@ -59,11 +62,11 @@ func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 
 // addEarly records what an item requests, if Velero restores the item before custom resources.
 func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
-	if len(asked) == 0 || !o.requested.isEarly(item) && !o.isFirst(item) {
+	if len(asked) == 0 || !o.Requested.isEarly(item) && !o.isFirst(item) {
 		return
 	}
 	for _, i := range asked {
-		o.requested.early.Store(itemName{i.Group, i.Namespace, i.Name}, true)
+		o.Requested.early.Store(itemName{i.Group, i.Namespace, i.Name}, true)
 	}
 }
 
@@ -83,9 +86,6 @@ func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 
 // isEarly reports whether an item was requested before Velero came to custom resources.
 func (ri *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
-	if ri == nil {
-		return false
-	}
 	_, ok := ri.early.Load(itemName{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
 
 	return ok

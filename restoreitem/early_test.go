@@ -130,14 +130,14 @@ func TestOrderRequestsNoClaims(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			requested := &RequestedItems{}
 			in := inputFor(tc.secret, restoreOf(nil))
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log, WithClaimKinds(tc.claims)).Execute(in)
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Requested: requested, Claims: tc.claims}).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.first, out.AdditionalItems); diff != "" {
 				t.Errorf("%s\nfirst: -want, +got:\n%s", tc.reason, diff)
 			}
-			adopted, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(in)
+			adopted, err := NewAdopt(Crossplane(), live(), nil, log, Shared{Requested: requested}).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 	restore := restoreOf(nil)
 	restore.Spec = velerov1.RestoreSpec{IncludedResources: []string{"secrets"}}
 	log, _ := logtest.NewNullLogger()
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithClaimKinds(claimKinds{})).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Claims: claimKinds{}}).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +193,10 @@ func TestHeldWhileEarly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested := &RequestedItems{}
-			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), requested, log).Execute(inputFor(tc.requester, restoreOf(nil))); err != nil {
+			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), log, Shared{Requested: requested}).Execute(inputFor(tc.requester, restoreOf(nil))); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(inputFor(mr, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), live(), nil, log, Shared{Requested: requested}).Execute(inputFor(mr, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}

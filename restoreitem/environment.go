@@ -12,9 +12,6 @@ import (
 // requires returns what the XR's CompositionRevision requires, nil if the restore has not reached
 // it.
 func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
-	if ri == nil {
-		return nil
-	}
 	v, _ := ri.required.Load(xp.CompositeFrom(xr).Revision())
 	required, _ := v.([]string)
 
@@ -29,7 +26,7 @@ func (o *Order) unrestoredInputs(item *unstructured.Unstructured, restore *veler
 		return left
 	}
 	reads := xp.PipelineInputsOf(item)
-	o.requested.addEnvironments(reads.Environments)
+	o.Requested.addEnvironments(reads.Environments)
 	if len(reads.Others) == 0 || !ofNamespaces(restore) && !isSelective(restore) {
 		return left
 	}

@@ -32,8 +32,8 @@ func BenchmarkExecute(b *testing.B) {
 		xr := xptest.XR("x", xptest.UID("new"), xptest.Refs(mrs...))
 		claim := xptest.Claim("o", xptest.OfXR(xr))
 		secret := xptest.Secret("s")
-		order := NewOrder(velero.ResourceSelector{}, plainMapper{}, &RequestedItems{}, log)
-		adopt := NewAdopt(velero.ResourceSelector{}, live(xr), nil, log)
+		order := NewOrder(velero.ResourceSelector{}, plainMapper{}, log, Shared{})
+		adopt := NewAdopt(velero.ResourceSelector{}, live(xr), nil, log, Shared{})
 		for _, action := range []struct {
 			name    string
 			execute func(*velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error)

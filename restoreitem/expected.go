@@ -54,9 +54,6 @@ func itemNames(items []xp.Item) map[itemName]bool {
 
 // restored ends the request of an item, and those of items that it has requested.
 func (ri *RequestedItems) restored(by *unstructured.Unstructured) {
-	if ri == nil {
-		return
-	}
 	id := xp.RefTo(by).ID()
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
@@ -67,9 +64,6 @@ func (ri *RequestedItems) restored(by *unstructured.Unstructured) {
 
 // restoredSecrets ends the last request of connection secrets.
 func (ri *RequestedItems) restoredSecrets() {
-	if ri == nil {
-		return
-	}
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 	for n, request := range slices.Backward(ri.open) {

@@ -24,10 +24,7 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	if err != nil {
 		return err
 	}
-	if a.requested != nil {
-		a.requested.held.add(i.self(), xp.IsManaged(i.original), h, put)
-	}
-
+	a.Requested.held.add(i.self(), xp.IsManaged(i.original), h, put)
 	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
 		return err
 	}
@@ -80,7 +77,7 @@ func (a *Adopt) hold(i *item) (string, error) {
 	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
-		held.Required = a.requested.requires(i.original)
+		held.Required = a.Requested.requires(i.original)
 		i.warnOfUnrestored()
 	}
 	if err := a.putHold(i, held); err != nil {

@@ -27,7 +27,7 @@ func (a *Adopt) findInputs(i *item) {
 			continue
 		}
 		in, known := noted(r)
-		came := a.requested.hasReached(was)
+		came := a.Requested.hasReached(was)
 		switch existed := in.Exists || came || wasAwaited(i, r); {
 		case existed && !xp.IsPaused(i.withoutHold()):
 			i.inputs = append(i.inputs, missingInput(to, r, in.Stored || came, came, i))

@@ -115,7 +115,7 @@ func (o *Order) accepts(item *unstructured.Unstructured, i xp.Item, restore *vel
 	case !isComposable(i):
 		return false, reason.ClusterScopedLeftOut
 	default:
-		o.requested.add(item, i.Group, i.Name)
+		o.Requested.add(item, i.Group, i.Name)
 
 		return true, ""
 	}
@@ -197,13 +197,13 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 // left that out before: Velero comes to an item only once.
 func (o *Order) requestPlatform(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
-	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
+	if by, left := o.Requested.leftOutFor(gk, i.Group, i.Name); left {
 		o.warn(o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}), reason.PlatformLeftOut.Messagef("%s runs on %q, which the restore left "+
 			"out when %s named it, which is of another kind. Restore again with --include-cluster-resources=true", xp.String(xr), i.String(), by))
 
 		return false
 	}
-	o.requested.add(xr, i.Group, i.Name)
+	o.Requested.add(xr, i.Group, i.Name)
 
 	return true
 }
@@ -227,8 +227,8 @@ func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Rest
 func (o *Order) compositionOf(revision *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
 	c, ok := xp.Controller(revision)
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name}
-	if !ok || r.GroupVersionKind().GroupKind() != xp.KindComposition.GroupKind() || o.requested.isLive(r) ||
-		ofNamespaces(restore) && !o.requested.isRequested(clusterScopedName{xp.GroupAPIExtensions, c.Name}) {
+	if !ok || r.GroupVersionKind().GroupKind() != xp.KindComposition.GroupKind() || o.Requested.isLive(r) ||
+		ofNamespaces(restore) && !o.Requested.isRequested(clusterScopedName{xp.GroupAPIExtensions, c.Name}) {
 		return nil
 	}
 

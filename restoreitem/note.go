@@ -58,7 +58,7 @@ func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
 }
 
 // warn logs a message for the user, if it is one of the first of its code about the item.
-func (s *shared) warn(log logrus.FieldLogger, m reason.Message) {
+func (s *Shared) warn(log logrus.FieldLogger, m reason.Message) {
 	if !s.warned.add(m.Code) {
 		return
 	}
@@ -67,7 +67,7 @@ func (s *shared) warn(log logrus.FieldLogger, m reason.Message) {
 }
 
 // warnOfMore logs how many more warnings there are about the item.
-func (s *shared) warnOfMore(item *unstructured.Unstructured, log logrus.FieldLogger) {
+func (s *Shared) warnOfMore(item *unstructured.Unstructured, log logrus.FieldLogger) {
 	for _, m := range s.warned.more() {
 		withCode(log.WithField("object", xp.String(item)), m).Warn(m)
 	}

@@ -147,10 +147,7 @@ func (a *Adopt) adoptAll(ref xp.Ref, restore *velerov1.Restore) (map[xp.ID]adopt
 	if err != nil {
 		return nil, err
 	}
-	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore)}
-	if a.requested != nil {
-		by.Held = a.requested.held.get
-	}
+	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore), Held: a.Requested.held.get}
 
 	return a.adopter.Adopt(context.Background(), key, by, selector, ref)
 }

@@ -42,7 +42,7 @@ type ClaimKinds interface {
 // an XR's CompositionRevision, Composition and XRD; a claim's whole tree; the publisher of a
 // connection secret, but no claim; the package of a package revision; what a Usage uses.
 type Order struct {
-	shared
+	Shared
 
 	selector velero.ResourceSelector
 	mapper   ResourceMapper
@@ -54,13 +54,9 @@ type Order struct {
 
 var _ riav2.RestoreItemAction = &Order{}
 
-// NewOrder returns the action for what the selector selects. It serves one restore, whose actions
-// share the RequestedItems.
-func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger, options ...Option) *Order {
-	o := &Order{shared: sharedBy(options), selector: selector, mapper: mapper, log: log}
-	o.requested = requested
-
-	return o
+// NewOrder returns the action for what the selector selects. It serves one restore.
+func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, log logrus.FieldLogger, shared Shared) *Order {
+	return &Order{Shared: shared.complete(), selector: selector, mapper: mapper, log: log}
 }
 
 // Name is not called by Velero.
@@ -89,13 +85,13 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
 		if xp.IsConnectionSecret(item) {
-			o.requested.secret(r, true)
+			o.Requested.secret(r, true)
 		} else {
-			o.requested.others.Store(r.ID(), true)
+			o.Requested.others.Store(r.ID(), true)
 		}
 	}
 	if xp.IsRevision(item) {
-		o.requested.required.Store(item.GetName(), xp.Required(item))
+		o.Requested.required.Store(item.GetName(), xp.Required(item))
 	}
 	if why, forged := o.refuses(item, input.Restore); !why.IsZero() {
 		out = out.WithoutRestore()
@@ -103,10 +99,10 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 
 		return out, nil
 	}
-	if err := o.xrds.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
+	if err := o.XRDs.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
 		return nil, err // Before it requests anything.
 	}
-	if err := o.ready.check(item, input.Restore, o.log); err != nil {
+	if err := o.Ready.check(item, input.Restore, o.log); err != nil {
 		return nil, err
 	}
 	first, err := o.first(item, input.Restore)
@@ -128,11 +124,11 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	o.addEarly(item, in)
 	out.AdditionalItems = slices.Grow(out.AdditionalItems, len(in))
-	o.requested.expect(item, in)
+	o.Requested.expect(item, in)
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
-	if within := o.ready.timeout(input.Restore); o.awaitKind(item, out.AdditionalItems, within) {
+	if within := o.Ready.timeout(input.Restore); o.awaitKind(item, out.AdditionalItems, within) {
 		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, within
 	}
 
@@ -142,12 +138,12 @@ func (o *Order) execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 // refuses returns why a restore must not take an item, the zero Message if it may. forged means
 // that the backup was tampered with.
 func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why reason.Message, forged bool) {
-	by, reached, owned := o.requested.publisherOf(item)
+	by, reached, owned := o.Requested.publisherOf(item)
 	switch {
 	case o.isForged(item, restore):
 		why, forged = reason.BackupTampered.Messagef("%s is not restored: the name of its file is that of another kind. Find out who wrote to the backup",
 			xp.String(item)), true
-	case o.requested.isUnexpected(item, restore):
+	case o.Requested.isUnexpected(item, restore):
 		why, forged = reason.BackupTampered.Messagef("%s is not restored: it is in the file of another object. Find out who wrote to the backup",
 			xp.String(item)), true
 	case reached && !owned:
@@ -187,7 +183,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		comes := inScope(i, restore)
 		if i.GroupResource == resourceSecrets {
-			o.requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
+			o.Requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
 		}
 		if !comes {
 			if !isReachedLater(item, i, restore) {
@@ -321,7 +317,7 @@ func (o *Order) itemsFor(item *unstructured.Unstructured, refs []xp.Ref, restore
 		}
 		target := r
 		target.Namespace = targetNamespace(r.Namespace, restore)
-		if o.requested.isLive(target) {
+		if o.Requested.isLive(target) {
 			continue
 		}
 		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
@@ -347,7 +343,7 @@ func (o *Order) requestClusterScoped(item *unstructured.Unstructured, r xp.Ref, 
 
 		return false
 	case !xp.IsProviderConfigKind(r.Kind):
-		o.requested.add(item, gvk.Group, r.Name)
+		o.Requested.add(item, gvk.Group, r.Name)
 	}
 
 	return true // Only a cluster-scoped item can have requested a ProviderConfig.

@@ -197,7 +197,7 @@ func TestOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			before := tc.item.DeepCopy()
-			out, err := NewOrder(Crossplane(), tc.mapper, &RequestedItems{}, log).Execute(inputFor(tc.item, &velerov1.Restore{}))
+			out, err := NewOrder(Crossplane(), tc.mapper, log, Shared{}).Execute(inputFor(tc.item, &velerov1.Restore{}))
 			got := want{Err: err, Warns: len(hook.AllEntries())}
 			if out != nil {
 				got.First = out.AdditionalItems
@@ -218,7 +218,7 @@ func TestOrder(t *testing.T) {
 func TestOrderMalformedTree(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Field([]any{int64(1)}, "metadata", xp.FieldRestoreFirst))
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(claim, &velerov1.Restore{}))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{}).Execute(inputFor(claim, &velerov1.Restore{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestOrderMalformedTree(t *testing.T) {
 }
 
 func TestOrderHasNoOperations(t *testing.T) {
-	o := NewOrder(Crossplane(), nil, &RequestedItems{}, nil)
+	o := NewOrder(Crossplane(), nil, nil, Shared{})
 	if _, err := o.Progress("id", nil); err == nil {
 		t.Error("want an error for an operation that was never started")
 	}

@@ -26,7 +26,7 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	brings, known := a.requested.secretOf(to)
+	brings, known := a.Requested.secretOf(to)
 	h.Secret = known || xp.Published(i.original)
 	if h.Secret && !brings && excludesSecret(r, i.restore) {
 		h.SecretBy = restoreSecretCommand(r, to.Namespace, i.restore).String()
@@ -47,7 +47,7 @@ type publisher struct {
 // else of that namespace is restored. It must exist, since Velero would create it without a report.
 // Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore.
 func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
-	if a.requested == nil || xp.IsClaim(i.original) {
+	if xp.IsClaim(i.original) {
 		return
 	}
 	if r, ok := xp.SecretRef(i.original); ok {
@@ -64,7 +64,7 @@ func (a *Adopt) expectSecrets(i *item, out *velero.RestoreItemActionExecuteOutpu
 	for _, id := range out.AdditionalItems {
 		secrets = append(secrets, xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
 	}
-	a.requested.expectSecrets(i.original, secrets)
+	a.Requested.expectSecrets(i.original, secrets)
 }
 
 // requestSecret requests one Secret.
@@ -74,7 +74,7 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	brings, known := a.requested.secretOf(to)
+	brings, known := a.Requested.secretOf(to)
 	if brings || !known && !xp.Published(i.original) {
 		return
 	}
@@ -91,7 +91,7 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, out *velero.RestoreItemActionEx
 	if r.Name == i.secretWas {
 		by.as = xp.ReplaceUID(r.Name, i.carried)
 	}
-	a.requested.reached.Store(r.ID(), by)
+	a.Requested.reached.Store(r.ID(), by)
 	xp.SetMustRestore(i.Unstructured)
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.
@@ -184,7 +184,7 @@ func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *veler
 	r, ok := xp.SecretRef(item)
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, restore)
-	if !ok || !xp.Published(item) || o.requested.hasReached(to) {
+	if !ok || !xp.Published(item) || o.Requested.hasReached(to) {
 		return nil
 	}
 

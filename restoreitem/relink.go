@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 	"github.com/vmware-tanzu/velero/pkg/label"
@@ -24,7 +25,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if a.lacksPublisher(i) {
 		return true, nil
 	}
-	left := a.velero.writesOwners(a.log)
+	left := a.leavesOwners()
 	uids := map[types.UID]types.UID{}
 	refs, more := xp.OwnerReferences(i.original)
 	if more > 0 {
@@ -56,6 +57,25 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	i.liveUIDs = uids
 
 	return false, nil
+}
+
+// FeatureRelink is the Velero feature that restores owner references (velero PR #10556, in no
+// release yet).
+const FeatureRelink = "OwnerRefRelink"
+
+// leavesOwners reports whether Velero writes owner references, and logs that once. Two writers
+// would undo each other's changes.
+func (a *Adopt) leavesOwners() bool {
+	if a.Features == nil || !slices.Contains(a.Features(), FeatureRelink) {
+		return false
+	}
+	a.Requested.loggedRelink.Do(func() {
+		m := reason.OwnersLeftToVelero.Messagef("The feature %s is on, so Velero writes the owner references, of the kinds in its ConfigMap. Crossplane takes "+
+			"control of what an XR lists; see docs/compatibility.md", FeatureRelink)
+		withCode(a.log, m).Info(m)
+	})
+
+	return true
 }
 
 // lacksPublisher reports whether an item is the connection Secret of an object that is not restored,
@@ -131,12 +151,9 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	if isSelective(i.restore) || xp.IsRevision(i.original) {
 		return true
 	}
-	if a.requested == nil {
-		return false
-	}
-	_, reached, _ := a.requested.publisherOf(i.original)
+	_, reached, _ := a.Requested.publisherOf(i.original)
 
-	return reached || a.requested.isBeforeClaim(i.original)
+	return reached || a.Requested.isBeforeClaim(i.original)
 }
 
 // refusesWithout reports whether the item must not come back because of an owner that it can't
@@ -264,7 +281,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	case err != nil:
 		return nil, "", err
 	}
-	a.requested.addLive(owner)
+	a.Requested.addLive(owner)
 	if owner.GetDeletionTimestamp() != nil {
 		return owner, "it is being deleted", nil
 	}

@@ -15,7 +15,7 @@ import (
 
 // RequestedItems are the cluster-scoped items that were requested by a name that a tenant may have
 // written, the connection secrets that the restore has reached or the backup has, and the owners
-// that were found live. A nil one is empty.
+// that were found live.
 type RequestedItems struct {
 	mu      sync.Mutex
 	items   map[clusterScopedName]*requestedItem
@@ -32,6 +32,7 @@ type RequestedItems struct {
 	// environments are the names of EnvironmentConfigs in the CompositionRevisions that the restore
 	// has reached.
 	environments sync.Map
+	loggedRelink sync.Once
 	// required is what these CompositionRevisions require, by their names.
 	required sync.Map
 }
@@ -136,9 +137,6 @@ func (ri *RequestedItems) secret(r xp.Ref, brings bool) {
 // brings it. Velero restores Secrets before custom resources, except for custom resources that a
 // Secret requests.
 func (ri *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
-	if ri == nil {
-		return false, false
-	}
 	v, known := ri.secrets.Load(r.ID())
 	brings, _ = v.(bool)
 
@@ -162,9 +160,6 @@ func (ri *RequestedItems) namesEnvironment(name string) bool {
 
 // hasReached reports whether the restore has reached a Secret, of any type.
 func (ri *RequestedItems) hasReached(secret xp.Ref) bool {
-	if ri == nil {
-		return false
-	}
 	_, ok := ri.others.Load(secret.ID())
 	brings, _ := ri.secretOf(secret)
 
@@ -173,9 +168,7 @@ func (ri *RequestedItems) hasReached(secret xp.Ref) bool {
 
 // addLive records an object that is live.
 func (ri *RequestedItems) addLive(u *unstructured.Unstructured) {
-	if ri != nil {
-		ri.live.Store(xp.RefTo(u).ID(), true)
-	}
+	ri.live.Store(xp.RefTo(u).ID(), true)
 }
 
 // isLive reports whether an object was found live.
@@ -190,14 +183,14 @@ func (ri *RequestedItems) isLive(r xp.Ref) bool {
 // writes must show whose it is. An XRD, Composition or revision must be for the kind of an XR that
 // requested it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) reason.Message {
-	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(nameOf(item)) {
+	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.Requested.isRequested(nameOf(item)) {
 		return reason.Message{}
 	}
 	if xp.IsPlatform(item) {
-		return o.requested.mismatch(item)
+		return o.Requested.mismatch(item)
 	}
 	if item.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind() {
-		if o.requested.namesEnvironment(item.GetName()) {
+		if o.Requested.namesEnvironment(item.GetName()) {
 			return reason.Message{}
 		}
 

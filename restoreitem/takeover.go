@@ -95,7 +95,7 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	}
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
-	held.Failing, held.Required = adoption.FailingOf(original), a.requested.requires(original)
+	held.Failing, held.Required = adoption.FailingOf(original), a.Requested.requires(original)
 	delete(status, fieldConditions)
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}

@@ -140,12 +140,10 @@ func (a *Adopt) renameSecret(i *item) (present bool, err error) {
 	if !ok || !xp.IsConnectionSecret(i.original) {
 		return false, nil
 	}
-	if a.requested != nil {
-		if by, _, owned := a.requested.publisherOf(i.original); owned && by.as != "" {
-			i.SetName(by.as)
+	if by, _, owned := a.Requested.publisherOf(i.original); owned && by.as != "" {
+		i.SetName(by.as)
 
-			return a.isLive(i) // Velero must not write the backup's data over it.
-		}
+		return a.isLive(i) // Velero must not write the backup's data over it.
 	}
 	publisher, err := a.cluster.Owner(context.Background(), c, i.namespace)
 	if err != nil {

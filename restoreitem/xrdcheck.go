@@ -22,14 +22,6 @@ type XRDReader interface {
 	Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 }
 
-// An XRDReaderFn is a function that is an XRDReader.
-type XRDReaderFn func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
-
-// Terminating calls the function.
-func (fn XRDReaderFn) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	return fn(ctx, gk)
-}
-
 // XRDCheck refuses what must not be created. The controller of an XRD that is being deleted deletes
 // all XRs and claims of its kinds, and with an XR what it composes and the external resources. What
 // a newer version of this plugin has written can't be read. All actions of a restore share one.

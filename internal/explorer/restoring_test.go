@@ -150,7 +150,7 @@ func (w *world) ownerOf(i instance) instance {
 
 func (w *world) execute(look actionInput, by instance) actionResult {
 	c := &cluster{key: w.key}
-	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog())
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, discardLog(), restoreitem.Shared{})
 	for n := range w.parent {
 		if look.refused.has(n) && w.parent[n] >= 0 {
 			// One process runs a whole restore, and remembers what it has left out: what the
@@ -245,7 +245,7 @@ func (w *world) orderItems() error {
 	mapper := restoreitem.ResourceMapperFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), w.rules != v120 && gvk.Group != xp.GroupAPIExtensions, nil
 	})
-	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.RequestedItems{}, discardLog())
+	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, discardLog(), restoreitem.Shared{})
 	done := map[instance]bool{}
 	var visit func(i instance) error
 	visit = func(i instance) error {
