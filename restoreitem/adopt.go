@@ -103,18 +103,17 @@ type Adopt struct {
 	now func() time.Time
 
 	settings func(of metav1.Object) (setting.Settings, error)
-	// skipped are the kinds that the log names as not restored.
-	skipped sync.Map
-	// keptAsLive are the kinds of which a note reports that live objects stay as they are.
-	keptAsLive sync.Map
+	// skipped are the kinds that the log names as not restored, and keptAsLive those of which a note
+	// reports that live objects stay as they are.
+	skipped, keptAsLive table[schema.GroupKind, bool]
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
 	// refused are the objects that were not restored, because Crossplane reconciles their XR
 	// without them.
-	refused    sync.Map
+	refused    table[xp.ID, bool]
 	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
-	missingSecrets sync.Map
+	missingSecrets table[xp.ID, bool]
 	results        results
 	// rules are the resource modifiers for the Restore, nil until they are read.
 	modifying sync.Mutex
@@ -139,20 +138,16 @@ func (a *Adopt) AppliesTo() (velero.ResourceSelector, error) { return a.selector
 
 // Execute returns the item to create, and the ID of an operation if the item is held.
 func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
-	i := &item{
-		Unstructured: &unstructured.Unstructured{Object: input.Item.UnstructuredContent()},
-		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
-		restore:      input.Restore,
-		remarks:      a.remarks,
-	}
-	a.warned.begin()
+	i := newItem(input, a.log)
 	a.Requested.restored(i.original)
-	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.Requested.isEarly(i.original)
-	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
+	i.early = a.Requested.early.has(i.itemName())
 	out, err := a.execute(i)
+	a.remarks(i.remarks)
 	if err == nil {
 		i.note(out)
-		a.expectSecrets(i, out)
+		if out.WaitForAdditionalItems {
+			a.Requested.expect(i.original, out.AdditionalItems, true) // Velero comes to the Secret next.
+		}
 		a.warnedUnreadable = a.warnedUnreadable || i.unreadable
 	}
 
@@ -279,7 +274,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
 	if held != nil || xp.IsComposite(i.original) {
-		a.requestSecrets(i, out)
+		a.requestSecret(i, out)
 	}
 
 	return out, nil

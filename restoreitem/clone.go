@@ -144,7 +144,7 @@ func (i *item) providerConfig() xp.Ref {
 func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
 	if of.foreign || mode == setting.New || i.isHeld() || xp.IsManaged(i.original) {
-		i.remarks.add(remark{copied: true})
+		i.remarks = append(i.remarks, remark{copied: true})
 	}
 	switch {
 	case of.foreign:
@@ -226,7 +226,7 @@ func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.R
 	}))
 	xp.StripBackupMetadata(i.Unstructured)
 	withCode(i.log, why).Warnf("Restored and held: %s", why)
-	i.remarks.add(remark{Message: why, warns: true})
+	i.remarks = append(i.remarks, remark{Message: why, warns: true})
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if i.isHeld() || !xp.IsComposed(i.original) {
 		out.OperationID = operationID(i.self()) // The operation fails, so that the restore does not look complete. That of an XR covers what it composes.
@@ -246,7 +246,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	case xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original):
 		why := reason.CopyCreates.Messagef("It is not restored: it belongs to %s, and the copy of that creates its own", of)
 		withCode(i.log, why).Info(why)
-		i.remarks.add(remark{Message: why})
+		i.remarks = append(i.remarks, remark{Message: why})
 
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
 	case xp.IsManaged(i.original) && annotations[xp.AnnotationExternalName] == i.GetName():

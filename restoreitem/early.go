@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -13,22 +12,15 @@ import (
 // before what it may need itself. Its provider would create what it does not find, and Velero would
 // then leave that as it is.
 
-// An itemName identifies an item in its group, whatever its kind.
-type itemName struct{ group, namespace, name string }
-
 // withoutClaims removes the claim from what a connection secret requests, since a claim requests
 // its whole tree. The Secret is restored without that owner, and gets it back before the claim is
 // released.
 func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
-	if !xp.IsConnectionSecret(item) {
-		return refs
-	}
-
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
-		if !o.isClaim(r) {
+		if !xp.IsConnectionSecret(item) || !o.isClaim(r) {
 			return false
 		}
-		o.Requested.claimed.Store(xp.RefTo(item).ID(), true)
+		o.Requested.claimed.put(xp.RefTo(item).ID(), true)
 
 		return true
 	})
@@ -45,15 +37,28 @@ func (o *Order) isClaim(r xp.Ref) bool {
 	return err == nil && claim
 }
 
-// claimsOf returns the claims that own a connection secret.
-func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
-	if !xp.IsConnectionSecret(item) {
+// unrequested returns items that must come back with an item that does not request them, if the
+// restore filters by resource. These are an XR's composed resources, without which it stays held;
+// the Secret that an item publishes in, which its provider would create again; and the claim of a
+// Secret.
+func (o *Order) unrequested(i *item) []xp.Item {
+	if len(i.restore.Spec.IncludedResources) == 0 && len(i.restore.Spec.ExcludedResources) == 0 {
 		return nil
 	}
+	var refs []xp.Ref
+	switch {
+	case xp.IsConnectionSecret(i.original):
+		refs = slices.DeleteFunc(xp.Owners(i.original), func(r xp.Ref) bool { return !o.isClaim(r) })
+	case isXR(i.original):
+		refs, _ = xp.CompositeFrom(i.original).SavedRefs() // An XR without them is refused.
+	}
 	var items []xp.Item
-	for _, r := range xp.Owners(item) {
-		if gvr, _, err := o.mapper.Resource(r.GroupVersionKind()); err == nil && o.isClaim(r) {
-			items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: item.GetNamespace(), Name: r.Name})
+	if r, publishes := xp.SecretRef(i.original); publishes {
+		items = append(items, secretItem(r))
+	}
+	for _, r := range refs {
+		if e, _, err := o.itemOf(r); err == nil { // Adoption reports the error.
+			items = append(items, e)
 		}
 	}
 
@@ -61,39 +66,21 @@ func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 }
 
 // addEarly records what an item requests, if Velero restores the item before custom resources.
-func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
-	if len(asked) == 0 || !o.Requested.isEarly(item) && !o.isFirst(item) {
+func (o *Order) addEarly(i *item, requests []xp.Item) {
+	if len(requests) == 0 || !o.Requested.early.has(i.itemName()) && !o.isFirst(i.original) {
 		return
 	}
-	for _, i := range asked {
-		o.Requested.early.Store(itemName{i.Group, i.Namespace, i.Name}, true)
+	for _, e := range requests {
+		o.Requested.early.put(itemName{e.Group, e.Namespace, e.Name}, true)
 	}
 }
 
 // isFirst reports whether Velero restores an item's kind before custom resources.
 func (o *Order) isFirst(item *unstructured.Unstructured) bool {
-	gvk := item.GroupVersionKind()
-	if xp.IsCustomGroup(gvk.Group) {
-		return false
+	if isSecret(item) || xp.IsCustomGroup(item.GroupVersionKind().Group) {
+		return isSecret(item)
 	}
-	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		return true
-	}
-	gvr, _, err := o.mapper.Resource(gvk)
+	e, _, err := o.itemOf(xp.RefTo(item))
 
-	return err != nil || turn(xp.Item{GroupResource: gvr.GroupResource()}) < len(high)
-}
-
-// isEarly reports whether an item was requested before Velero came to custom resources.
-func (ri *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
-	_, ok := ri.early.Load(itemName{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
-
-	return ok
-}
-
-// isBeforeClaim reports whether a connection secret is restored before its claim.
-func (ri *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
-	_, ok := ri.claimed.Load(xp.RefTo(secret).ID())
-
-	return ok
+	return err != nil || turn(e) < len(high)
 }

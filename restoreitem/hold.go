@@ -3,6 +3,10 @@ package restoreitem
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"hash/maphash"
+	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,4 +108,85 @@ func (a *Adopt) hold(i *item) (string, error) {
 	}
 
 	return "", nil
+}
+
+// A rememberedHolds has the holds that this process has put on items and not released. Velero first
+// polls operations in the process that ran the restore, so that can distinguish an item that has
+// lost its hold from one that had none. Most holds are equal, so tens of thousands take a few MB.
+type rememberedHolds struct {
+	mu   sync.Mutex
+	by   map[uint64]*adoption.Hold
+	same map[string]*adoption.Hold
+}
+
+var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is constant in a process.
+
+// add remembers a hold. Of an XR or claim only Quarantine and ByHand are needed, since its own
+// fields have the rest.
+func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
+	if of.Clone != "" {
+		return // No operation releases a copy.
+	}
+	kept := &adoption.Hold{Quarantine: of.Quarantine, ByHand: of.ByHand}
+	if managed {
+		of.Policies = h.Policies
+		kept = &of
+	}
+	kept.Restore, kept.Since = "", ""
+	b, err := json.Marshal(kept)
+	if err != nil {
+		return // A hold of this plugin can always be marshaled.
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by == nil {
+		m.by, m.same = map[uint64]*adoption.Hold{}, map[string]*adoption.Hold{}
+	}
+	if like, ok := m.same[string(b)]; ok {
+		kept = like
+	} else {
+		m.same[string(b)] = kept
+	}
+	m.by[maphash.Comparable(holdSeed, r.ID())] = kept
+}
+
+// get returns the hold of an object, nil if there is none.
+func (m *rememberedHolds) get(id xp.ID) *adoption.Hold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.by[maphash.Comparable(holdSeed, id)]
+}
+
+// drop forgets the hold of an object that was released.
+func (m *rememberedHolds) drop(u *unstructured.Unstructured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.by, maphash.Comparable(holdSeed, xp.RefTo(u).ID()))
+}
+
+// OnStep is called after each step of an adoption in this process.
+func (ri *RequestedItems) OnStep(c adoption.Change) {
+	if c.Target != nil && c.Lifts() {
+		ri.held.drop(c.Target)
+	}
+}
+
+// warnOfUnrestored warns of what an XR composes that Velero does not restore. Of a Pod or Job only
+// the backup knows whether it had completed, and has then noted that nothing waits for it.
+func (i *item) warnOfUnrestored() {
+	xr := xp.CompositeFrom(i.original)
+	refs, err := xr.ResourceRefs()
+	if err != nil {
+		return // The hold refuses it.
+	}
+	awaited, _ := xr.SavedRefs() // The refs can be read.
+	refs = slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		gk := r.GroupVersionKind().GroupKind()
+
+		return !xp.MayStayOut(gk) || !xp.IsNeverRestored(gk) && slices.Contains(awaited, r)
+	})
+	if len(refs) > 0 {
+		i.warn(reason.MadeAgain.Messagef("It composes %s, which %s", xp.SomeOf(refs), xp.MadeAgain))
+	}
 }

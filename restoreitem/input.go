@@ -79,24 +79,19 @@ func wasAwaited(i *item, r xp.Ref) bool {
 // warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides
 // whether it exists.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
-	if _, reported := a.missingSecrets.Load(r.ID()); reported {
+	if a.missingSecrets.has(r.ID()) {
 		return
 	}
-	if !i.warned.isFull(reason.InputMissing) {
-		a.missingSecrets.Store(r.ID(), true)
+	m := reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password. Restore "+
+		"the Secret, or create it with the password in use", r, xp.String(i.original))
+	if state, ok := xp.StateIn(r.Name); ok {
+		m = reason.InputMissing.Messagef("%s, in which %s keeps the %s of %s, is not in the cluster. Unless the %s is in another cluster, %s. Restore the Secret",
+			r, state.Keeper, state.What, xp.String(i.original), state.What, state.Again)
 	}
 	if err != nil {
-		i.warn(reason.InputMissing.Messagef("Cannot find out whether %s exists, which the provider of %s reads: %v", r, xp.String(i.original), err))
-
-		return
+		m = reason.InputMissing.Messagef("Cannot find out whether %s exists, which the provider of %s reads: %v", r, xp.String(i.original), err)
 	}
-	if state, ok := xp.StateIn(r.Name); ok {
-		i.warn(reason.InputMissing.Messagef("%s, in which %s keeps the %s of %s, is not in the cluster. Unless the %s is in another cluster, %s. Restore the Secret",
-			r, state.Keeper, state.What, xp.String(i.original), state.What, state.Again))
-
-		return
+	if i.warn(m) {
+		a.missingSecrets.put(r.ID(), true)
 	}
-	i.warn(reason.InputMissing.Messagef("%s, which the provider of %s reads, is not in the cluster. The provider fails, or generates another password. Restore "+
-		"the Secret, or create it with the password in use", r,
-		xp.String(i.original)))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,15 +58,27 @@ type item struct {
 	// none had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
-	// remarks are for a dry run.
-	remarks remarkFn
-	// warned are the warnings about it.
-	warned warned
+	// remarks are what an action reports about it, for a dry run.
+	remarks []remark
+	// warned counts the warnings about it, by code.
+	warned map[reason.Code]int
 	// notes are messages for the user. failed means that it was not restored and should have been.
 	notes  []reason.Message
 	failed bool
 	// unreadable means that one of the notes is about unreadable settings.
 	unreadable bool
+}
+
+func newItem(input *velero.RestoreItemActionExecuteInput, log logrus.FieldLogger) *item {
+	u := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
+
+	return &item{
+		Unstructured: u,
+		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
+		restore:      input.Restore,
+		namespace:    targetNamespace(u.GetNamespace(), input.Restore),
+		log:          log.WithFields(logrus.Fields{"kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName()}),
+	}
 }
 
 // self returns the reference to the item once it is restored.
@@ -74,6 +87,10 @@ func (i *item) self() xp.Ref {
 	r.Namespace = i.namespace
 
 	return r
+}
+
+func (i *item) itemName() itemName {
+	return itemName{i.original.GroupVersionKind().Group, i.original.GetNamespace(), i.original.GetName()}
 }
 
 // isHeld reports whether Crossplane must not reconcile the item before its adoption.

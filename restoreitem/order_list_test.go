@@ -168,7 +168,7 @@ func (b *bucket) restore(t *testing.T, i velero.ResourceIdentifier) {
 	for _, first := range out.AdditionalItems {
 		b.restore(t, first)
 	}
-	b.order.requested.restored(u) // As Adopt does.
+	b.order.Requested.restored(u) // As Adopt does.
 	b.kept = append(b.kept, xp.String(u))
 }
 

@@ -82,12 +82,12 @@ func (a *Adopt) leavesOwners() bool {
 // and warns.
 func (a *Adopt) lacksPublisher(i *item) bool {
 	c, ok := xp.Controller(i.original)
-	lacks := ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace)
-	if lacks {
-		i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
+	if !ok || !xp.IsConnectionSecret(i.original) || !a.hasRefused(c, i.namespace) {
+		return false
 	}
+	i.warn(reason.OwnerNotRestored.Messagef("It is not restored, because %s %s, which published it, is not restored", c.Kind, c.Name))
 
-	return lacks
+	return true
 }
 
 // leaveOwner is for an owner that the item comes back without, with the reason. left means that
@@ -103,7 +103,7 @@ func (a *Adopt) leaveOwner(i *item, ref metav1.OwnerReference, owner *unstructur
 	log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
 	switch {
 	case refuses:
-		a.refused.Store(i.self().ID(), true)
+		a.refused.put(i.self().ID(), true)
 	case left:
 		m := reason.OwnersLeftToVelero.Messagef("Velero may restore an owner that this plugin would leave out")
 		withCode(log, m).Info(m)
@@ -153,7 +153,7 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	}
 	_, reached, _ := a.Requested.publisherOf(i.original)
 
-	return reached || a.Requested.isBeforeClaim(i.original)
+	return reached || a.Requested.claimed.has(xp.RefTo(i.original).ID())
 }
 
 // refusesWithout reports whether the item must not come back because of an owner that it can't
@@ -168,7 +168,7 @@ func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.Owne
 		i.warn(reason.UsageLeftBehind.Messagef("It is not restored, because its XR %s does not list it, and it would protect %s for ever. Where it still exists, "+
 			"and what it protects is not in use, clear it: %s", ref.Name, xp.Protected(i.original), xp.ClearUsage(i.original)))
 	case !i.copied && without && a.isOfThisRestore(owner, i):
-		a.refused.Store(i.self().ID(), true)
+		a.refused.put(i.self().ID(), true)
 
 		// A restore releases nothing before it has restored all, so another writer is at work.
 		return false, reason.XRNotHeld.Errorf("cannot restore %s: its XR %s is newer than this restore and not held, and Crossplane has reconciled it without "+
@@ -226,12 +226,9 @@ func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil
 // hasRefused reports whether the restore refused the object that an owner reference in the
 // namespace means.
 func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
-	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
-	_, local := a.refused.Load(r.ID())
-	r.Namespace = ""
-	_, wide := a.refused.Load(r.ID())
+	_, refused := ofOwner(&a.refused, ref, namespace)
 
-	return local || wide
+	return refused
 }
 
 // isReconciledWithout reports whether the owner is an XR that composed the item, and that
@@ -281,7 +278,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	case err != nil:
 		return nil, "", err
 	}
-	a.Requested.addLive(owner)
+	a.Requested.live.put(xp.RefTo(owner).ID(), true)
 	if owner.GetDeletionTimestamp() != nil {
 		return owner, "it is being deleted", nil
 	}
@@ -307,4 +304,39 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	}
 
 	return owner, xp.VerifyOwner(owner, verified, i.namespace), nil
+}
+
+// needsItsXR reports whether the item must not be reconciled without the controller that ref means:
+// an MR or a nested XR. Its XR can be out of the backup, as one that was being deleted, or refused
+// by the API server. Without a hold the item would run without an owner, and who creates the XR
+// again would get others beside it. One that only observes changes nothing outside.
+func (i *item) needsItsXR(ref metav1.OwnerReference) bool {
+	return isController(ref) && xp.IsComposed(i.original) && (i.isManaged() || xp.IsComposite(i.original)) && !i.copied && !xp.OnlyObserves(i.Unstructured) &&
+		i.settings.Hold != setting.HoldNone
+}
+
+// ownerOf returns the reference to an owner; u is nil if that is not live. A missing one has the
+// item's scope, since a kind without objects may not be served.
+func (i *item) ownerOf(ref metav1.OwnerReference, u *unstructured.Unstructured) *xp.Ref {
+	if u != nil {
+		return new(xp.RefTo(u))
+	}
+
+	return &xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: i.namespace, Name: ref.Name}
+}
+
+// findAbandoned finds the XR for which the item was held already at its backup.
+func (i *item) findAbandoned() {
+	h, err := adoption.HoldOf(i.original)
+	if err != nil || h == nil || h.Owner == nil || i.ownerless != nil || i.settings.Hold == setting.HoldNone {
+		return
+	}
+	if _, controlled := xp.Controller(i.original); controlled {
+		return
+	}
+	owner := *h.Owner
+	if owner.Namespace != "" {
+		owner.Namespace = targetNamespace(owner.Namespace, i.restore)
+	}
+	i.ownerless, i.abandoned = &owner, true
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,7 +27,7 @@ type XRDCheck struct {
 	reader XRDReader
 	// refused has the reason for each XR and claim that was refused. Their composed resources are
 	// refused, too.
-	refused sync.Map
+	refused table[xp.ID, string]
 }
 
 // NewXRDCheck returns an XRDCheck that has refused nothing yet.
@@ -64,8 +62,8 @@ func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 	if err := x.checkKind(self, schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()); err != nil {
 		return err
 	}
-	if why, ok := x.refusalFor(c, namespace); ok {
-		x.refused.Store(self.ID(), why)
+	if why, ok := ofOwner(&x.refused, c, namespace); ok {
+		x.refused.put(self.ID(), why)
 
 		return reason.OwnerNotRestored.Errorf("cannot restore %s: its XR %s %s was not restored, so nothing would manage it: %s", self, c.Kind, c.Name, why)
 	}
@@ -83,7 +81,7 @@ func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) er
 		return nil
 	}
 	err = fmt.Errorf("%w; %s, and restore it again", err, adoption.HowToRead)
-	x.refused.Store(self.ID(), err.Error())
+	x.refused.put(self.ID(), err.Error())
 
 	return reason.NewerFormat.Errorf("cannot restore %s: %w", self, err)
 }
@@ -113,23 +111,10 @@ func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 		return nil
 	}
 	why := xp.XRDTerminating(xrd) + ", and restore again"
-	x.refused.Store(self.ID(), why)
+	x.refused.put(self.ID(), why)
 	if kind != self.GroupVersionKind().GroupKind() {
 		return reason.XRDTerminating.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)
 	}
 
 	return reason.XRDTerminating.Errorf("cannot restore %s: %s", self, why)
-}
-
-// refusalFor returns why the controller of an object in the namespace was refused, if it was.
-func (x *XRDCheck) refusalFor(c metav1.OwnerReference, namespace string) (string, bool) {
-	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: namespace, Name: c.Name}
-	why, ok := x.refused.Load(r.ID())
-	if !ok {
-		r.Namespace = ""
-		why, ok = x.refused.Load(r.ID())
-	}
-	s, _ := why.(string)
-
-	return s, ok
 }
