@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,8 +24,6 @@ import (
 // A Cluster is the cluster that Adopt restores to.
 type Cluster interface { //nolint:interfacebloat // It is what a restore asks of one cluster.
 	setting.Source
-	LiveWriter
-	Inventory
 
 	// ServerTime returns what the API server's clock showed when this machine's showed own.
 	ServerTime(own time.Time) time.Time
@@ -33,12 +32,6 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	// Owner returns the live object that an owner reference of an item in the namespace means. If
 	// there is none, apierrors.IsNotFound or meta.IsNoMatchError is true of the error.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
-}
-
-// An Inventory reads live objects.
-type Inventory interface { //nolint:interfacebloat // Each question is about the same lists.
-	Requests
-
 	// Exists reports whether r existed when its kind was first read.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// ExistsNow reports whether r exists. It takes a request.
@@ -53,20 +46,10 @@ type Inventory interface { //nolint:interfacebloat // Each question is about the
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
-}
-
-// Requests read what a user asks of a restore.
-type Requests interface {
 	// ConfigMap returns the data of a ConfigMap.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Restore returns a Restore with all its fields.
 	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
-}
-
-// A LiveWriter changes live objects that would conflict with what a restore brings, or that an
-// earlier restore left unfinished.
-type LiveWriter interface {
-	Takeover
 
 	// ReturnStatus writes those fields of the status that r lacks and is held for. It ignores a
 	// mark that was not signed with the key.
@@ -74,10 +57,6 @@ type LiveWriter interface {
 	// ReturnManagers writes the item's field managers back to the live object r, if an earlier
 	// restore was stopped before it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
-}
-
-// A Takeover takes over what another writer created before the restore.
-type Takeover interface {
 	// CanTakeOver reports whether the claim r had no XR and no hold, and was no restore's, when its
 	// kind was first read.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
@@ -161,15 +140,13 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return nil, err
 	}
 	if why != "" {
-		return a.skipRebuilt(i, why)
+		return a.skip(i, why)
 	}
 	removed := i.removeDeletionAttempt()
-	fresh, err := a.isFresh(i)
-	if err != nil {
+	if i.fresh, err = a.isFresh(i); err != nil {
 		return nil, err
 	}
-	i.fresh = fresh
-	if !i.isOfCrossplane() && !fresh {
+	if !i.isOfCrossplane() && !i.fresh {
 		return a.bringOther(i, removed)
 	}
 	if err := xp.CheckMetadata(i.original); err != nil {
@@ -185,14 +162,15 @@ func (a *Adopt) bringBack(i *item) (*velero.RestoreItemActionExecuteOutput, erro
 	if err := a.XRDs.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
-	if err := a.applySettings(i); err != nil {
-		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
+	for _, prepare := range []func(*item) error{a.readSettings, a.recoverName, a.returnStatus, a.remember} {
+		if err := prepare(i); err != nil {
+			return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
+		}
 	}
-	if out, err := a.handleLive(i); err != nil || out != nil {
-		return out, err
-	}
-	if out, err := a.copy(i); err != nil || out != nil {
-		return out, err
+	for _, rule := range []func(*item) (*velero.RestoreItemActionExecuteOutput, error){a.takeOverClaim, a.keepLive, a.copy} {
+		if out, err := rule(i); err != nil || out != nil {
+			return out, err
+		}
 	}
 
 	return a.adopt(i)
@@ -222,25 +200,42 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	}
 }
 
-// applySettings reads the settings, recovers the external-name, and restores the status that an
-// earlier restore left out.
-func (a *Adopt) applySettings(i *item) error {
-	settings, err := a.settingsFor(i)
-	if err != nil {
+// unreadSettings returns settings that hold everything until a user looks. To restore nothing would
+// lose more. To ignore a setting like hold=all could do what it prevents.
+func unreadSettings() setting.Settings {
+	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll, KindTimeout: setting.DefaultKindTimeout}
+}
+
+// isUnreadable reports whether there are settings that can't be read.
+func isUnreadable(err error) bool {
+	_, invalid := errors.AsType[setting.InvalidError](err)
+
+	return invalid
+}
+
+// readSettings reads the settings for an item. If they can't be read, it holds everything, and
+// notes that once.
+func (a *Adopt) readSettings(i *item) (err error) {
+	if i.settings, err = a.settings(i.restore); !isUnreadable(err) {
 		return err
 	}
-	i.settings = settings
-	if err := a.recoverName(i); err != nil {
-		return err
+	i.settings = unreadSettings()
+	if !a.warnedUnreadable {
+		i.unreadable = true
+		i.fail(reason.HeldForSettings.Messagef("%s; so the restore ignores all settings and holds all objects of Crossplane, as with %s=%s. Correct the settings "+
+			"for the next restore. If this one needs none, run: %s", reason.ErrorMessage(err), setting.NameHold, setting.HoldAll,
+			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName())))
 	}
 
-	return a.returnStatus(i)
+	return nil
 }
 
 // adopt writes the item's owner references, and holds what must not be reconciled yet.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if left, err := a.leavesOut(i); err != nil || left {
-		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+	for _, leavesOut := range []func(*item) (bool, error){a.refuses, a.movesOthers} {
+		if left, err := leavesOut(i); err != nil || left {
+			return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+		}
 	}
 	unlabelled := i.removeLabels()
 	a.findInputs(i)
@@ -280,30 +275,21 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return out, nil
 }
 
-// leavesOut reports whether the restore must not create an item, and warns or fails with the reason.
-func (a *Adopt) leavesOut(i *item) (bool, error) {
-	if refused, err := a.refuses(i); err != nil || refused {
-		return refused, err
-	}
-
-	return a.movesOthers(i)
-}
-
 // prepare makes the changes that must precede creation. It returns the ID of the operation that
 // follows, "" if there is none.
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
-		err = a.numberRevision(i)
+		return "", a.numberRevision(i)
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
-		err = a.holdSchedule(i)
+		return "", a.holdSchedule(i)
 	case i.isHeld():
-		operation, err = a.hold(i)
+		return a.hold(i)
 	case held != nil:
-		operation, err = a.holdManaged(i, *held)
+		return a.holdManaged(i, *held)
+	default:
+		return "", nil
 	}
-
-	return operation, err
 }
 
 // refuses writes the item's owner references and reports whether the item must not be restored.

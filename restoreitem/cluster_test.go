@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -230,7 +231,7 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	if out != nil {
 		// Notes have tests of their own.
 		operation := *out
-		id, note := cutNote(out.OperationID)
+		id, note, _ := strings.Cut(out.OperationID, noteAfter)
 		progress := velero.OperationProgress{}
 		if noteText(out.OperationID, &progress) {
 			id = ""

@@ -6,27 +6,10 @@ import (
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// handleLive handles an item that is live already. It returns nil if Velero is to handle it.
-func (a *Adopt) handleLive(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := a.remember(i); err != nil {
-		return nil, err
-	}
-	if out, err := a.takeOverClaim(i); err != nil || out != nil {
-		return out, err
-	}
-	live, err := a.isLive(i)
-	if err != nil || !live {
-		return nil, err
-	}
-
-	return a.keepLive(i), nil
-}
 
 // isLive reports whether Velero would write the item over a live object. It looks now: another
 // writer can have created the object since its kind was first read.
@@ -46,12 +29,8 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 // changes nothing that all namespaces share. changed means that the item is.
 func (a *Adopt) bringOther(i *item, changed bool) (*velero.RestoreItemActionExecuteOutput, error) {
 	if i.GetNamespace() == "" && ofNamespaces(i.restore) && a.keepsExisting(i) {
-		live, err := a.isLive(i)
-		if err != nil {
-			return nil, err
-		}
-		if live {
-			return a.keepLive(i), nil
+		if out, err := a.keepLive(i); err != nil || out != nil {
+			return out, err
 		}
 		a.refuseUpdate(i)
 		changed = true
@@ -87,11 +66,14 @@ func (a *Adopt) refuseUpdate(i *item) {
 	}
 }
 
-// keepLive keeps a live object as it is, also with --existing-resource-policy=update. With the
-// backup's resourceRefs an XR would lose what it composes now, and with its external-name an MR
-// what it manages now. The backup's Composition would apply to all namespaces, also in a restore of
-// one. What an earlier restore holds is still adopted.
-func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
+// keepLive keeps a live object as it is, also with --existing-resource-policy=update. It returns nil
+// if Velero is to handle the item. With the backup's resourceRefs an XR would lose what it composes
+// now, and with its external-name an MR what it manages now. The backup's Composition would apply to
+// all namespaces, also in a restore of one. What an earlier restore holds is still adopted.
+func (a *Adopt) keepLive(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if live, err := a.isLive(i); err != nil || !live {
+		return nil, err
+	}
 	const message = "The object exists, so the restore leaves it as it is, even with --existing-resource-policy=update. Change the live object, or delete it " +
 		"and keep the external resources, then restore again"
 	if a.keptAsLive.add(i.GroupVersionKind().GroupKind(), true) {
@@ -105,7 +87,7 @@ func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
 		out.OperationID = operationID(i.self())
 	}
 
-	return out
+	return out, nil
 }
 
 // keepServiceAccount restores the ServiceAccount of a package for what users added to it, without
@@ -115,13 +97,13 @@ func (a *Adopt) keepLive(i *item) *velero.RestoreItemActionExecuteOutput {
 func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItemActionExecuteOutput, error) {
 	revision, _ := xp.Controller(i.original)
 	if xp.IsNamedAfterRevision(i.original) {
-		switch _, err := a.cluster.Owner(context.Background(), revision, ""); {
-		case isAbsent(err):
-			i.warn(reason.SettingsMisplaced.Messagef("Restored without its owner, the package revision %s, because users added to it: %s. To have that with all "+
-				"revisions, use a DeploymentRuntimeConfig and packagePullSecrets",
-				revision.Name, strings.Join(added, ", ")))
-		case err != nil:
+		live, err := a.owner(revision, "")
+		if err != nil {
 			return nil, apiErrorf("cannot find the package revision %s of %s: %w", revision.Name, xp.String(i.original), err)
+		}
+		if live == nil {
+			i.warn(reason.SettingsMisplaced.Messagef("Restored without its owner, the package revision %s, because users added to it: %s. To have that with all "+
+				"revisions, use a DeploymentRuntimeConfig and packagePullSecrets", revision.Name, strings.Join(added, ", ")))
 		}
 	}
 	i.SetOwnerReferences(nil)
@@ -130,18 +112,12 @@ func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItem
 	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 }
 
-// skipRebuilt leaves out what the control plane creates again, unless users added to it.
-func (a *Adopt) skipRebuilt(i *item, why string) (*velero.RestoreItemActionExecuteOutput, error) {
+// skip leaves out what the control plane creates again, unless users added to it. A restore can have
+// hundreds of a kind, so the log names each kind once.
+func (a *Adopt) skip(i *item, why string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if added := xp.AddedSettings(i.original); len(added) > 0 {
 		return a.keepServiceAccount(i, added)
 	}
-
-	return a.skip(i, why), nil
-}
-
-// skip leaves out what the control plane creates again. A restore can have hundreds of a kind, so
-// the log names each kind once.
-func (a *Adopt) skip(i *item, why string) *velero.RestoreItemActionExecuteOutput {
 	m := reason.Rebuilt.Messagef("It is not restored, because a restored one is of no use: %s", why)
 	log := withCode(i.log, m)
 	if a.skipped.add(i.GroupVersionKind().GroupKind(), true) {
@@ -151,31 +127,25 @@ func (a *Adopt) skip(i *item, why string) *velero.RestoreItemActionExecuteOutput
 	}
 	i.remarks = append(i.remarks, remark{Message: m})
 
-	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
+	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
 }
 
-// skipReason returns why the control plane creates the item again, "" if it doesn't.
+// skipReason returns why the control plane creates the item again, "" if it doesn't. It does not
+// create a package revision again if only users activate those of the package.
 func (a *Adopt) skipReason(i *item) (string, error) {
 	if why := xp.SkipReason(i.original); why != "" || !xp.IsPackageRevision(i.original) {
 		return why, nil
 	}
-
-	return a.revisionSkipReason(i.original)
-}
-
-// revisionSkipReason returns why a package revision is left out, "" if only users activate the
-// revisions of its package.
-func (a *Adopt) revisionSkipReason(revision *unstructured.Unstructured) (string, error) {
-	ref, ok := xp.Controller(revision)
+	ref, ok := xp.Controller(i.original)
 	if !ok {
 		return "it has no package that shows how it is activated", nil
 	}
-	pkg, err := a.cluster.Owner(context.Background(), ref, "")
+	pkg, err := a.owner(ref, "")
 	switch {
-	case isAbsent(err):
-		return "its package " + ref.Name + " is not in the cluster", nil
 	case err != nil:
-		return "", apiErrorf("cannot find the package of %s: %w", xp.String(revision), err)
+		return "", apiErrorf("cannot find the package of %s: %w", xp.String(i.original), err)
+	case pkg == nil:
+		return "its package " + ref.Name + " is not in the cluster", nil
 	case !xp.ActivatesManually(pkg):
 		return "its package creates it again; a restored one has no controller", nil
 	default:

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -87,27 +86,23 @@ func (a *Adopt) hold(i *item) (string, error) {
 	if err := a.putHold(i, held); err != nil {
 		return "", err
 	}
-	self := i.self()
-	ref, ok := xp.ClaimFrom(i.Unstructured).CompositeRef()
-	if !ok || !xp.IsClaim(i.Unstructured) {
-		return operationID(self), nil
+	ref, bound := xp.ClaimFrom(i.Unstructured).CompositeRef()
+	if !bound || !xp.IsClaim(i.Unstructured) {
+		return operationID(i.self()), nil
 	}
-	xr, err := a.cluster.Owner(context.Background(), metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, "")
-	if isAbsent(err) {
-		return operationID(self), nil
-	}
+	xr, err := a.find(ref, "")
 	if err != nil {
 		return "", apiErrorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(i.original), err)
 	}
-	h, err := a.liveHold(i, xr)
-	if err != nil {
-		return "", err
+	if xr == nil {
+		return operationID(i.self()), nil
 	}
-	if claimRef, _ := xp.CompositeFrom(xr).ClaimRef(); h == nil || claimRef.ID() != self.ID() {
-		return operationID(self), nil
+	h, err := a.liveHold(i, xr)
+	if claimRef, _ := xp.CompositeFrom(xr).ClaimRef(); h != nil && claimRef.ID() == i.self().ID() {
+		return "", nil
 	}
 
-	return "", nil
+	return operationID(i.self()), err
 }
 
 // A rememberedHolds has the holds that this process has put on items and not released. Velero first

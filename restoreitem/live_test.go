@@ -224,7 +224,7 @@ func TestAdoptNotesUnreadableSettingsOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, note := cutNote(out.OperationID); note != "" {
+		if _, note, _ := strings.Cut(out.OperationID, noteAfter); note != "" {
 			reported++
 		}
 	}

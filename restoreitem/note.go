@@ -155,13 +155,6 @@ func noteID(r xp.Ref, text string, failed bool) string {
 	return reason.Clip(prefix+r.String()+": "+text, longestNote)
 }
 
-// cutNote splits an ID into that of an operation and its note.
-func cutNote(id string) (operation, note string) {
-	operation, note, _ = strings.Cut(id, noteAfter)
-
-	return operation, note
-}
-
 // addNote adds a note to the progress of an operation. A note of a failure fails the operation when
 // it completes.
 func addNote(note string, progress *velero.OperationProgress) {

@@ -81,7 +81,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	if noteText(id, &progress) {
 		return progress, nil
 	}
-	id, note := cutNote(id)
+	id, note, _ := strings.Cut(id, noteAfter)
 	ref, err := parseOperationID(id)
 	if err != nil {
 		return progress, err
@@ -155,34 +155,25 @@ func (a *Adopt) adoptAll(ref xp.Ref, restore *velerov1.Restore) (map[xp.ID]adopt
 
 // describe returns the state of an XR in one line, with the first few reasons. The log has all.
 func describe(p adoption.Plan) string {
-	if !p.Quarantine.IsZero() && len(p.Waiting) == 0 {
-		return p.Quarantine.String() + remarks(p)
-	}
-	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
-		return "not held"
-	}
+	waits := !p.Done && len(p.Waiting) > 0
 	state := "adopted"
 	if p.Held {
 		state = "ready to be adopted"
 	}
-	s := fmt.Sprintf("%d of %d composed resources %s", p.Adopted, p.Total, state)
-	if p.Done || len(p.Waiting) == 0 {
-		return s + remarks(p)
+	var parts []string
+	switch {
+	case !p.Quarantine.IsZero() && len(p.Waiting) == 0:
+		parts = append(parts, p.Quarantine.String())
+	case p.Done && p.Total == 0 && len(p.Remarks) == 0:
+		return "not held"
+	case p.Total > 0 || !waits:
+		parts = append(parts, fmt.Sprintf("%d of %d composed resources %s", p.Adopted, p.Total, state))
 	}
-	if s += "; "; p.Total == 0 {
-		s = ""
-	}
-
-	return s + "waiting for " + adoption.FirstReasons(p.Waiting) + remarks(p)
-}
-
-// remarks returns the remarks of a Plan, to append to its description.
-func remarks(p adoption.Plan) string {
-	if len(p.Remarks) == 0 {
-		return ""
+	if waits {
+		parts = append(parts, "waiting for "+adoption.FirstReasons(p.Waiting))
 	}
 
-	return "; " + reason.Join(p.Remarks)
+	return strings.Join(append(parts, reason.Strings(p.Remarks)...), "; ")
 }
 
 // Cancel is called when the operation times out. The hold stays: a release now is what it prevents.
@@ -190,7 +181,7 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if noteText(id, &velero.OperationProgress{}) {
 		return nil
 	}
-	id, _ = cutNote(id)
+	id, _, _ = strings.Cut(id, noteAfter)
 	ref, err := parseOperationID(id)
 	if err != nil {
 		return err
@@ -223,7 +214,12 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 
 		return
 	}
-	limit, began := settings.AdoptionTimeout, a.restoredAt(restore, plan)
+	// Velero polls operations only after the restore has created its last object. That can be from an
+	// earlier restore.
+	limit, began := settings.AdoptionTimeout, plan.RestoredAt
+	if start := a.startOf(restore); start.After(began) {
+		began = start
+	}
 	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
 		return
 	}
@@ -242,17 +238,6 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	progress.Completed = true
 	progress.Err = reason.RestoreStopped.Messagef("%s is %s. Its hold stays on, so nothing is lost. Correct that, then run: %s", ref, why,
 		xp.ReleaseCommand(ref)).String()
-}
-
-// restoredAt returns when the time for an adoption starts: when the restore's last object was
-// created, since Velero polls operations only after that. It is not before the restore began, since
-// the object can be from an earlier one.
-func (a *Adopt) restoredAt(restore *velerov1.Restore, plan adoption.Plan) time.Time {
-	if start := a.startOf(restore); start.After(plan.RestoredAt) {
-		return start
-	}
-
-	return plan.RestoredAt
 }
 
 // startOf returns when a restore began, by the API server's clock; zero if not known. Velero notes

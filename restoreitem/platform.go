@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
@@ -59,14 +58,13 @@ func (a *Adopt) bringsComposition(revision *item) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	composition, err := a.cluster.Owner(context.Background(), ref, "")
-	if isAbsent(err) {
-		return false, nil
-	}
+	composition, err := a.owner(ref, "")
 	if err != nil {
 		return false, apiErrorf("cannot find the Composition of %s: %w", xp.String(revision.original), err)
 	}
-
+	if composition == nil {
+		return false, nil
+	}
 	created := composition.GetCreationTimestamp() // A user can give a second Restore the name of the first.
 
 	return xp.VerifyOwner(composition, revision.original, "") == "" &&
@@ -101,16 +99,8 @@ func (a *Adopt) movesOthers(i *item) (bool, error) {
 	if len(others) == 0 {
 		return false, nil
 	}
-	const few = 3
-	var named []string
-	for _, r := range others[:min(few, len(others))] {
-		named = append(named, r.String())
-	}
-	if more := len(others) - few; more > 0 {
-		named = append(named, fmt.Sprintf("%d more", more))
-	}
 	i.warn(reason.CompositionLeftOut.Messagef("It is not restored, because it is not in the cluster and %s, which the restore does not bring, would run on it. "+
-		"Compare what it composes with what they have, then apply it yourself", strings.Join(named, ", ")))
+		"Compare what it composes with what they have, then apply it yourself", xp.SomeOf(others)))
 
 	return true, nil
 }

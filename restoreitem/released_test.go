@@ -105,7 +105,7 @@ func TestReleasedOperations(t *testing.T) {
 			if noteText(id, &velero.OperationProgress{}) {
 				continue
 			}
-			operation, note := cutNote(id)
+			operation, note, _ := strings.Cut(id, noteAfter)
 			r, err := parseOperationID(operation)
 			if err != nil || operationID(r) != operation {
 				t.Errorf("%s: %q is read as %s: %v", path, id, r, err)

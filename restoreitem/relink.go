@@ -290,13 +290,11 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 
 		return owner, "", nil
 	}
-
-	if isTakeable(ref, i) {
+	if xp.IsComposed(i.original) { // Another writer may have created its XR.
 		if owner, err = a.takeOver(i, owner); err != nil {
 			return nil, "", err
 		}
 	}
-
 	verified := i.original
 	if xp.IsConnectionSecret(verified) && i.GetName() != verified.GetName() {
 		verified = verified.DeepCopy()

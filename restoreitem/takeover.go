@@ -12,7 +12,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -40,12 +39,11 @@ func (a *Adopt) remember(i *item) error {
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
 	}
-	if a.remembered.add(i.self().ID(), b) {
-		return nil
-	}
-	if a.remembered.isFirstLeftOut() {
-		i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
-			"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit/mebibyte))
+	if !a.remembered.add(i.self().ID(), b) {
+		a.remembered.full.Do(func() {
+			i.warn(reason.NotRemembered.Messagef("If Git or another writer has created %s or XRs after it, the restore can't give these what they composed in the "+
+				"backup: it keeps %d MiB of XRs that have no claim. Suspend other writers before a restore: docs/gitops.md", i.self(), rememberedLimit/mebibyte))
+		})
 	}
 
 	return nil
@@ -132,19 +130,20 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
 	}
-	can, err := a.canTakeOver(i)
-	if err != nil && !isAbsent(err) {
-		return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
-	}
-	if !can {
-		return nil, nil //nolint:nilnil // There is no such claim.
+	if !i.updatesExisting() { // Else TakeOver looks at each claim as it is now.
+		can, err := a.cluster.CanTakeOver(context.Background(), i.self())
+		if err != nil && !isAbsent(err) {
+			return nil, apiErrorf("cannot find out whether another writer created %s: %w", xp.String(i.original), err)
+		}
+		if !can {
+			return nil, nil //nolint:nilnil // There is no such claim.
+		}
 	}
 	key, err := a.key(i)
 	if err != nil {
 		return nil, err
 	}
-	held := a.holdOfTaken(i)
-	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), held, labelsOf(i.restore))
+	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), a.holdOfTaken(i), labelsOf(i.restore))
 	if err != nil {
 		return nil, apiErrorf("cannot take over %s: %w", i.self(), err)
 	}
@@ -158,28 +157,12 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	return out, nil
 }
 
-// canTakeOver reports whether the live claim may be one that another writer created. If the Restore
-// updates what exists, TakeOver looks at each claim as it is now.
-func (a *Adopt) canTakeOver(i *item) (bool, error) {
-	if i.updatesExisting() {
-		return true, nil
-	}
-
-	return a.cluster.CanTakeOver(context.Background(), i.self()) // takeOverClaim wraps its error.
-}
-
 // labelsOf returns the labels that Velero writes on what a restore creates (velero
 // pkg/restore/restore.go, addRestoreLabels).
 func labelsOf(r *velerov1.Restore) map[string]string {
 	return map[string]string{
 		xp.LabelRestore: label.GetValidName(r.Name), xp.LabelBackup: label.GetValidName(r.Spec.BackupName),
 	}
-}
-
-// isTakeable reports whether an owner can be an XR that another writer created: it is the
-// controller of a composed resource.
-func isTakeable(ref metav1.OwnerReference, i *item) bool {
-	return isController(ref) && xp.IsComposed(i.original)
 }
 
 const mebibyte = 1 << 20
@@ -194,7 +177,8 @@ type rememberedXRs struct {
 	mu      sync.Mutex
 	encoded map[xp.ID][]byte
 	size    int
-	full    bool
+	// full is the first time that an XR had no room.
+	full sync.Once
 }
 
 // add reports whether there was room for the XR.
@@ -222,14 +206,4 @@ func (r *rememberedXRs) take(id xp.ID) (encoded []byte, ok bool) {
 	delete(r.encoded, id)
 
 	return encoded, ok
-}
-
-// isFirstLeftOut reports, once, that an XR was left out.
-func (r *rememberedXRs) isFirstLeftOut() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	first := !r.full
-	r.full = true
-
-	return first
 }
