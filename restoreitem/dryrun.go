@@ -37,7 +37,7 @@ func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, resto
 		return err
 	}
 	r := &dryRun{
-		backup: b, restore: restore, selection: selected, cluster: newSimulatedCluster(b, cluster, restore), done: make([]bool, len(b.Items)),
+		backup: b, restore: restore, selection: selected, cluster: newSimulatedCluster(b, cluster), done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
 	if err := r.prepare(); err != nil { //nolint:contextcheck // Velero gives actions no context.
@@ -241,7 +241,7 @@ func (d *dryRun) conclude(v *itemRun) {
 // step runs the next action on an item, or creates the item if no action is left.
 func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
-		outcome, err := d.create(ctx, v.item, v.updated, v.remarked)
+		outcome, err := d.create(ctx, v)
 		v.outcome = &outcome
 
 		return err
@@ -252,9 +252,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 		return nil
 	}
 	// Velero gives each action copies. These actions change nothing that they don't return.
-	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore}
-	d.remarked = nil
-	out, err := c.action.Execute(input)
+	out, err := c.action.Execute(&velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore})
 	v.remarked = append(v.remarked, d.remarked...)
 	switch {
 	case d.cluster.failed != nil:
@@ -264,8 +262,7 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 
 		return nil
 	case out.SkipRestore:
-		outcome := leftOutOutcome(v.remarked)
-		v.outcome = &outcome
+		v.outcome = new(leftOutOutcome(v.remarked))
 
 		return nil
 	case out.UpdatedItem != nil:
@@ -279,12 +276,12 @@ func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 }
 
 // create returns the outcome of an item that no action has left out or refused.
-func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, remarked []remark) (report.Outcome, error) {
-	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
-	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
+func (d *dryRun) create(ctx context.Context, v *itemRun) (report.Outcome, error) {
+	u := v.updated
+	u.SetNamespace(targetNamespace(v.item.Namespace, d.restore))
+	if to, mapped := d.restore.Spec.NamespaceMapping[v.item.Name]; mapped && v.item.GroupResource == resourceNamespaces {
 		u.SetName(to)
 	}
-	self := xp.RefTo(u)
 	_, _, err := d.cluster.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
@@ -292,32 +289,32 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	case err != nil:
 		return report.Outcome{}, err
 	}
-	exists, err := d.cluster.exists(ctx, self)
+	var unread []reason.Message
+	exists, err := d.cluster.exists(ctx, xp.RefTo(u))
 	switch {
 	case apierrors.IsForbidden(err):
 		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
 		// right to read some.
-		o := d.created(u, remarked)
-		o.Reason = joined(reason.NotRead.Messagef("you may not read whether it exists"), o.Reason)
-
-		return o, nil
+		unread = append(unread, reason.NotRead.Messagef("you may not read whether it exists"))
 	case xp.IsConversion(err):
-		o := d.created(u, remarked)
-		o.Reason = joined(reason.NotRead.Messagef("the API server can't read whether it exists: %v", err), o.Reason)
-
-		return o, nil
+		unread = append(unread, reason.NotRead.Messagef("the API server can't read whether it exists: %v", err))
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:
-		return d.existing(ctx, self, remarked)
-	default:
-		return d.created(u, remarked), nil
+		return d.existing(ctx, xp.RefTo(u), v.remarked)
 	}
-}
+	d.cluster.add(u)
+	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name && !isCopy(v.remarked) {
+		why := strings.TrimSuffix(reason.Join(unread)+"; "+whyHeld(u, h), "; ")
 
-// joined returns a message and a reason in one text.
-func joined(m reason.Message, why string) string {
-	return strings.TrimSuffix(m.String()+"; "+why, "; ")
+		return report.Outcome{Action: report.Keep, Reason: strings.TrimPrefix(why, "; ")}, nil
+	}
+	o := report.Outcome{Action: report.Create, Reason: reason.Join(append(unread, warnings(v.remarked)...))}
+	if isCopy(v.remarked) {
+		o.Action = report.Clone
+	}
+
+	return o, nil
 }
 
 // unserved returns why an item of an unserved kind can't be restored, and the next step.
@@ -328,19 +325,6 @@ func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) reas
 	}
 
 	return reason.KindNotServed.Messagef("the cluster does not serve %s, and its CRD is not in the backup. Install its XRD or provider, then restore again", gvk)
-}
-
-// created adds an item to the simulated cluster and returns its outcome.
-func (d *dryRun) created(u *unstructured.Unstructured, remarked []remark) report.Outcome {
-	d.cluster.add(u)
-	if isCopy(remarked) {
-		return report.Outcome{Action: report.Clone, Reason: warnings(remarked)}
-	}
-	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name {
-		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
-	}
-
-	return report.Outcome{Action: report.Create, Reason: warnings(remarked)}
 }
 
 // existing returns the outcome of a live item. Velero leaves it as it is, unless the Restore has it
@@ -355,8 +339,8 @@ func (d *dryRun) existing(ctx context.Context, self xp.Ref, remarked []remark) (
 
 		return report.OutcomeOf(report.Refuse, why), nil
 	case d.restore.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate:
-		return report.Outcome{Action: report.Update, Reason: warnings(remarked)}, nil
+		return report.Outcome{Action: report.Update, Reason: reason.Join(warnings(remarked))}, nil
 	default:
-		return report.Outcome{Action: report.Exists, Reason: warnings(remarked)}, nil
+		return report.Outcome{Action: report.Exists, Reason: reason.Join(warnings(remarked))}, nil
 	}
 }

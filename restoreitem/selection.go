@@ -209,19 +209,19 @@ func leftOutOutcome(remarked []remark) report.Outcome {
 	if slices.ContainsFunc(remarked, func(r remark) bool { return r.Code == reason.KeptAsLive }) {
 		return report.Outcome{Action: report.Exists, Code: reason.KeptAsLive}
 	}
-	if why := warnings(remarked); why != "" {
-		return report.Outcome{Action: report.Refuse, Reason: why}
+	if why := warnings(remarked); len(why) > 0 {
+		return report.Outcome{Action: report.Refuse, Reason: reason.Join(why)}
 	}
-	why := ""
-	for _, r := range remarked {
-		why = r.String()
+	var last remark
+	if n := len(remarked); n > 0 {
+		last = remarked[n-1]
 	}
 
-	return report.Outcome{Action: report.Skip, Reason: why}
+	return report.Outcome{Action: report.Skip, Reason: last.String()}
 }
 
-// warnings returns the texts of all warnings.
-func warnings(remarked []remark) string {
+// warnings returns all warnings.
+func warnings(remarked []remark) []reason.Message {
 	var all []reason.Message
 	for _, r := range remarked {
 		if r.warns {
@@ -229,7 +229,7 @@ func warnings(remarked []remark) string {
 		}
 	}
 
-	return reason.Join(all)
+	return all
 }
 
 // whyHeld returns why an item is held. It is "" for an XR or a claim that needs no user's consent,
