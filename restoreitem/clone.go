@@ -18,9 +18,6 @@ import (
 const choices = "Delete the copy and restore again with the annotation " + setting.Prefix + setting.NameClone + "=observe or =new on the Restore, or delete " +
 	"the original first and keep its external resources"
 
-// fieldOriginal is the log field that names the original of a copy.
-const fieldOriginal = "original"
-
 // A liveDuplicate is a live object that manages or composes what an item would.
 type liveDuplicate struct {
 	xp.Ref
@@ -46,7 +43,7 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return nil, err
 	}
 
-	return a.clone(i, *of, i.settings.Clone)
+	return a.clone(i, *of)
 }
 
 // cloneOf returns the live object of which the item is a copy in a restore to another namespace,
@@ -67,11 +64,9 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 		originals = append(originals, xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: i.GetNamespace(), Name: c.Name})
 	}
 	for _, o := range originals {
-		live, err := a.cluster.Exists(context.Background(), o)
-		if err != nil {
+		if live, err := a.cluster.Exists(context.Background(), o); err != nil {
 			return nil, apiErrorf("cannot find out whether %s is a copy of something alive: %w", self, err)
-		}
-		if live {
+		} else if live {
 			return &liveDuplicate{Ref: o}, nil
 		}
 	}
@@ -83,28 +78,22 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if err != nil {
 		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
-
-	return i.duplicateAmong(named), nil
-}
-
-// duplicateAmong returns an MR among named that manages the item's external resource, nil if none
-// does. An external-name identifies that only within an account, and an MR that only observes does
-// no harm. In the item's original namespace the name is enough: the original may have another name
-// or ProviderConfig there by now.
-func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
+	// An external-name identifies the resource only within an account, and an MR that only observes
+	// does no harm. In the item's original namespace the name is enough: the original may have
+	// another name or ProviderConfig there by now.
 	var found *liveDuplicate
 	account := i.providerConfig()
 	for _, m := range named {
 		switch {
 		case m.ID() == i.self().ID(): // An item that is restored again is no copy of itself.
 		case m.Namespace == i.GetNamespace():
-			return &liveDuplicate{Ref: m.Ref}
+			return &liveDuplicate{Ref: m.Ref}, nil
 		case m.Account == account && !m.Observes && found == nil:
 			found = &liveDuplicate{Ref: m.Ref, foreign: true}
 		}
 	}
 
-	return found
+	return found, nil
 }
 
 // movedTo returns an MR that an earlier restore created in another namespace and that manages the
@@ -140,9 +129,10 @@ func (i *item) providerConfig() xp.Ref {
 	return account
 }
 
-// clone restores a copy of a live object in the given mode.
-func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
-	i.log = i.log.WithField(fieldOriginal, of.String())
+// clone restores a copy of a live object in the mode of the settings.
+func (a *Adopt) clone(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
+	i.log = i.log.WithField("original", of.String())
+	mode := i.settings.Clone
 	if of.foreign || mode == setting.New || i.isHeld() || xp.IsManaged(i.original) {
 		i.remarks = append(i.remarks, remark{copied: true})
 	}
@@ -216,7 +206,6 @@ func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionE
 		"the other to observe only, then delete this one and restore again", other, with))
 }
 
-// holdBecauseOf holds an item because of a live object.
 func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, why reason.Message) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: why.String()}); err != nil {
 		return nil, err

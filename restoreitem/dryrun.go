@@ -73,7 +73,6 @@ func restoreOrder(items []archive.Item) []int {
 	return order
 }
 
-// dryRun is one dry run of a backup.
 type dryRun struct {
 	backup    *archive.Backup
 	restore   *velerov1.Restore
@@ -89,7 +88,6 @@ type dryRun struct {
 	report func(report.ItemResult)
 }
 
-// A registeredAction is an action with its selector.
 type registeredAction struct {
 	action    riav2.RestoreItemAction
 	resources *collections.IncludesExcludes
@@ -229,7 +227,6 @@ func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	return path
 }
 
-// conclude reports the result for an item.
 func (d *dryRun) conclude(v *itemRun) {
 	result := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, d.restore); to != v.item.Namespace {

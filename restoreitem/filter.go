@@ -21,7 +21,6 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 
 var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
-// takesSecrets reports whether a restore takes Secrets.
 func takesSecrets(restore *velerov1.Restore) bool {
 	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
@@ -35,7 +34,6 @@ func isSelective(restore *velerov1.Restore) bool {
 	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
 }
 
-// included reports whether a restore includes a namespace.
 func included(restore *velerov1.Restore, namespace string) bool {
 	return xp.IncludesNamespace(restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces, namespace)
 }

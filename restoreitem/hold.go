@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"hash/maphash"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +14,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// putHold puts a hold on the item and signs its mark.
 func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	key, err := a.key(i)
 	if err != nil {
@@ -36,7 +33,6 @@ func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	return nil
 }
 
-// key returns the key that signs marks.
 func (a *Adopt) key(i *item) (adoption.Key, error) {
 	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
 	if err != nil {
@@ -109,12 +105,9 @@ func (a *Adopt) hold(i *item) (string, error) {
 // polls operations in the process that ran the restore, so that can distinguish an item that has
 // lost its hold from one that had none. Most holds are equal, so tens of thousands take a few MB.
 type rememberedHolds struct {
-	mu   sync.Mutex
-	by   map[uint64]*adoption.Hold
-	same map[string]*adoption.Hold
+	by   table[xp.ID, *adoption.Hold]
+	same table[string, *adoption.Hold]
 }
-
-var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is constant in a process.
 
 // add remembers a hold. Of an XR or claim only Quarantine and ByHand are needed, since its own
 // fields have the rest.
@@ -132,38 +125,22 @@ func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adopt
 	if err != nil {
 		return // A hold of this plugin can always be marshaled.
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.by == nil {
-		m.by, m.same = map[uint64]*adoption.Hold{}, map[string]*adoption.Hold{}
+	if !m.same.add(string(b), kept) {
+		kept, _ = m.same.get(string(b))
 	}
-	if like, ok := m.same[string(b)]; ok {
-		kept = like
-	} else {
-		m.same[string(b)] = kept
-	}
-	m.by[maphash.Comparable(holdSeed, r.ID())] = kept
+	m.by.put(r.ID(), kept)
 }
 
-// get returns the hold of an object, nil if there is none.
 func (m *rememberedHolds) get(id xp.ID) *adoption.Hold {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	h, _ := m.by.get(id)
 
-	return m.by[maphash.Comparable(holdSeed, id)]
-}
-
-// drop forgets the hold of an object that was released.
-func (m *rememberedHolds) drop(u *unstructured.Unstructured) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.by, maphash.Comparable(holdSeed, xp.RefTo(u).ID()))
+	return h
 }
 
 // OnStep is called after each step of an adoption in this process.
 func (ri *RequestedItems) OnStep(c adoption.Change) {
 	if c.Target != nil && c.Lifts() {
-		ri.held.drop(c.Target)
+		ri.held.by.remove(xp.RefTo(c.Target).ID())
 	}
 }
 

@@ -71,9 +71,9 @@ func (i *item) awaitsRelease() bool {
 
 // wasAwaited reports whether the item had a hold at backup time that waits for the Secret r.
 func wasAwaited(i *item, r xp.Ref) bool {
-	h, err := adoption.HoldOf(i.original)
+	h := i.formerHold()
 
-	return err == nil && h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
+	return h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
 }
 
 // warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides

@@ -99,7 +99,6 @@ func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i
 // isQuarantined reports whether no controller may reconcile the item until a user allows it.
 func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll }
 
-// controller returns the owner reference of its controller.
 func (i *item) controller() (metav1.OwnerReference, bool) {
 	for _, o := range i.owners {
 		if isController(o) {

@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -75,9 +76,20 @@ func (i *item) identity() xp.Identity {
 	return identity
 }
 
+// formerHold returns the hold that the item had at backup time; nil if it had none, or its mark
+// can't be read.
+func (i *item) formerHold() *adoption.Hold {
+	h, err := adoption.HoldOf(i.original)
+	if err != nil {
+		return nil
+	}
+
+	return h
+}
+
 // withoutHold returns the item without the hold that it had at backup time.
 func (i *item) withoutHold() *unstructured.Unstructured {
-	if h, err := adoption.HoldOf(i.original); h == nil || err != nil {
+	if i.formerHold() == nil {
 		return i.original
 	}
 	own := i.original.DeepCopy()
@@ -118,7 +130,6 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 	switch {
 	case h.Identity != "":
 		id, _ := xp.ProviderID(i.original)
-
 		why := adoption.WhyHeld(h.Identity, id)
 
 		return why.Code.Messagef("restored from a backup; %s", why.Text).String()
@@ -147,9 +158,7 @@ func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	if i.ownerless == nil || !i.isManaged() {
 		return h
 	}
-	if h == nil {
-		h = &adoption.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand}
-	}
+	h = cmp.Or(h, &adoption.Hold{Reason: i.reasonOwnerless(), ByHand: i.settings.ByHand})
 	h.Owner = i.ownerless
 
 	return h
@@ -166,26 +175,19 @@ func (i *item) reasonOwnerless() string {
 // unsafeIdentity returns the identity of an MR that could create a second external resource, "" if
 // it can't.
 func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
-	switch identity := i.identity(); {
-	case identity == xp.Known, identity == xp.NeverCreated, xp.IsPaused(own), !xp.MayCreate(own):
+	identity := i.identity()
+	if identity == xp.Known || identity == xp.NeverCreated || xp.IsPaused(own) || !xp.MayCreate(own) {
 		return ""
-	default:
-		return identity
 	}
+
+	return identity
 }
 
 // mustObserve reports whether an MR must observe before it does anything else.
 func (i *item) mustObserve(s setting.Settings) bool {
-	switch s.ObserveFirst {
-	case setting.ObserveAll:
-		return true
-	case setting.ObserveNone:
-		return false
-	case setting.ObserveUpjet:
-		return s.Hold != setting.HoldNone && i.identity() == xp.Known && xp.IsUpjet(i.original)
-	}
+	upjet := s.ObserveFirst == setting.ObserveUpjet && s.Hold != setting.HoldNone && i.identity() == xp.Known && xp.IsUpjet(i.original)
 
-	return false
+	return upjet || s.ObserveFirst == setting.ObserveAll
 }
 
 // canObserve reports whether an MR does more than observe, and has something to observe.

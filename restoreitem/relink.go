@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -98,7 +99,11 @@ func (a *Adopt) leaveOwner(i *item, ref metav1.OwnerReference, owner *unstructur
 		return false, err
 	}
 	if !refuses && !left && i.needsItsXR(ref) {
-		i.ownerless, i.abandoned = i.ownerOf(ref, owner), true
+		// A missing one has the item's scope, since a kind without objects may not be served.
+		i.ownerless, i.abandoned = &xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: i.namespace, Name: ref.Name}, true
+		if owner != nil {
+			i.ownerless = new(xp.RefTo(owner))
+		}
 	}
 	log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "cause": why})
 	switch {
@@ -116,32 +121,25 @@ func (a *Adopt) leaveOwner(i *item, ref metav1.OwnerReference, owner *unstructur
 	return refuses, nil
 }
 
-// addOwner adds an owner, unless the item must come back without it. left means that Velero writes
-// owner references.
+// addOwner adds an owner. left means that Velero writes owner references. An MR comes back without
+// its controller if Crossplane reconciles that, although it lists the MR: Crossplane deletes an
+// unwanted resource before it removes it from the list. It makes the XR the controller of each
+// resource that it still wants.
 func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
-	without, err := a.restoresWithoutController(owner, ref, i)
-	switch {
-	case err != nil:
-		return err
-	case without && !left:
-		i.ownerless = new(xp.RefTo(owner))
-	default:
-		i.owners = append(i.owners, ref)
+	if i.isManaged() && !left && !xp.IsPaused(owner) && i.settings.Hold != setting.HoldNone {
+		without, err := a.isReconciledWithout(owner, ref, i)
+		if err != nil {
+			return err
+		}
+		if without {
+			i.ownerless = new(xp.RefTo(owner))
+
+			return nil
+		}
 	}
+	i.owners = append(i.owners, ref)
 
 	return nil
-}
-
-// restoresWithoutController reports whether an MR comes back without its controller: an XR that
-// lists it and that Crossplane reconciles. Crossplane deletes an unwanted resource before it
-// removes it from the list, so the list proves nothing. It makes the XR the controller of each
-// resource that it still wants.
-func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
-	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
-		return false, nil
-	}
-
-	return a.isReconciledWithout(owner, ref, i)
 }
 
 // restoresBeforeOwner reports whether an item comes back before its owner: in a restore by labels,
@@ -189,25 +187,19 @@ func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.Owne
 // warnReplaced warns that the item is not restored, because Crossplane reconciles its XR without
 // it. An XR of the backup has dropped it from its list; a newer XR has composed other resources.
 func (i *item) warnReplaced(xr *unstructured.Unstructured) {
-	if i.isOlderThan(xr) {
-		of := xp.RefTo(xr)
-		if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
-			of = claim
-		}
-		i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To get "+
-			"this one back, %s", xr.GetName(), xp.HowToGetBack(of)))
-	} else {
+	made, began := i.original.GetCreationTimestamp(), xr.GetCreationTimestamp() // An XR is older than what it composes.
+	if xp.Label(xr, xp.LabelRestore) != "" || made.IsZero() || !made.Before(&began) {
 		i.warn(reason.NotListed.Messagef("It is not restored, because its XR %s exists and does not list it. If you need it, pause the XR, add it to the XR's "+
 			"resourceRefs, and restore again", xr.GetName()))
+
+		return
 	}
-}
-
-// isOlderThan reports whether u was created after the item, and not by a restore. An XR is older
-// than what it composes.
-func (i *item) isOlderThan(u *unstructured.Unstructured) bool {
-	made := i.original.GetCreationTimestamp()
-
-	return xp.Label(u, xp.LabelRestore) == "" && !made.IsZero() && made.Time.Before(u.GetCreationTimestamp().Time)
+	of := xp.RefTo(xr)
+	if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
+		of = claim
+	}
+	i.fail(reason.ComposedTwice.Messagef("It is not restored, because its XR %s was created in this cluster after the backup, and has composed others. To get "+
+		"this one back, %s", xr.GetName(), xp.HowToGetBack(of)))
 }
 
 // isOfThisRestore reports whether this restore created u. A writer that replaces an object removes
@@ -221,7 +213,7 @@ func (a *Adopt) isOfThisRestore(u *unstructured.Unstructured, i *item) bool {
 	return name == label.GetValidName(i.restore.Name)
 }
 
-func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
+func isController(ref metav1.OwnerReference) bool { return ptr.Deref(ref.Controller, false) }
 
 // hasRefused reports whether the restore refused the object that an owner reference in the
 // namespace means.
@@ -313,28 +305,14 @@ func (i *item) needsItsXR(ref metav1.OwnerReference) bool {
 		i.settings.Hold != setting.HoldNone
 }
 
-// ownerOf returns the reference to an owner; u is nil if that is not live. A missing one has the
-// item's scope, since a kind without objects may not be served.
-func (i *item) ownerOf(ref metav1.OwnerReference, u *unstructured.Unstructured) *xp.Ref {
-	if u != nil {
-		return new(xp.RefTo(u))
-	}
-
-	return &xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: i.namespace, Name: ref.Name}
-}
-
 // findAbandoned finds the XR for which the item was held already at its backup.
 func (i *item) findAbandoned() {
-	h, err := adoption.HoldOf(i.original)
-	if err != nil || h == nil || h.Owner == nil || i.ownerless != nil || i.settings.Hold == setting.HoldNone {
-		return
-	}
-	if _, controlled := xp.Controller(i.original); controlled {
+	h := i.formerHold()
+	_, controlled := xp.Controller(i.original)
+	if h == nil || h.Owner == nil || controlled || i.ownerless != nil || i.settings.Hold == setting.HoldNone {
 		return
 	}
 	owner := *h.Owner
-	if owner.Namespace != "" {
-		owner.Namespace = targetNamespace(owner.Namespace, i.restore)
-	}
+	owner.Namespace = targetNamespace(owner.Namespace, i.restore)
 	i.ownerless, i.abandoned = &owner, true
 }

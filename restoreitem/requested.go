@@ -74,7 +74,6 @@ func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name 
 
 func groupKindOf(r xp.Ref) schema.GroupKind { return r.GroupVersionKind().GroupKind() }
 
-// isRequested reports whether an item has requested the cluster-scoped one of this name.
 func (ri *RequestedItems) isRequested(name clusterScopedName) bool {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
@@ -227,7 +226,6 @@ type openRequest struct {
 	secrets bool
 }
 
-// expect records what an item requests.
 func (ri *RequestedItems) expect(by *unstructured.Unstructured, items []velero.ResourceIdentifier, secrets bool) {
 	if len(items) == 0 {
 		return

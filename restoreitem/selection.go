@@ -98,7 +98,6 @@ func (s selection) leavesOut(i archive.Item, requested bool) reason.Message {
 	}
 }
 
-// readPolicies reads the resource policies of a Restore.
 func readPolicies(ctx context.Context, cluster DryRunCluster, namespace string, named *corev1.TypedLocalObjectReference) (*policy.Policies, error) {
 	if !strings.EqualFold(named.Kind, "configmap") {
 		return nil, fmt.Errorf("Velero takes a ConfigMap, not a %q", named.Kind) //nolint:staticcheck // It is a name.
@@ -220,7 +219,6 @@ func leftOutOutcome(remarked []remark) report.Outcome {
 	return report.Outcome{Action: report.Skip, Reason: last.String()}
 }
 
-// warnings returns all warnings.
 func warnings(remarked []remark) []reason.Message {
 	var all []reason.Message
 	for _, r := range remarked {
@@ -242,7 +240,6 @@ func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 	return strings.TrimPrefix(h.Reason, "restored from a backup; ")
 }
 
-// isCopy reports whether an action remarked that the item is a copy of a live object.
 func isCopy(remarked []remark) bool {
 	return slices.ContainsFunc(remarked, func(r remark) bool { return r.copied })
 }

@@ -91,6 +91,12 @@ func (t *table[K, V]) add(key K, value V) bool {
 	return true
 }
 
+func (t *table[K, V]) remove(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.entries, key)
+}
+
 // all returns a copy of the entries.
 func (t *table[K, V]) all() map[K]V {
 	t.mu.Lock()

@@ -90,7 +90,6 @@ func newSimulatedCluster(b *archive.Backup, live DryRunCluster) *simulatedCluste
 	return s
 }
 
-// serve adds the kind of a CRD.
 func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
 	var of struct {
 		Spec struct {
@@ -155,7 +154,6 @@ func asked[T any](c *simulatedCluster, question func(live DryRunCluster) (T, err
 	return answer, c.keepError(err)
 }
 
-// Resource implements ResourceMapper.
 func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if c.live != nil {
 		gvr, namespaced, err := c.live.Resource(gvk)

@@ -62,7 +62,6 @@ func (a *Adopt) returnStatus(i *item) error {
 	return nil
 }
 
-// returnedStatus returns the given status fields of the item in the backup.
 func (i *item) returnedStatus(names []string) map[string]any {
 	status := map[string]any{}
 	for _, name := range names {

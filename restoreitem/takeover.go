@@ -197,7 +197,6 @@ func (r *rememberedXRs) add(id xp.ID, encoded []byte) bool {
 	return true
 }
 
-// take returns an XR and forgets it.
 func (r *rememberedXRs) take(id xp.ID) (encoded []byte, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

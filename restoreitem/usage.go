@@ -110,7 +110,7 @@ func (a *Adopt) owner(ref metav1.OwnerReference, namespace string) (*unstructure
 // isLeftover reports whether an XR, live or restored, composed a Usage once and does not list it
 // any more. Unlike other objects, a Usage has no data that could be lost.
 func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
-	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
+	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
 		return false
 	}
 	_, err := xp.CompositeFrom(owner).ResourceRefs()
