@@ -21,13 +21,6 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 
 var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
-func takesSecrets(restore *velerov1.Restore) bool {
-	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
-	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
-
-	return (len(in) == 0 || slices.ContainsFunc(in, isNamed)) && !slices.ContainsFunc(out, isNamed)
-}
-
 // isSelective reports whether a restore selects objects by labels or by a resource policy. Velero
 // applies neither to what an action requests (velero pkg/restore/restore.go, restoreItem).
 func isSelective(restore *velerov1.Restore) bool {
@@ -79,5 +72,5 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 
 // excludesSecret reports whether a restore's filters exclude a Secret, or may do so.
 func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
-	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore)
+	return !included(restore, secret.Namespace) || isFiltered(secretItem(secret), restore) || isSelective(restore)
 }

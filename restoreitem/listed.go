@@ -55,6 +55,7 @@ func (o *Order) listed(i *item) (items []xp.Item, ok bool) {
 
 		return nil, false
 	}
+	items = make([]xp.Item, 0, len(list)) // A list can have 65,536 entries.
 	refused := map[reason.Code][]xp.Item{}
 	for _, e := range list {
 		asked, why := o.accepts(i, e)
@@ -213,7 +214,7 @@ func (o *Order) compositionOf(revision *item) []xp.Item {
 	c, ok := xp.Controller(revision.original)
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name}
 	if !ok || r.GroupVersionKind().GroupKind() != xp.KindComposition.GroupKind() || o.Requested.live.has(r.ID()) ||
-		ofNamespaces(revision.restore) && !o.Requested.isRequested(clusterScopedName{xp.GroupAPIExtensions, c.Name}) {
+		ofNamespaces(revision.restore) && !o.Requested.isRequested(itemName{group: xp.GroupAPIExtensions, name: c.Name}) {
 		return nil
 	}
 

@@ -15,9 +15,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// fieldIdentity is the log field with what is known of an MR's external resource.
-const fieldIdentity = "identity"
-
 // isManaged reports whether the item is an MR, and neither an XR nor a claim.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) }
 
@@ -202,7 +199,7 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 		return "", err
 	}
 	if h.Identity != "" {
-		i.log.WithFields(logrus.Fields{fieldIdentity: h.Identity, fieldReason: string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
+		i.log.WithFields(logrus.Fields{"identity": h.Identity, fieldReason: string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
 			xp.String(i.original), h.Reason)
 	}
 	adopted, err := a.isAdopted(i)

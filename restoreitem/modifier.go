@@ -158,7 +158,11 @@ func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.U
 	default:
 		// Velero has no merge strategy for custom resources.
 		for _, p := range append(r.MergePatches, r.StrategicPatches...) {
-			if b, err = mergeInto(b, p.PatchData); err != nil {
+			var patch []byte
+			if patch, err = yaml.YAMLToJSON([]byte(p.PatchData)); err != nil {
+				break
+			}
+			if b, err = jsonpatch.MergePatch(b, patch); err != nil {
 				break
 			}
 		}
@@ -200,13 +204,4 @@ func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 	}
 
 	return after, err //nolint:wrapcheck // The caller drops it.
-}
-
-func mergeInto(object []byte, data string) ([]byte, error) {
-	patch, err := yaml.YAMLToJSON([]byte(data))
-	if err != nil {
-		return nil, err //nolint:wrapcheck // The caller drops it.
-	}
-
-	return jsonpatch.MergePatch(object, patch) //nolint:wrapcheck // The caller drops it.
 }

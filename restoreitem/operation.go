@@ -107,6 +107,8 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	return progress, nil
 }
 
+// plan takes the next steps for what ref names, and for what the Restore brought back with it, unless
+// that was just done.
 func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan, err error) {
 	a.results.mu.Lock()
 	defer a.results.mu.Unlock()
@@ -123,7 +125,13 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 
 		return plan, nil
 	}
-	plans, err := a.adoptAll(ref, restore)
+	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err != nil {
+		return adoption.Plan{}, err
+	}
+	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore), Held: a.Requested.held.get}
+	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
 	if err != nil {
 		return adoption.Plan{}, err
 	}
@@ -139,18 +147,6 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	a.results.used = a.now()
 
 	return plans[ref.ID()], nil
-}
-
-// adoptAll takes the next steps for what ref names, and for what the Restore brought back with it.
-func (a *Adopt) adoptAll(ref xp.Ref, restore *velerov1.Restore) (map[xp.ID]adoption.Plan, error) {
-	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
-	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name, Started: a.startOf(restore), Held: a.Requested.held.get}
-
-	return a.adopter.Adopt(context.Background(), key, by, selector, ref)
 }
 
 // describe returns the state of an XR in one line, with the first few reasons. The log has all.

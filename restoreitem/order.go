@@ -115,6 +115,7 @@ func (o *Order) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		out.OperationID = noteID(xp.RefTo(i.original), left.String(), false)
 	}
 	o.addEarly(i, in)
+	out.AdditionalItems = make([]velero.ResourceIdentifier, 0, len(in))
 	for _, e := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier(e))
 	}
@@ -155,6 +156,7 @@ func (o *Order) refuses(i *item) (why reason.Message, forged bool) {
 func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.Message) {
 	const few = 10
 	var names []string
+	in = make([]xp.Item, 0, len(first))
 	for _, e := range first {
 		if !xp.IsValidName(e.Namespace, e.Name) {
 			i.logWarning(reason.Malformed.Messagef("%s names %q, which no object can have as its name, so that is not restored first. Find out who wrote it",
@@ -165,7 +167,7 @@ func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.M
 		comes, secret := inScope(e, i.restore), e.GroupResource == resourceSecrets
 		if secret {
 			to := targetNamespace(e.Namespace, i.restore)
-			o.Requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: to, Name: e.Name}, comes && takesSecrets(i.restore))
+			o.Requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: to, Name: e.Name}, comes && !isFiltered(e, i.restore))
 		}
 		switch {
 		case comes:

@@ -101,11 +101,13 @@ func (a *Adopt) keepsOut(i *item, to xp.Ref) string {
 // publisherOf returns what a Secret was requested for. reached means that it was, and owned that
 // the Secret is that publisher's: the backup may have been tampered with.
 func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
-	by, reached = ri.reached.get(xp.RefTo(secret).ID())
+	if by, reached = ri.reached.get(xp.RefTo(secret).ID()); !reached {
+		return by, false, false // Without a look at its owners, of which a tenant can write thousands.
+	}
 	c, ok := xp.Controller(secret)
-	owned = reached && ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind
+	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind
 
-	return by, reached, owned
+	return by, true, owned
 }
 
 // restoreSecretCommand returns the command that restores a Secret from the same backup to the given

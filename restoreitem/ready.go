@@ -61,11 +61,10 @@ const (
 
 // NewReadiness returns a Readiness that has called no webhook yet.
 func NewReadiness(c Converter) *Readiness {
-	return &Readiness{converter: c, settings: setting.Of(c), sleep: pause, now: time.Now, webhooks: map[string]*webhook{}}
-}
+	sleep := func(d time.Duration) { <-time.After(d) } // Velero gives actions no context.
 
-// pause waits without a context, since Velero gives actions none.
-func pause(d time.Duration) { <-time.After(d) }
+	return &Readiness{converter: c, settings: setting.Of(c), sleep: sleep, now: time.Now, webhooks: map[string]*webhook{}}
+}
 
 // timeout returns how long a restore waits for a kind.
 func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {

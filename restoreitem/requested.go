@@ -19,7 +19,7 @@ import (
 // that were found live.
 type RequestedItems struct {
 	mu    sync.Mutex
-	items map[clusterScopedName]*requestedItem
+	items map[itemName]*requestedItem
 	// open are the requests of items that Velero has not come back to, the outermost first.
 	open []openRequest
 	// secrets has for each connection secret whether the restore brings it; others are the Secrets
@@ -41,12 +41,11 @@ type RequestedItems struct {
 	loggedRelink sync.Once
 }
 
-// A clusterScopedName identifies a cluster-scoped item. A list on a stored copy has resources
-// and an item has a kind, and the link between them is unknown until the kind is served. So two
-// items of a group with the same name count as one, and both are checked.
-type clusterScopedName struct{ group, name string }
+// An itemName identifies an item in its group, whatever its kind. A list on a stored copy has
+// resources and an item has a kind, and the link between them is unknown until the kind is served.
+// So two items of a group with the same name count as one, and both are checked.
+type itemName struct{ group, namespace, name string }
 
-// A requestedItem is what is known of a requested name.
 type requestedItem struct {
 	// by has one requester of each kind.
 	by []xp.Ref
@@ -60,9 +59,9 @@ func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name 
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 	if ri.items == nil {
-		ri.items = map[clusterScopedName]*requestedItem{}
+		ri.items = map[itemName]*requestedItem{}
 	}
-	key := clusterScopedName{group, name}
+	key := itemName{group: group, name: name}
 	if ri.items[key] == nil {
 		ri.items[key] = &requestedItem{}
 	}
@@ -74,23 +73,19 @@ func (ri *RequestedItems) add(requester *unstructured.Unstructured, group, name 
 
 func groupKindOf(r xp.Ref) schema.GroupKind { return r.GroupVersionKind().GroupKind() }
 
-func (ri *RequestedItems) isRequested(name clusterScopedName) bool {
+func (ri *RequestedItems) isRequested(name itemName) bool {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
 
 	return ri.items[name] != nil
 }
 
-func nameOf(item *unstructured.Unstructured) clusterScopedName {
-	return clusterScopedName{item.GroupVersionKind().Group, item.GetName()}
-}
-
 // mismatch returns why a requested XRD, Composition or revision must not be restored, the zero
 // Message if it is for the kind of an XR that requested it. Velero comes to an item only once.
-func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) reason.Message {
+func (ri *RequestedItems) mismatch(i *item) reason.Message {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	requested, kinds := ri.items[nameOf(item)], xp.RunBy(item)
+	requested, kinds := ri.items[i.itemName()], xp.RunBy(i.original)
 	var by []string
 	for _, requester := range requested.by {
 		if slices.Contains(kinds, groupKindOf(requester)) {
@@ -106,7 +101,7 @@ func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) reason.Messa
 	}
 
 	return reason.PlatformLeftOut.Messagef("%s is not restored: it is for %s, and only %s named it. To restore it, add --include-cluster-resources=true",
-		xp.String(item), of, strings.Join(by, " and "))
+		xp.String(i.original), of, strings.Join(by, " and "))
 }
 
 // leftOutFor reports whether an item of the name was left out that XRs of the kind run on. by is an
@@ -114,7 +109,7 @@ func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) reason.Messa
 func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
-	requested := ri.items[clusterScopedName{group, name}]
+	requested := ri.items[itemName{group: group, name: name}]
 	if requested == nil || !slices.Contains(requested.left, kind) {
 		return "", false
 	}
@@ -157,11 +152,11 @@ func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 // writes must show whose it is. An XRD, Composition or revision must be for the kind of an XR that
 // requested it.
 func (o *Order) foreign(i *item) reason.Message {
-	if !ofNamespaces(i.restore) || i.GetNamespace() != "" || !o.Requested.isRequested(nameOf(i.original)) {
+	if !ofNamespaces(i.restore) || i.GetNamespace() != "" || !o.Requested.isRequested(i.itemName()) {
 		return reason.Message{}
 	}
 	if xp.IsPlatform(i.original) {
-		return o.Requested.mismatch(i.original)
+		return o.Requested.mismatch(i)
 	}
 	namespace := xp.Label(i.original, xp.LabelClaimNamespace)
 	if claim, ok := xp.CompositeFrom(i.original).ClaimRef(); ok {
@@ -213,9 +208,6 @@ func (o *Order) isForged(i *item) bool {
 // pkg/restore/restore.go, restoreItem). An action does not see the path. But Velero restores what
 // Order requests for an item before it runs Adopt on that item, and what Adopt requests before it
 // asks whether that is ready. So until then each item is one of those requested.
-
-// An itemName identifies an item in its group, whatever its kind.
-type itemName struct{ group, namespace, name string }
 
 // An openRequest is what an item has requested.
 type openRequest struct {

@@ -21,9 +21,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// fieldConditions is the field of a status with the conditions.
-const fieldConditions = "conditions"
-
 // remember keeps an XR of the backup until the first of its composed resources comes back. Velero
 // leaves a live XR as it is, and a writer that applies XRs from Git can create it first. Crossplane
 // creates the XR of a claim under another name.
@@ -34,7 +31,7 @@ func (a *Adopt) remember(i *item) error {
 		return nil //nolint:nilerr // What can't be read can't be held.
 	}
 	kept := xp.Inheritance(i.original)
-	kept.Object["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
+	kept.Object["status"] = i.returnedStatus(append(i.neededStatus(), "conditions"))
 	b, err := json.Marshal(kept.Object)
 	if err != nil {
 		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
@@ -95,7 +92,7 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
 	held.Failing, held.Required = adoption.FailingOf(original), a.Requested.requires(original)
-	delete(status, fieldConditions)
+	delete(status, "conditions")
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
 	a.awaitSecret(xr, &held)
