@@ -115,7 +115,7 @@ func (o *Order) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		out.OperationID = noteID(xp.RefTo(i.original), left.String(), false)
 	}
 	o.addEarly(i, in)
-	out.AdditionalItems = make([]velero.ResourceIdentifier, 0, len(in))
+	out.AdditionalItems = slices.Grow(out.AdditionalItems, len(in))
 	for _, e := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier(e))
 	}
