@@ -36,13 +36,11 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// ExistsNow reports whether r exists. It takes a request.
 	ExistsNow(ctx context.Context, r xp.Ref) (bool, error)
-	// Composing returns the XRs of a kind that run on the Composition, have composed something and
-	// have no hold.
+	// Composing returns the XRs of a kind without a hold that have composed on the Composition.
 	Composing(ctx context.Context, key adoption.Key, gvk schema.GroupVersionKind, composition string) ([]xp.Ref, error)
 	// Named returns the MRs of a kind that had the external-name when the kind was first read.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// Moved returns the namespaced MRs of a kind that restores had created with the external-name
-	// when the kind was first read.
+	// Moved is Named for namespaced MRs that restores had created.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
@@ -57,20 +55,17 @@ type Cluster interface { //nolint:interfacebloat // It is what a restore asks of
 	// ReturnManagers writes the item's field managers back to the live object r, if an earlier
 	// restore was stopped before it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
-	// CanTakeOver reports whether the claim r had no XR and no hold, and was no restore's, when its
-	// kind was first read.
+	// CanTakeOver reports whether the claim r had no XR, no hold and no restore when first read.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
 	// TakeOver gives the live XR or claim r the item's composed resources and the labels, and holds
-	// it, if it has composed nothing yet. It returns the changed object as Owner does, nil if it
-	// changed nothing.
+	// it, if it has composed nothing yet. It returns the changed object; nil if it changed nothing.
 	TakeOver(
 		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 	) (*unstructured.Unstructured, error)
 }
 
-// Adopt restores the owner references of an item. It holds XRs, claims and MRs that are not safe to
-// reconcile yet; its operation releases them. It runs after Order, so an owner in the backup is
-// live already.
+// Adopt restores the owner references of an item, whose owners are live after Order. It holds XRs,
+// claims and MRs that are not safe to reconcile yet; its operation releases them.
 type Adopt struct {
 	Shared
 
@@ -87,8 +82,7 @@ type Adopt struct {
 	skipped, keptAsLive table[schema.GroupKind, bool]
 	// warnedUnreadable is true once a note reports that the settings are unreadable.
 	warnedUnreadable bool
-	// refused are the objects that were not restored, because Crossplane reconciles their XR
-	// without them.
+	// refused are the objects that were not restored because of their XR.
 	refused    table[xp.ID, bool]
 	remembered rememberedXRs
 	// missingSecrets are the missing Secrets of providers that notes name.
@@ -213,8 +207,7 @@ func isUnreadable(err error) bool {
 	return invalid
 }
 
-// readSettings reads the settings for an item. If they can't be read, it holds everything, and
-// notes that once.
+// readSettings reads the settings. If they can't be read, it holds everything, and notes that once.
 func (a *Adopt) readSettings(i *item) (err error) {
 	if i.settings, err = a.settings(i.restore); !isUnreadable(err) {
 		return err
@@ -275,8 +268,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return out, nil
 }
 
-// prepare makes the changes that must precede creation. It returns the ID of the operation that
-// follows, "" if there is none.
+// prepare changes what must not be created as it is, and returns the ID of its operation, if any.
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
@@ -323,8 +315,7 @@ func (a *Adopt) holdSchedule(i *item) error {
 	return nil
 }
 
-// isAdopted reports whether this restore holds the XR that composes the item. The XR's operation
-// then covers the item.
+// isAdopted reports whether this restore holds the item's XR, whose operation then covers it.
 func (a *Adopt) isAdopted(i *item) (bool, error) {
 	ref, ok := i.controller()
 	if !ok {
@@ -339,8 +330,7 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
-// AreAdditionalItemsReady notes that Velero has been to the connection secrets that Execute has
-// requested.
+// AreAdditionalItemsReady notes that Velero has been to the requested connection secrets.
 func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
 	a.Requested.restoredSecrets()
 

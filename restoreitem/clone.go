@@ -46,10 +46,9 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return a.clone(i, *of)
 }
 
-// cloneOf returns the live object of which the item is a copy in a restore to another namespace,
-// nil if there is none. An XR or a claim is a copy of its original. A composed resource or a
-// connection secret is one if its original controller is live, and an MR if any other MR manages
-// the same external resource.
+// cloneOf returns the live object of which the item is a copy in another namespace, nil if there is
+// none: its original, if it is an XR or a claim; its original controller, if it is composed or a
+// connection secret; any other MR that manages the same external resource.
 func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.
@@ -78,9 +77,8 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if err != nil {
 		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
-	// An external-name identifies the resource only within an account, and an MR that only observes
-	// does no harm. In the item's original namespace the name is enough: the original may have
-	// another name or ProviderConfig there by now.
+	// An external-name is known within an account, and an MR that only observes does no harm. In the
+	// original namespace the name is enough: the original may have another account by now.
 	var found *liveDuplicate
 	account := i.providerConfig()
 	for _, m := range named {
@@ -159,8 +157,7 @@ func (a *Adopt) clone(i *item, of liveDuplicate) (*velero.RestoreItemActionExecu
 	}
 }
 
-// cloneObserving restores a copy of an MR that only observes. If its kind can't do that, the copy
-// is held.
+// cloneObserving restores a copy of an MR that only observes, or is held if its kind can't do that.
 func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
 	if !xp.HasPolicies(i.original) {
 		return a.holdClone(i, of.Ref, reason.CopyOfAnother.Messagef("it is a copy of %s, and its kind has no managementPolicies with which it could only observe "+

@@ -28,9 +28,8 @@ import (
 
 // DryRun reports what a restore of a backup would do with each item, in Velero's order. It runs the
 // actions as Velero does (velero pkg/restore/restore.go, restoreItem) and writes nothing to the
-// cluster. A nil cluster is an empty one that serves the kinds of the backup. The Restore's name and
-// namespace need not exist. It fails if the cluster can't be read, and if Velero would refuse the
-// Restore's filters.
+// cluster. A nil cluster is an empty one that serves the kinds of the backup. DryRun fails if the
+// cluster can't be read, and if Velero would refuse the Restore's filters.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	selected, err := newSelection(ctx, cluster, restore)
 	if err != nil {
@@ -141,13 +140,11 @@ type itemRun struct {
 	original *unstructured.Unstructured
 	// requester is the item that requested it, nil if none did.
 	requester *xp.Ref
-	// updated is the item after the actions so far, left are the actions to come, and remarked are
-	// the remarks of the others.
+	// updated is the item after the actions so far, remarked their remarks, and left the others.
 	updated  *unstructured.Unstructured
 	left     []registeredAction
 	remarked []remark
-	// first are the additional items of the last action that are still to come. waiting is that
-	// action if it waits for them.
+	// first are the additional items that are still to come. waiting is the action that awaits them.
 	first   []velero.ResourceIdentifier
 	waiting riav2.RestoreItemAction
 	// outcome is the result, nil until it is known.
@@ -169,8 +166,7 @@ func (d *dryRun) leaveOut(left []int) {
 }
 
 // restoreItem does what Velero's restoreItem does with an item and its additional items. It does
-// not recurse, since an untrusted backup decides how deep that goes. It fails only if the cluster
-// can't be read.
+// not recurse, since an untrusted backup decides how deep that goes.
 func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	path := d.push(nil, n, nil)
 	for len(path) > 0 {
@@ -290,8 +286,7 @@ func (d *dryRun) create(ctx context.Context, v *itemRun) (report.Outcome, error)
 	exists, err := d.cluster.exists(ctx, xp.RefTo(u))
 	switch {
 	case apierrors.IsForbidden(err):
-		// A backup has more kinds than Crossplane's, and a user who plans a restore may lack the
-		// right to read some.
+		// A user who plans a restore may lack the right to read some kinds.
 		unread = append(unread, reason.NotRead.Messagef("you may not read whether it exists"))
 	case xp.IsConversion(err):
 		unread = append(unread, reason.NotRead.Messagef("the API server can't read whether it exists: %v", err))

@@ -8,13 +8,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero restores Secrets, ConfigMaps and some other kinds first. What these request is restored
-// before what it may need itself. Its provider would create what it does not find, and Velero would
-// then leave that as it is.
+// Velero restores Secrets, ConfigMaps and some other kinds first. What these request comes before
+// what it may need itself, and a provider would create what it does not find.
 
 // withoutClaims removes the claim from what a connection secret requests, since a claim requests
-// its whole tree. The Secret is restored without that owner, and gets it back before the claim is
-// released.
+// its whole tree. The Secret gets that owner back before the claim is released.
 func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
 		if !xp.IsConnectionSecret(item) || !o.isClaim(r) {
@@ -26,8 +24,7 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 	})
 }
 
-// isClaim reports whether a reference is to a claim. It is false if the kind can't be read: the
-// request for the object reports that.
+// isClaim reports whether a reference is to a claim. Who then requests it reports an error.
 func (o *Order) isClaim(r xp.Ref) bool {
 	if o.Claims == nil {
 		return false
@@ -37,10 +34,9 @@ func (o *Order) isClaim(r xp.Ref) bool {
 	return err == nil && claim
 }
 
-// unrequested returns items that must come back with an item that does not request them, if the
-// restore filters by resource. These are an XR's composed resources, without which it stays held;
-// the Secret that an item publishes in, which its provider would create again; and the claim of a
-// Secret.
+// unrequested returns what must come back with an item that does not request it, if the restore
+// filters by resource: an XR's composed resources, without which it stays held; the Secret that an
+// item publishes in, which its provider would create again; the claim of a Secret.
 func (o *Order) unrequested(i *item) []xp.Item {
 	if len(i.restore.Spec.IncludedResources) == 0 && len(i.restore.Spec.ExcludedResources) == 0 {
 		return nil

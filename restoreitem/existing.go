@@ -42,8 +42,7 @@ func (a *Adopt) bringOther(i *item, changed bool) (*velero.RestoreItemActionExec
 	return &velero.RestoreItemActionExecuteOutput{}, nil
 }
 
-// keepsExisting reports whether a live object stays as it is although the Restore updates what
-// exists.
+// keepsExisting reports whether a live object stays although the Restore updates what exists.
 func (a *Adopt) keepsExisting(i *item) bool {
 	return i.updatesExisting() && !i.isReplaceable()
 }
@@ -56,9 +55,8 @@ func (i *item) updatesExisting() bool {
 // refuseUpdate makes the API server refuse an update with the item, if another writer creates the
 // object after isLive has looked. On a creation the API server ignores this field, and on an update
 // it is immutable (kubernetes apiserver pkg/registry/rest/meta.go, WipeObjectMetaSystemFields;
-// apimachinery pkg/api/validation/objectmeta.go). An object in deletion has 0 there. Velero writes
-// the status of an object that it has created with the whole item, which only custom resources
-// accept with this field.
+// apimachinery pkg/api/validation/objectmeta.go). Velero writes a status with the whole item, which
+// only custom resources accept with this field.
 func (a *Adopt) refuseUpdate(i *item) {
 	custom := xp.IsCustomGroup(i.GroupVersionKind().Group)
 	if a.keepsExisting(i) && (custom || i.GetKind() == "Secret") {

@@ -10,8 +10,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ofNamespaces reports whether a restore is of some namespaces only. Cluster-scoped items then come
-// only if an action requests them.
+// ofNamespaces reports whether cluster-scoped items come only if an action requests them.
 func ofNamespaces(restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 	all := len(out) == 0 && (len(in) == 0 || slices.Equal(in, []string{"*"}))
@@ -31,8 +30,7 @@ func included(restore *velerov1.Restore, namespace string) bool {
 	return xp.IncludesNamespace(restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces, namespace)
 }
 
-// targetNamespace returns the namespace that the given one is restored to, "" for cluster-scoped
-// items.
+// targetNamespace returns the namespace that the given one is restored to; "" for "".
 func targetNamespace(namespace string, restore *velerov1.Restore) string {
 	if to, ok := restore.Spec.NamespaceMapping[namespace]; ok && namespace != "" {
 		return to

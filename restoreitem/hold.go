@@ -42,8 +42,7 @@ func (a *Adopt) key(i *item) (adoption.Key, error) {
 	return key, nil
 }
 
-// liveHold returns the hold on a live object. It is nil if there is none, or this plugin did not
-// write its mark.
+// liveHold returns the hold that this plugin has put on a live object, nil if there is none.
 func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
 	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
 		return nil, nil //nolint:nilnil // No hold is no error.
@@ -63,9 +62,8 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	return h, nil
 }
 
-// hold puts a hold on an XR or a claim and returns the ID of the operation that releases it. The
-// XR's operation releases its claim, too. A claim has its own only if its XR is not held or belongs
-// to another claim.
+// hold puts a hold on an XR or a claim and returns the ID of the operation that releases it. A claim
+// has one of its own only if its XR is not held or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
@@ -109,8 +107,7 @@ type rememberedHolds struct {
 	same table[string, *adoption.Hold]
 }
 
-// add remembers a hold. Of an XR or claim only Quarantine and ByHand are needed, since its own
-// fields have the rest.
+// add remembers a hold. The fields of an XR or claim have all but Quarantine and ByHand.
 func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
 	if of.Clone != "" {
 		return // No operation releases a copy.

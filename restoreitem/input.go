@@ -37,9 +37,8 @@ func (a *Adopt) findInputs(i *item) {
 	}
 }
 
-// inputTarget returns the Secret that the restored MR's provider reads and that is r in the backup.
-// Namespace mappings don't apply to the namespace that a Helm Release names in its spec, nor to that
-// in Terraform code.
+// inputTarget returns the Secret r of the backup as the restored MR's provider reads it. Namespace
+// mappings don't apply to what a Helm Release names in its spec, nor to Terraform code.
 func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	if !xp.IsStateSecret(r.Name) || !xp.IsWorkspace(i.original) && !xp.NamesReleaseNamespace(i.original) {
 		r.Namespace = targetNamespace(r.Namespace, i.restore)
@@ -48,8 +47,7 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	return r
 }
 
-// missingInput returns the entry in a hold for a Secret that a provider reads and that is r in the
-// backup.
+// missingInput returns the entry in a hold for the Secret to, which is r in the backup.
 func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
 	if to.Name != r.Name {
@@ -63,8 +61,7 @@ func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	return in
 }
 
-// awaitsRelease reports whether the item is a Helm Release that is held for Helm's Secret of the
-// revision in its status.
+// awaitsRelease reports whether the item is held for Helm's Secret of the revision in its status.
 func (i *item) awaitsRelease() bool {
 	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
@@ -76,8 +73,7 @@ func wasAwaited(i *item, r xp.Ref) bool {
 	return h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
 }
 
-// warnOfInput warns of a missing Secret that an MR's provider reads, or of the error that hides
-// whether it exists.
+// warnOfInput warns of a missing Secret that an MR's provider reads, or can't be looked for.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 	if a.missingSecrets.has(r.ID()) {
 		return

@@ -42,20 +42,17 @@ type item struct {
 	fromUID *adoption.FromUID
 	// copied means that it is a copy, which is held whether its owners are live or not.
 	copied bool
-	// early means that it is restored before objects that it may need, since something that Velero
-	// restores first requested it.
+	// early means that what Velero restores first requested it: what it needs may come later.
 	early bool
 	// recovered means that its external-name comes from its status.
 	recovered bool
 	// inputs are the missing Secrets of its provider that it is held for.
 	inputs []adoption.Input
-	// ownerless is the XR that was its controller and that Crossplane reconciles without it. The
-	// item is restored without that owner.
+	// ownerless is the XR that was its controller, and without which it is restored.
 	ownerless *xp.Ref
 	// abandoned means that ownerless is not live, or does not list the item.
 	abandoned bool
-	// fresh means that Crossplane or a provider reconciles it, though nothing in it shows that:
-	// none had when it was backed up.
+	// fresh means that Crossplane or a provider reconciles it, and had not when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
 	// remarks are what an action reports about it, for a dry run.
@@ -109,10 +106,9 @@ func (i *item) controller() (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// keepGenerateName restores generateName, which Velero removes but keeps in managedFields.
-// Crossplane applies composed resources with it. Without it the XR's first reconcile would update
-// each, which requeues the XR. The API server accepts only a valid prefix of a name, and the backup
-// may have been changed.
+// keepGenerateName restores generateName, which Velero removes but keeps in managedFields: the XR's
+// first reconcile would update each composed resource, which requeues the XR. The API server accepts
+// only a valid prefix of a name, and the backup may have been changed.
 func (i *item) keepGenerateName() {
 	prefix := i.original.GetGenerateName()
 	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") || i.isCut(prefix) {
@@ -156,8 +152,7 @@ func (i *item) isOfCrossplane() bool {
 	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group)
 }
 
-// isUnchanged reports whether the item needs no change but a hold. Velero then need not read it
-// again.
+// isUnchanged reports whether the item needs no change but a hold.
 func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 

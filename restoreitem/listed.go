@@ -22,8 +22,7 @@ var notFirst = map[reason.Code]string{ //nolint:gochecknoglobals // It is consta
 	reason.BackupTampered:       "a managed resource comes only after the ProviderConfig that it names itself. Find out who wrote to the backup",
 }
 
-// isXR and isClaim report whether the backup can have an item as such: a Secret can have an XR's
-// finalizer.
+// isXR and isClaim don't believe a Secret that has an XR's finalizer.
 func isXR(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsComposite(item) }
 
 func isClaim(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsClaim(item) }
@@ -35,10 +34,9 @@ func isInstance(item *unstructured.Unstructured) bool {
 }
 
 // listed returns what the list on the item's stored copy names to come before it; ok is false if
-// there is no list of this plugin's. A tenant can't write a list, but a user with access to the
-// bucket can. So in a restore of namespaces it grants no more than the item itself could. A
-// cluster-scoped item must show whose it is when it comes, and what no action of this plugin checks
-// is not requested.
+// there is no list of this plugin's. A user with access to the bucket can write a list. So in a
+// restore of namespaces it grants no more than the item itself could, and nothing that no action of
+// this plugin checks.
 func (o *Order) listed(i *item) (items []xp.Item, ok bool) {
 	list, ok, err := xp.RestoreFirst(i.original)
 	if err != nil {
@@ -88,8 +86,7 @@ func firstFew(entries []xp.Item) string {
 	return names
 }
 
-// accepts reports whether an entry of the item's list is requested, and why not, "" if that needs
-// no warning.
+// accepts reports whether an entry of the item's list is requested, and why to warn if it is not.
 func (o *Order) accepts(i *item, e xp.Item) (asked bool, why reason.Code) {
 	switch {
 	case !xp.IsValidName(e.Namespace, e.Name):
@@ -125,8 +122,7 @@ func (o *Order) accepts(i *item, e xp.Item) (asked bool, why reason.Code) {
 }
 
 // acceptsForManaged is accepts for an MR, which has only its ProviderConfig on its list. A
-// cluster-scoped one is the platform's and does not show whose it is, so a namespaced MR does not
-// request it.
+// cluster-scoped one does not show whose it is, so a namespaced MR does not request it.
 func acceptsForManaged(mr *item, e xp.Item) (asked bool, why reason.Code) {
 	switch {
 	case !isConfigOf(mr.original, e):
@@ -138,8 +134,7 @@ func acceptsForManaged(mr *item, e xp.Item) (asked bool, why reason.Code) {
 	}
 }
 
-// isConfigOf reports whether an entry is the ProviderConfig that an MR names. Its group is the MR's
-// or a parent of that.
+// isConfigOf reports whether an entry is the MR's ProviderConfig, of its group or a parent of that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
@@ -221,8 +216,7 @@ func (o *Order) compositionOf(revision *item) []xp.Item {
 	return []xp.Item{{GroupResource: xp.ResourceComposition, Name: c.Name}}
 }
 
-// prerequisites returns what an XR names to run on. That can be a Composition of another kind,
-// which foreign refuses when it comes.
+// prerequisites returns what an XR names to run on. If that is of another kind, foreign refuses it.
 func (o *Order) prerequisites(xr *item) ([]xp.Item, error) {
 	c := xp.CompositeFrom(xr.original)
 	items := []xp.Item{{GroupResource: xp.ResourceRevision, Name: c.Revision()}, {GroupResource: xp.ResourceComposition, Name: c.Composition()}}

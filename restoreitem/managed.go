@@ -41,8 +41,7 @@ func (a *Adopt) recoverName(i *item) error {
 }
 
 // managerOf returns a live MR that manages the external resource of that ID, nil if there is none.
-// A name that is only a part of the ID does not identify it. In a restore to other namespaces such
-// an item is a copy.
+// In a restore to other namespaces the item is a copy then.
 func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, error) {
 	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
 		return nil, nil //nolint:nilnil // No check is needed.
@@ -73,8 +72,7 @@ func (i *item) identity() xp.Identity {
 	return identity
 }
 
-// formerHold returns the hold that the item had at backup time; nil if it had none, or its mark
-// can't be read.
+// formerHold returns the hold that the item had at backup time, nil if none can be read.
 func (i *item) formerHold() *adoption.Hold {
 	h, err := adoption.HoldOf(i.original)
 	if err != nil {
@@ -149,8 +147,7 @@ func (i *item) reasonOf(h *adoption.Hold) string {
 	}
 }
 
-// holdOwnerless returns h with the XR of an MR that is restored without its controller. h may be
-// nil.
+// holdOwnerless adds the XR of an MR that is restored without its controller to h, which may be nil.
 func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	if i.ownerless == nil || !i.isManaged() {
 		return h
@@ -169,8 +166,7 @@ func (i *item) reasonOwnerless() string {
 	return adoption.ReasonOwnerless
 }
 
-// unsafeIdentity returns the identity of an MR that could create a second external resource, "" if
-// it can't.
+// unsafeIdentity returns the identity of an MR that could create another external resource, or "".
 func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 	identity := i.identity()
 	if identity == xp.Known || identity == xp.NeverCreated || xp.IsPaused(own) || !xp.MayCreate(own) {
@@ -192,8 +188,7 @@ func (i *item) canObserve(own *unstructured.Unstructured) bool {
 	return i.identity() != xp.NeverCreated && !xp.IsPaused(own) && xp.MayWrite(own) && !xp.OnlyObserves(i.Unstructured)
 }
 
-// holdManaged puts a hold on an MR and returns the ID of the operation that releases it, "" if its
-// XR's does.
+// holdManaged holds an MR and returns the ID of the operation that releases it, "" if its XR's does.
 func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	if err := a.putHold(i, h); err != nil {
 		return "", err

@@ -140,8 +140,7 @@ func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modi
 }
 
 // apply returns the object after the rule. ok is false if the rule is for another kind or can't be
-// applied, which Velero reports. It ignores the rule's other conditions: a rule that would remove
-// this hold removes the next one's.
+// applied. It ignores other conditions: a rule that would remove this hold removes the next one's.
 func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.Unstructured, ok bool) {
 	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	of, err := glob.Compile(r.Conditions.GroupResource, '.')
@@ -183,8 +182,7 @@ func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
 		if p.From != "" {
 			operation["from"] = p.From
 		}
-		// A value that is valid JSON counts as JSON (velero internal/resourcemodifiers,
-		// json_patch.go).
+		// Valid JSON counts as JSON (velero internal/resourcemodifiers/json_patch.go).
 		if operation["value"] = p.Value; json.Valid([]byte(p.Value)) && !strings.HasPrefix(p.Value, `"`) {
 			operation["value"] = json.RawMessage(p.Value)
 		}

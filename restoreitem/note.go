@@ -53,12 +53,10 @@ func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
 // author of an item chooses how many there would be, which can be tens of thousands.
 const mostWarnings = 20
 
-// longestNote is how many bytes the note about an item has at most. Velero keeps it as the ID of an
-// operation.
+// longestNote is how many bytes a note has at most. Velero keeps it as the ID of an operation.
 const longestNote = 16 << 10
 
-// logWarning logs a message for the user, and reports whether it is one of the first of its code
-// about the item. It only counts the others.
+// logWarning logs a message if it is one of the first of its code about the item, and reports that.
 func (i *item) logWarning(m reason.Message) bool {
 	if i.warned == nil {
 		i.warned = map[reason.Code]int{}
@@ -82,8 +80,7 @@ func (i *item) warn(m reason.Message) bool {
 	return first
 }
 
-// logMore logs and returns how many more warnings there are, for each code that has more than the
-// first ones.
+// logMore logs and returns how many more warnings of each code there are.
 func (i *item) logMore() []reason.Message {
 	var all []reason.Message
 	for _, code := range slices.Sorted(maps.Keys(i.warned)) {
@@ -155,8 +152,7 @@ func noteID(r xp.Ref, text string, failed bool) string {
 	return reason.Clip(prefix+r.String()+": "+text, longestNote)
 }
 
-// addNote adds a note to the progress of an operation. A note of a failure fails the operation when
-// it completes.
+// addNote adds a note to the progress of an operation. That of a failure fails it when it completes.
 func addNote(note string, progress *velero.OperationProgress) {
 	noted := velero.OperationProgress{}
 	if !noteText(note, &noted) {

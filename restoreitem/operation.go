@@ -26,14 +26,12 @@ import (
 // the key signed them. An error of the API server is worth a retry.
 type Adopter interface {
 	Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
-	// GiveUp leaves the hold on ref. It writes the reason and the next step into the mark and an
-	// Event.
+	// GiveUp leaves the hold on ref, with the reason and the next step in its mark and an Event.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
 
 // resultsTTL is how long results last after their last use. Velero polls all operations of a
-// restore one after the other in one process, and the next round in another. So one observation
-// serves a round.
+// restore one after the other in one process, so one observation serves them all.
 const resultsTTL = 5 * time.Second
 
 // results are the plans of the last adoption, for the operations that are polled next.
@@ -107,8 +105,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	return progress, nil
 }
 
-// plan takes the next steps for what ref names, and for what the Restore brought back with it, unless
-// that was just done.
+// plan takes the next steps for ref and what the Restore brought with it, unless that was just done.
 func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan, err error) {
 	a.results.mu.Lock()
 	defer a.results.mu.Unlock()
@@ -200,8 +197,7 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 }
 
 // checkTimeout fails an operation that has waited longer than the setting allows. The hold stays.
-// If the setting can't be read, or the Adopter can't give up, the description reports that, and the
-// next poll tries again.
+// The description reports an error, and the next poll tries again.
 func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoption.Plan, progress *velero.OperationProgress) {
 	settings, err := a.settings(restore)
 	if err != nil {
@@ -210,8 +206,7 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 
 		return
 	}
-	// Velero polls operations only after the restore has created its last object. That can be from an
-	// earlier restore.
+	// Velero polls only after the restore's last object, which can be from an earlier restore.
 	limit, began := settings.AdoptionTimeout, plan.RestoredAt
 	if start := a.startOf(restore); start.After(began) {
 		began = start

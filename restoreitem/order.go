@@ -131,8 +131,7 @@ func isSecret(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// refuses returns why a restore must not take an item, the zero Message if it may. forged means
-// that the backup was tampered with.
+// refuses returns why a restore must not take an item, if so. forged means that it is no mistake.
 func (o *Order) refuses(i *item) (why reason.Message, forged bool) {
 	by, reached, owned := o.Requested.publisherOf(i.original)
 	switch {
@@ -181,8 +180,7 @@ func (o *Order) inFilters(i *item, first []xp.Item) (in []xp.Item, left reason.M
 		if !isFiltered(e, i.restore) {
 			continue
 		}
-		// Thousands of XRs can run on the same item, a claim lists what its XR does, and each MR
-		// can publish in a Secret.
+		// Thousands can run on one item or publish in Secrets, and a claim lists what its XR does.
 		key, name := e, e.String()
 		if e.GroupResource == resourceSecrets {
 			key, name = xp.Item{GroupResource: e.GroupResource}, name+", as all Secrets"
@@ -222,8 +220,7 @@ func (o *Order) first(i *item) ([]xp.Item, error) {
 	if !isXR(i.original) || !restoresComposed(xp.CompositeFrom(i.original), listed, i.restore) {
 		return first, nil
 	}
-	// They come before the XR then, without it as their owner. It is paused from its creation on,
-	// and takes them over later.
+	// They come before the XR then, and it takes them over later.
 	composed, err := xp.CompositeFrom(i.original).SavedRefs()
 	if err != nil {
 		return nil, err
@@ -318,8 +315,7 @@ func (o *Order) requestClusterScoped(i *item, r xp.Ref) bool {
 	var why reason.Code
 	switch gvk := r.GroupVersionKind(); {
 	case xp.IsPlatformKind(gvk):
-		// foreign would refuse it. Velero comes to an item only once, so the XRs that run on it
-		// would lack it.
+		// foreign would refuse it, and Velero comes to it only once: who runs on it would lack it.
 		why = reason.PlatformLeftOut
 	case !xp.IsCustomGroup(gvk.Group):
 		why = reason.ClusterScopedLeftOut // This plugin's actions don't see it when it comes.

@@ -15,18 +15,16 @@ import (
 )
 
 // numberRevision numbers a restored revision so that no live XR follows it. For an XR that names no
-// revision Crossplane takes the one with the highest number, from 1 on, among those that its
-// selector matches and its Composition controls, and it takes control of what was restored
-// (crossplane apis/apiextensions/v1, LatestRevision;
-// internal/controller/apiextensions/composition, Reconcile). It takes none with a negative number.
-// XRs that name the revision find it. If the Composition returns to the revision's content,
-// Crossplane gives it the next number. It would not do that for 0, if there is no other revision.
+// revision Crossplane takes the one with the highest positive number that its selector matches and
+// its Composition controls, and it takes control of what was restored (crossplane
+// apis/apiextensions/v1, LatestRevision; internal/controller/apiextensions/composition, Reconcile).
+// If the Composition returns to the revision's content, Crossplane gives it the next number, though
+// not instead of 0, if there is no other revision.
 //
 // With the Composition of the same restore come the XRs that follow it, so its revisions keep their
-// order. Velero labels that Composition, and a revision is made of its labels too, so Crossplane
-// creates another one. Its number is one more than the highest. A restored one with the same number
-// would be as new for ever, and each XR on Automatic would switch between them by chance. No even
-// number is 1, or one more than another.
+// order. Velero labels that Composition, so Crossplane creates another revision, with a number that
+// is one more than the highest. A restored one with the same number would be as new for ever, and
+// XRs on Automatic would switch by chance. No even number is 1, or one more than another.
 func (a *Adopt) numberRevision(i *item) error {
 	number, found, err := unstructured.NestedInt64(i.Object, "spec", "revision")
 	if err != nil {
@@ -51,8 +49,7 @@ func (a *Adopt) numberRevision(i *item) error {
 	return nil
 }
 
-// bringsComposition reports whether this restore has created the revision's Composition. Order
-// requests that first.
+// bringsComposition reports whether this restore has created the revision's Composition.
 func (a *Adopt) bringsComposition(revision *item) (bool, error) {
 	ref, ok := xp.Controller(revision.original)
 	if !ok {

@@ -110,8 +110,7 @@ func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by pub
 	return by, true, owned
 }
 
-// restoreSecretCommand returns the command that restores a Secret from the same backup to the given
-// namespace.
+// restoreSecretCommand returns the command that restores a Secret to a namespace from the backup.
 func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) xp.Command {
 	from, name := "--from-backup", restore.Spec.BackupName
 	if name == "" {

@@ -30,8 +30,7 @@ type Converter interface {
 	Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error
 }
 
-// A Readiness makes a restore wait for conversion webhooks. Providers have them, and may not run
-// yet. All actions of a restore share one.
+// A Readiness makes a restore wait for the conversion webhooks of providers that do not run yet.
 type Readiness struct {
 	converter Converter
 	settings  func(of metav1.Object) (setting.Settings, error)
@@ -79,8 +78,8 @@ func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
 	return s.KindTimeout
 }
 
-// check fails if an item can't be created in its version, after it has waited for the conversion
-// webhook. A nil Readiness accepts everything.
+// check fails if an item can't be created in its version, after it has waited for the webhook. A nil
+// Readiness accepts everything.
 func (r *Readiness) check(i *item) error {
 	gvk := xp.CreatedAs(i.original)
 	if r == nil || !xp.IsCustomGroup(gvk.Group) {
@@ -166,7 +165,6 @@ func (o *Order) awaitKind(i *item, first []xp.Item, within time.Duration) bool {
 }
 
 // AreAdditionalItemsReady reports whether the awaited kinds of the XRDs among the items are served.
-// It fails if the API server can't be asked.
 func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *velerov1.Restore) (bool, error) {
 	for kind, xrd := range o.awaited.all() {
 		if !slices.Contains(items, velero.ResourceIdentifier{GroupResource: xp.ResourceXRD, Name: xrd}) {

@@ -9,8 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Registration is the name of an action in Velero, and its selector. Velero runs the actions on
-// an item sorted by name.
+// A Registration is the name of an action in Velero, which sorts by it, and its selector.
 type Registration struct {
 	Name     string
 	Selector velero.ResourceSelector
@@ -34,8 +33,7 @@ func Adopts() []Registration {
 	}
 }
 
-// Crossplane selects what Crossplane may use: custom resources, and Secrets, which Velero restores
-// before these.
+// Crossplane selects what Crossplane may use: custom resources and Secrets.
 func Crossplane() velero.ResourceSelector {
 	include, exclude := xp.CustomResources()
 

@@ -60,12 +60,10 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// FeatureRelink is the Velero feature that restores owner references (velero PR #10556, in no
-// release yet).
+// FeatureRelink is the Velero feature that writes owners (velero PR #10556, in no release yet).
 const FeatureRelink = "OwnerRefRelink"
 
-// leavesOwners reports whether Velero writes owner references, and logs that once. Two writers
-// would undo each other's changes.
+// leavesOwners reports, and logs once, whether Velero writes owners: two would undo each other's.
 func (a *Adopt) leavesOwners() bool {
 	if a.Features == nil || !slices.Contains(a.Features(), FeatureRelink) {
 		return false
@@ -79,8 +77,7 @@ func (a *Adopt) leavesOwners() bool {
 	return true
 }
 
-// lacksPublisher reports whether an item is the connection Secret of an object that is not restored,
-// and warns.
+// lacksPublisher reports, and warns, that an item is the Secret of an object that is not restored.
 func (a *Adopt) lacksPublisher(i *item) bool {
 	c, ok := xp.Controller(i.original)
 	if !ok || !xp.IsConnectionSecret(i.original) || !a.hasRefused(c, i.namespace) {
@@ -142,9 +139,7 @@ func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.O
 	return nil
 }
 
-// restoresBeforeOwner reports whether an item comes back before its owner: in a restore by labels,
-// as a revision, or as a connection secret that is a claim's or from a namespace that is not
-// included.
+// restoresBeforeOwner reports whether an item may come back before its owner.
 func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	if isSelective(i.restore) || xp.IsRevision(i.original) {
 		return true
@@ -154,8 +149,7 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	return reached || a.Requested.claimed.has(xp.RefTo(i.original).ID())
 }
 
-// refusesWithout reports whether the item must not come back because of an owner that it can't
-// have, and warns why.
+// refusesWithout reports, and warns, that the item must not come back without an owner.
 func (a *Adopt) refusesWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	without, err := a.isReconciledWithout(owner, ref, i)
 	if err != nil {
@@ -215,8 +209,7 @@ func (a *Adopt) isOfThisRestore(u *unstructured.Unstructured, i *item) bool {
 
 func isController(ref metav1.OwnerReference) bool { return ptr.Deref(ref.Controller, false) }
 
-// hasRefused reports whether the restore refused the object that an owner reference in the
-// namespace means.
+// hasRefused reports whether the restore refused an owner.
 func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 	_, refused := ofOwner(&a.refused, ref, namespace)
 
@@ -230,15 +223,13 @@ func (a *Adopt) isReconciledWithout(owner *unstructured.Unstructured, ref metav1
 		return false, nil
 	}
 	h, err := a.liveHold(i, owner)
-	// A mark that can't be verified, as after the loss of its key, may still be a hold. A paused XR
-	// is not reconciled.
+	// A mark that can't be verified, as after the loss of its key, may still be a hold.
 	held := h != nil || xp.HasAnnotation(owner, adoption.AnnotationHold) && xp.IsPaused(owner)
 
 	return !held, err
 }
 
-// ownerlessText returns what happens to the item, which is restored without its owner, and the next
-// step.
+// ownerlessText returns what happens to the item without its owner, and the next step.
 func (i *item) ownerlessText() string {
 	switch {
 	case xp.IsUsage(i.original):
@@ -252,8 +243,7 @@ func (i *item) ownerlessText() string {
 	return "If its XR lists it, Crossplane takes it over. If not, delete it, and keep its external resource if that is in use"
 }
 
-// liveOwner returns the owner that ref means, nil if there is none, and why the item can't have it,
-// "" if it can.
+// liveOwner returns the owner that ref means, nil for none, and why the item can't have it, else "".
 func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
 	const absent = "it is not in the cluster"
 	if ref.UID != "" && ref.UID == i.absentOwner {
@@ -264,8 +254,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	case isAbsent(err):
 		return nil, absent, nil
 	case err != nil && xp.IsConnectionSecret(i.original):
-		// The Secret's data may be nowhere else. Its publisher waits for it, and becomes its
-		// controller again when it can be read.
+		// The Secret's data may be nowhere else. Its publisher becomes its controller again later.
 		return nil, "it can't be read: " + err.Error(), nil
 	case err != nil:
 		return nil, "", err

@@ -49,8 +49,7 @@ type itemName struct{ group, namespace, name string }
 type requestedItem struct {
 	// by has one requester of each kind.
 	by []xp.Ref
-	// left are the kinds of XRs that run on an item of the name that was left out because none of
-	// them had requested it.
+	// left are the kinds of XRs for which one of the name was left out, since none had requested it.
 	left []schema.GroupKind
 }
 
@@ -104,8 +103,7 @@ func (ri *RequestedItems) mismatch(i *item) reason.Message {
 		xp.String(i.original), of, strings.Join(by, " and "))
 }
 
-// leftOutFor reports whether an item of the name was left out that XRs of the kind run on. by is an
-// item that had requested it.
+// leftOutFor reports whether an item for XRs of the kind was left out, and by what it was requested.
 func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
@@ -139,8 +137,7 @@ func (ri *RequestedItems) hasReached(secret xp.Ref) bool {
 	return brings || ri.others.has(secret.ID())
 }
 
-// requires returns what the XR's CompositionRevision requires, nil if the restore has not reached
-// it.
+// requires returns what the XR's CompositionRevision requires, as far as the restore has reached it.
 func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 	required, _ := ri.required.get(xp.CompositeFrom(xr).Revision())
 
@@ -197,8 +194,7 @@ func (o *Order) unrestoredInputs(i *item) reason.Message {
 }
 
 // isForged reports whether a restore of namespaces has reached an item of a Kubernetes kind that
-// the action does not select. Its file is then called like one of another kind. Velero trusts what
-// is in a file, and creates that.
+// the action does not select. Velero creates what is in a file, whatever the file's name is.
 func (o *Order) isForged(i *item) bool {
 	return ofNamespaces(i.restore) && o.selector.LabelSelector == "" && !xp.IsCustomGroup(i.GroupVersionKind().Group) && !isSecret(i.original)
 }

@@ -34,9 +34,8 @@ type selection struct {
 	policies *policy.Policies
 }
 
-// newSelection fails if Velero would refuse the Restore's filters
-// (velero pkg/controller/restore_controller.go, validateAndComplete), and if they can't be known. A
-// nil cluster has no resource policies.
+// newSelection fails if Velero would refuse the Restore's filters (velero
+// pkg/controller/restore_controller.go, validateAndComplete), and if they can't be known.
 func newSelection(ctx context.Context, cluster DryRunCluster, restore *velerov1.Restore) (selection, error) {
 	s, spec := selection{restore: restore, policies: &policy.Policies{}}, restore.Spec
 	errs := slices.Concat(
@@ -68,9 +67,7 @@ func newSelection(ctx context.Context, cluster DryRunCluster, restore *velerov1.
 	return s, nil
 }
 
-// leavesOut returns why Velero does not restore an item of the backup; zero if it does. Label
-// selectors and the rule that a restore of namespaces has nothing cluster-scoped are not for an
-// item that an action has requested.
+// leavesOut returns why Velero does not restore an item of the backup; zero if it does.
 func (s selection) leavesOut(i archive.Item, requested bool) reason.Message {
 	clusterScoped := i.Namespace == ""
 	switch {
@@ -134,8 +131,7 @@ func (s selection) matchesLabels(i archive.Item) bool {
 }
 
 // namespaceOf returns the index of the Namespace of an item, -1 if the backup has none. Velero
-// creates the Namespace of what it restores, also if the Restore does not select it (velero
-// pkg/restore/restore.go, restoreItem).
+// creates it even if the Restore does not select it (velero pkg/restore/restore.go, restoreItem).
 func namespaceOf(b *archive.Backup, i xp.Item) int {
 	if i.Namespace == "" {
 		return -1
@@ -166,8 +162,7 @@ var (
 	}
 )
 
-// turn returns the position of an item's resource in Velero's order. Resources of one turn are
-// sorted by name already.
+// turn returns the position of an item's resource in Velero's order, which is by name within a turn.
 func turn(i xp.Item) int {
 	name := i.GroupResource.String()
 	if n := slices.Index(high, name); n >= 0 {
@@ -201,9 +196,8 @@ var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is constant.
 	}}},
 }
 
-// leftOutOutcome returns the outcome of an item that an action leaves out. It then keeps the live
-// object, or has decided that the item is not needed. If it warned of anything else, the item is
-// refused.
+// leftOutOutcome returns the outcome of an item that an action leaves out: because it exists or is
+// not needed, or, with a warning of anything else, because it is refused.
 func leftOutOutcome(remarked []remark) report.Outcome {
 	if slices.ContainsFunc(remarked, func(r remark) bool { return r.Code == reason.KeptAsLive }) {
 		return report.Outcome{Action: report.Exists, Code: reason.KeptAsLive}

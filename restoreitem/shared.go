@@ -22,8 +22,7 @@ type Shared struct {
 	Claims ClaimKinds
 	// Features returns the features of the Velero server.
 	Features func() []string
-	// Modifiers returns the name of the ConfigMap with the resource modifiers of all Restores; "" if
-	// there is none.
+	// Modifiers returns the name of the ConfigMap with resource modifiers for all Restores, if any.
 	Modifiers func() string
 
 	// remarks receives the remarks about each item, for a dry run.

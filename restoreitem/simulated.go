@@ -27,8 +27,7 @@ type DryRunCluster interface {
 	ClaimKinds
 	XRDReader
 
-	// WithoutShortNames returns resource filters with the full names of resources in place of short
-	// names.
+	// WithoutShortNames returns resource filters with full names in place of short ones.
 	WithoutShortNames(filters []string) ([]string, error)
 	// Deleting reports whether r is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
@@ -49,8 +48,7 @@ type simulatedCluster struct {
 	lastID xp.ID
 	// served are the kinds of the backup's CRDs; without a live cluster, all kinds of the backup.
 	served map[schema.GroupVersionKind]servedAs
-	// inactive returns the name of a kind's ManagedResourceDefinition if that is not active, else
-	// "".
+	// inactive is what Inactive returns.
 	inactive func(ctx context.Context, gk schema.GroupKind) string
 	// failed is why the live cluster can't be read. Actions don't return that error as it is.
 	failed error
@@ -135,8 +133,7 @@ func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	return c.last
 }
 
-// keepError keeps the first error of the live cluster. A failed conversion only concerns the items
-// of its kind, so it does not count.
+// keepError keeps the first error that does not only concern the items of one kind.
 func (c *simulatedCluster) keepError(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err
@@ -184,8 +181,7 @@ func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference,
 	return u, c.keepError(err)
 }
 
-// Exists reports whether an object is live. A restored Secret counts: the cluster's Secrets are
-// first read when they have been restored.
+// Exists reports whether an object is live. Secrets are first read when they have been restored.
 func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == "Secret" && c.find(r.ID()) != nil {
 		return true, nil

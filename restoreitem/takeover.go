@@ -52,9 +52,8 @@ func (i *item) mayTakeOver() bool {
 	return i.settings.Hold != setting.HoldNone && i.namespace == i.original.GetNamespace()
 }
 
-// takeOver gives the live XR that owns an item what it composed in the backup, if another writer
-// created it before this restore and it has composed nothing yet. It returns the changed XR, or the
-// given one.
+// takeOver gives the live XR that owns an item what it composed in the backup, if another writer has
+// created it and it has composed nothing yet. It returns the XR as it is then.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
 	b, ok := a.remembered.take(self.ID())

@@ -105,8 +105,7 @@ func (a *Adopt) carriedUIDs(i *item, controller metav1.OwnerReference, noted []x
 	return uids
 }
 
-// above returns the live XR that is the controller of an object in the namespace, its controller,
-// and so on.
+// above returns the live XR that a reference in the namespace means, the XR above it, and so on.
 func (a *Adopt) above(controller metav1.OwnerReference, namespace string) []*unstructured.Unstructured {
 	const most = 16
 	var all []*unstructured.Unstructured

@@ -96,8 +96,7 @@ func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, er
 	return a.owner(metav1.OwnerReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}, cmp.Or(r.Namespace, namespace))
 }
 
-// owner returns the live object that an owner reference in the namespace means, nil if there is
-// none.
+// owner returns the live object that an owner reference in the namespace means, nil for none.
 func (a *Adopt) owner(ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	u, err := a.cluster.Owner(context.Background(), ref, namespace)
 	if isAbsent(err) {

@@ -25,16 +25,14 @@ type XRDReader interface {
 // a newer version of this plugin has written can't be read. All actions of a restore share one.
 type XRDCheck struct {
 	reader XRDReader
-	// refused has the reason for each XR and claim that was refused. Their composed resources are
-	// refused, too.
+	// refused has the reason for each refused XR and claim; what they compose is refused, too.
 	refused table[xp.ID, string]
 }
 
 // NewXRDCheck returns an XRDCheck that has refused nothing yet.
 func NewXRDCheck(reader XRDReader) *XRDCheck { return &XRDCheck{reader: reader} }
 
-// check returns an error for an item that must not be restored to the namespace. A nil XRDCheck
-// accepts everything.
+// check fails if an item must not be restored to the namespace. A nil XRDCheck accepts everything.
 func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
 	if x == nil {
 		return nil
