@@ -61,7 +61,7 @@ func newActions(connect func() (*live.Cluster, error), modifiers func() string, 
 		resolver: with(connect, func(c *live.Cluster) *backupitem.Resolver { return backupitem.NewResolver(c) }),
 		shared: with(connect, func(c *live.Cluster) restoreitem.Shared {
 			return restoreitem.Shared{
-				Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(c), Ready: restoreitem.NewReadiness(c), Claims: c,
+				Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(c), Ready: restoreitem.NewReadiness(c),
 				Features: features, Modifiers: modifiers,
 			}
 		}),

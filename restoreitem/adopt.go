@@ -232,7 +232,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	}
 	unlabelled := i.removeLabels()
 	a.findInputs(i)
-	held := i.holdOf(i.settings)
+	held := i.holdOf()
 	i.warnOfStatus()
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()

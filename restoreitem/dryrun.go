@@ -108,7 +108,7 @@ func (d *dryRun) prepare() error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	shared := Shared{
-		Requested: &RequestedItems{}, XRDs: NewXRDCheck(d.cluster), Claims: d.cluster, remarks: func(r []remark) { d.remarked = r },
+		Requested: &RequestedItems{}, XRDs: NewXRDCheck(d.cluster), remarks: func(r []remark) { d.remarked = r },
 	}
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {

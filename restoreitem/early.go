@@ -26,10 +26,7 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 
 // isClaim reports whether a reference is to a claim. Who then requests it reports an error.
 func (o *Order) isClaim(r xp.Ref) bool {
-	if o.Claims == nil {
-		return false
-	}
-	claim, err := o.Claims.IsClaimKind(r.GroupVersionKind())
+	claim, err := o.kinds.IsClaimKind(r.GroupVersionKind())
 
 	return err == nil && claim
 }

@@ -50,7 +50,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{}), restoreOf(nil)
+			o, restore := NewOrder(Crossplane(), kindsFn(served), log, Shared{}), restoreOf(nil)
 			restore.Spec = tc.spec
 			var reported []string
 			left := false
@@ -85,7 +85,7 @@ func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	requested, xr := &RequestedItems{}, xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":{"requiredSchemas":[{}]}}]}}`))
-	order := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Requested: requested})
+	order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 	if _, err := order.Execute(inputFor(revision, restoreOf(nil))); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ func (plainMapper) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionRes
 	return gvk.GroupVersion().WithResource(gvk.Kind + "s"), false, nil
 }
 
+func (plainMapper) IsClaimKind(schema.GroupVersionKind) (bool, error) { return false, nil }
+
 // BenchmarkExecute measures an action on an item, without Velero's part of the call.
 func BenchmarkExecute(b *testing.B) {
 	log, _ := logtest.NewNullLogger()

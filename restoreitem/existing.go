@@ -81,7 +81,7 @@ func (a *Adopt) keepLive(i *item) (*velero.RestoreItemActionExecuteOutput, error
 	}
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 	a.findInputs(i)
-	if i.isHeld() || i.holdOf(i.settings) != nil {
+	if i.isHeld() || i.holdOf() != nil {
 		out.OperationID = operationID(i.self())
 	}
 

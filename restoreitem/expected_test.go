@@ -45,7 +45,7 @@ func TestOrderTakesOnlyWhatIsInTheRequestedFile(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = tc.spec
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Requested: requested})
+			order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 			if _, err := order.Execute(inputFor(asking, restore)); err != nil {
 				t.Fatal(err)
 			}

@@ -98,14 +98,14 @@ func TestAdoptWarnsOfMissingInputSecrets(t *testing.T) {
 				restore.Spec = tc.spec
 			}
 			if tc.came != nil {
-				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.came, restore)); err != nil {
+				if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.came, restore)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			a := NewAdopt(Crossplane(), tc.live, nil, log, Shared{Requested: requested})
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
 			a.findInputs(i)
-			held := i.holdOf(i.settings)
+			held := i.holdOf()
 			var inputs []adoption.Input
 			if held != nil {
 				inputs = held.Inputs
@@ -181,7 +181,7 @@ func TestAdoptHoldsReleases(t *testing.T) {
 			NewAdopt(Crossplane(), tc.live, nil, log, Shared{}).findInputs(i)
 			var inputs []adoption.Input
 			var status []string
-			if held := i.holdOf(i.settings); held != nil {
+			if held := i.holdOf(); held != nil {
 				inputs, status = held.Inputs, held.Status
 			}
 			if diff := cmp.Diff(tc.held, inputs); diff != "" {

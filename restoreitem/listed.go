@@ -220,7 +220,7 @@ func (o *Order) compositionOf(revision *item) []xp.Item {
 func (o *Order) prerequisites(xr *item) ([]xp.Item, error) {
 	c := xp.CompositeFrom(xr.original)
 	items := []xp.Item{{GroupResource: xp.ResourceRevision, Name: c.Revision()}, {GroupResource: xp.ResourceComposition, Name: c.Composition()}}
-	gvr, _, err := o.mapper.Resource(c.GroupVersionKind())
+	gvr, _, err := o.kinds.Resource(c.GroupVersionKind())
 	if err != nil && !meta.IsNoMatchError(err) {
 		return nil, apiErrorf("cannot find the XRD of %s: %w", xp.String(xr.original), err)
 	}

@@ -94,25 +94,25 @@ func (i *item) withoutHold() *unstructured.Unstructured {
 }
 
 // holdOf returns the hold that an MR needs, nil if it needs none.
-func (i *item) holdOf(s setting.Settings) *adoption.Hold {
+func (i *item) holdOf() *adoption.Hold {
 	if i.fresh {
-		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: s.ByHand}
+		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}
 	}
 	if !i.isManaged() {
 		return nil
 	}
 	own := i.withoutHold()
 	h := &adoption.Hold{
-		Status: i.neededStatus(), Observes: i.mustObserve(s) && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
+		Status: i.neededStatus(), Observes: i.mustObserve() && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 		Inputs: i.inputs, SecretWas: i.secretWas, FromUID: i.fromUID,
 	}
-	if s.Hold != setting.HoldNone {
+	if i.settings.Hold != setting.HoldNone {
 		h.Identity = i.unsafeIdentity(own)
 	}
 	if h.Reason = i.reasonOf(h); h.Reason == "" && !h.Quarantine {
 		return nil
 	}
-	if (h.Identity == xp.Recoverable || i.awaitsRelease()) && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
+	if (h.Identity == xp.Recoverable || i.awaitsRelease()) && !i.settings.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
 		// A later backup needs it, too.
 		h.Status = append(h.Status, "atProvider")
 	}
@@ -177,7 +177,8 @@ func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 }
 
 // mustObserve reports whether an MR must observe before it does anything else.
-func (i *item) mustObserve(s setting.Settings) bool {
+func (i *item) mustObserve() bool {
+	s := i.settings
 	upjet := s.ObserveFirst == setting.ObserveUpjet && s.Hold != setting.HoldNone && i.identity() == xp.Known && xp.IsUpjet(i.original)
 
 	return upjet || s.ObserveFirst == setting.ObserveAll

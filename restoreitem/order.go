@@ -17,18 +17,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A ResourceMapper returns the resource of a kind and whether it is namespaced. If the kind is not
-// served, meta.IsNoMatchError is true of the error.
-type ResourceMapper interface {
+// A Kinds knows the kinds of the cluster.
+type Kinds interface {
+	// Resource returns the resource of a kind and whether it is namespaced. If the kind is not
+	// served, meta.IsNoMatchError is true of the error.
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
-}
-
-// A ResourceMapperFn is a function that is a ResourceMapper.
-type ResourceMapperFn func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
-
-// Resource calls the function.
-func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	return fn(gvk)
+	// IsClaimKind reports whether claims are of a kind, false if the API server does not serve it.
+	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
 }
 
 // Order requests what must be restored before an item: a composed resource's XR and other owners;
@@ -38,7 +33,7 @@ type Order struct {
 	Shared
 
 	selector velero.ResourceSelector
-	mapper   ResourceMapper
+	kinds    Kinds
 	log      logrus.FieldLogger
 	// awaited has the XRD of each kind that the restore has waited for.
 	awaited table[schema.GroupVersionKind, string]
@@ -49,8 +44,8 @@ type Order struct {
 var _ riav2.RestoreItemAction = &Order{}
 
 // NewOrder returns the action for what the selector selects. It serves one restore.
-func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, log logrus.FieldLogger, shared Shared) *Order {
-	return &Order{Shared: shared.complete(), selector: selector, mapper: mapper, log: log}
+func NewOrder(selector velero.ResourceSelector, kinds Kinds, log logrus.FieldLogger, shared Shared) *Order {
+	return &Order{Shared: shared.complete(), selector: selector, kinds: kinds, log: log}
 }
 
 // Name is not called by Velero.
@@ -257,7 +252,7 @@ func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) b
 
 // itemOf returns the item that a reference means, and whether its kind is namespaced.
 func (o *Order) itemOf(r xp.Ref) (xp.Item, bool, error) {
-	gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
+	gvr, namespaced, err := o.kinds.Resource(r.GroupVersionKind())
 	if !namespaced {
 		r.Namespace = ""
 	}

@@ -61,7 +61,7 @@ func TestOrderRequestsUntilLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested, restore := &RequestedItems{}, &velerov1.Restore{Spec: tc.spec}
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Requested: requested})
+			order := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested})
 			first, err := order.Execute(inputFor(a, restore))
 			if err != nil {
 				t.Fatal(err)

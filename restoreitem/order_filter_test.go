@@ -44,7 +44,7 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			for _, u := range tc.asked {
 				requested.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
 			}
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{Requested: requested}).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestOrderSharesRequests(t *testing.T) {
 	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
 	requested := &RequestedItems{}
-	mapper := ResourceMapperFn(served)
+	mapper := kindsFn(served)
 	skipped := func(item *unstructured.Unstructured) bool {
 		t.Helper()
 		out, err := NewOrder(Crossplane(), mapper, log, Shared{Requested: requested}).Execute(inputFor(item, restore))
@@ -345,11 +345,11 @@ func TestOrderErrors(t *testing.T) {
 	selective := &velerov1.Restore{Spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}}
 	log, _ := logtest.NewNullLogger()
 	malformed := xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{}).Execute(inputFor(malformed, selective)); err == nil {
+	if _, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(malformed, selective)); err == nil {
 		t.Error("unreadable refs must not count as none")
 	}
 	composing := xptest.XR("x", xptest.RestoreFirst(), xptest.Refs(xptest.MR("b")))
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), log, Shared{}).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
+	if _, err := NewOrder(Crossplane(), kindsFn(failing), log, Shared{}).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
 		t.Errorf("a temporary API error must not decide; got %v", err)
 	}
 }

@@ -147,7 +147,7 @@ func newBucket(spec velerov1.RestoreSpec, files map[velero.ResourceIdentifier]*u
 	log, hook := logtest.NewNullLogger()
 
 	return &bucket{
-		order: NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{}), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
+		order: NewOrder(Crossplane(), kindsFn(served), log, Shared{}), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
 	}
 }
 

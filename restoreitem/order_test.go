@@ -20,6 +20,15 @@ import (
 
 var errAPI = errors.New("the API server is on holiday")
 
+// A kindsFn maps kinds, of which none is one of claims.
+type kindsFn func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
+
+func (fn kindsFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return fn(gvk)
+}
+
+func (kindsFn) IsClaimKind(schema.GroupVersionKind) (bool, error) { return false, nil }
+
 // served maps the kinds of package xptest, as a cluster with all of them.
 func served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	kinds := map[string]struct {
@@ -76,7 +85,7 @@ func TestOrder(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		mapper ResourceMapperFn
+		mapper kindsFn
 		item   *unstructured.Unstructured
 		want   want
 	}{
@@ -218,7 +227,7 @@ func TestOrder(t *testing.T) {
 func TestOrderMalformedTree(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Field([]any{int64(1)}, "metadata", xp.FieldRestoreFirst))
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{}).Execute(inputFor(claim, &velerov1.Restore{}))
+	out, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Execute(inputFor(claim, &velerov1.Restore{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func (o *Order) awaitKind(i *item, first []xp.Item, within time.Duration) bool {
 	if n < 0 || !i.isHeld() {
 		return false
 	}
-	if _, _, err := o.mapper.Resource(i.GroupVersionKind()); !meta.IsNoMatchError(err) {
+	if _, _, err := o.kinds.Resource(i.GroupVersionKind()); !meta.IsNoMatchError(err) {
 		return false // If the lookup fails, Velero reports it when it creates the item.
 	}
 	if !o.awaited.add(i.GroupVersionKind(), first[n].Name) {
@@ -170,7 +170,7 @@ func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *ve
 		if !slices.Contains(items, velero.ResourceIdentifier{GroupResource: xp.ResourceXRD, Name: xrd}) {
 			continue
 		}
-		switch _, _, err := o.mapper.Resource(kind); {
+		switch _, _, err := o.kinds.Resource(kind); {
 		case meta.IsNoMatchError(err):
 			return false, nil
 		case err != nil:

@@ -97,7 +97,7 @@ func TestReadinessCheck(t *testing.T) {
 			c := tc.cluster
 			c.now = began
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{Ready: c.readiness()})
+			o := NewOrder(Crossplane(), kindsFn(served), log, Shared{Ready: c.readiness()})
 			_, err := o.Execute(inputFor(mr, &velerov1.Restore{}))
 			got := want{Asked: c.asked, Waited: c.now.Sub(began)}
 			if err != nil {

@@ -43,7 +43,7 @@ func TestReleasedBackups(t *testing.T) {
 }
 
 // servedAsIn serves the kinds in a backup.
-func servedAsIn(b *archive.Backup) ResourceMapperFn {
+func servedAsIn(b *archive.Backup) kindsFn {
 	namespaced := map[schema.GroupResource]bool{}
 	for _, item := range b.Items {
 		namespaced[item.GroupResource] = item.Namespace != ""

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -18,8 +17,6 @@ type Shared struct {
 	XRDs *XRDCheck
 	// Ready has Order wait until its items can be converted.
 	Ready *Readiness
-	// Claims has Order restore connection secrets before their claims.
-	Claims ClaimKinds
 	// Features returns the features of the Velero server.
 	Features func() []string
 	// Modifiers returns the name of the ConfigMap with resource modifiers for all Restores, if any.
@@ -27,12 +24,6 @@ type Shared struct {
 
 	// remarks receives the remarks about each item, for a dry run.
 	remarks func([]remark)
-}
-
-// ClaimKinds know which kinds are claims.
-type ClaimKinds interface {
-	// IsClaimKind reports whether claims are of a kind, false if the API server does not serve it.
-	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
 }
 
 func (s Shared) complete() Shared {

@@ -23,8 +23,7 @@ import (
 // A DryRunCluster is the cluster that a dry run reads. Nothing is written to it.
 type DryRunCluster interface {
 	Cluster
-	ResourceMapper
-	ClaimKinds
+	Kinds
 	XRDReader
 
 	// WithoutShortNames returns resource filters with full names in place of short ones.

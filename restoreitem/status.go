@@ -38,7 +38,7 @@ func (a *Adopt) returnStatus(i *item) error {
 	var names []string
 	if i.isHeld() {
 		names = i.neededStatus()
-	} else if h := i.holdOf(i.settings); h != nil {
+	} else if h := i.holdOf(); h != nil {
 		names = h.Status
 	}
 	if len(names) == 0 {

@@ -52,7 +52,7 @@ func TestWarningsOfOneItemAreBounded(t *testing.T) {
 	}
 	log, hook := logtest.NewNullLogger()
 	spec := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
-	o := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{})
+	o := NewOrder(Crossplane(), kindsFn(served), log, Shared{})
 	for range 2 {
 		hook.Reset()
 		if _, err := o.Execute(inputFor(xptest.XRV2("x", xptest.Field(refs, "spec", "crossplane", "resourceRefs")), &velerov1.Restore{Spec: spec})); err != nil {
@@ -79,7 +79,7 @@ func TestOperationsAreClean(t *testing.T) {
 	for _, id := range ids {
 		for name, progress := range map[string]func() (string, string, error){
 			"Order": func() (string, string, error) {
-				p, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{}).Progress(id, restoreOf(nil))
+				p, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{}).Progress(id, restoreOf(nil))
 
 				return p.Description, p.Err, err
 			},

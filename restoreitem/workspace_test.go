@@ -58,7 +58,7 @@ func TestAdoptHoldsWorkspaces(t *testing.T) {
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
 			NewAdopt(Crossplane(), tc.live, nil, log, Shared{}).findInputs(i)
 			var inputs []adoption.Input
-			if held := i.holdOf(i.settings); held != nil {
+			if held := i.holdOf(); held != nil {
 				inputs = held.Inputs
 			}
 			if diff := cmp.Diff(tc.held, inputs); diff != "" {

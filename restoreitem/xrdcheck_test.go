@@ -44,7 +44,7 @@ func xrdCheckOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
 func checkRefused(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
-	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), log, Shared{XRDs: d}).Execute(inputFor(item, restoreOf(nil)))
+	first, err := NewOrder(Crossplane(), kindsFn(served), log, Shared{XRDs: d}).Execute(inputFor(item, restoreOf(nil)))
 	_, again := NewAdopt(Crossplane(), live(), nil, log, Shared{XRDs: d}).Execute(inputFor(item, restoreOf(nil)))
 	for name, err := range map[string]error{"1-order": err, "2-adopt": again} {
 		switch {

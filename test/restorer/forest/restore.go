@@ -114,7 +114,7 @@ var alphabet = func() []string {
 
 func (r *restore) prepare() {
 	log, known := r.Record.Log(), r.cluster.view()
-	shared := restoreitem.Shared{Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(known), Claims: known}
+	shared := restoreitem.Shared{Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(known)}
 	for _, o := range restoreitem.Orders() {
 		order := restoreitem.NewOrder(o.Selector, known, log, shared)
 		r.actions = append(r.actions, action{order, rulesOf(o.Selector)})
