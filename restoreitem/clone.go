@@ -227,7 +227,6 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
 	}
-	annotations := i.GetAnnotations()
 	switch {
 	case xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original):
 		why := reason.CopyCreates.Messagef("It is not restored: it belongs to %s, and the copy of that creates its own", of)
@@ -235,7 +234,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 		i.remarks = append(i.remarks, remark{Message: why})
 
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
-	case xp.IsManaged(i.original) && annotations[xp.AnnotationExternalName] == i.GetName():
+	case xp.IsManaged(i.original) && xp.Annotation(i.Unstructured, xp.AnnotationExternalName) == i.GetName():
 		return a.holdClone(i, of, reason.CopyOfAnother.Messagef("it is a copy of %s with the same name, which is also that of the external resource. If you need "+
 			"another one, create a managed resource with another name", of))
 	case xp.IsComposite(i.original):
@@ -244,9 +243,8 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 		unstructured.RemoveNestedField(i.Object, "spec", "resourceRef")
 	}
 	for _, name := range []string{xp.AnnotationExternalName, xp.AnnotationCreatePending, xp.AnnotationCreateSucceeded, xp.AnnotationCreateFailed} {
-		delete(annotations, name)
+		unstructured.RemoveNestedField(i.Object, "metadata", "annotations", name)
 	}
-	i.SetAnnotations(annotations)
 	xp.StripBackupMetadata(i.Unstructured)
 	i.warn(reason.CopyCreates.Messagef("It is a copy of %s, which exists, and creates external resources of its own", of))
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)

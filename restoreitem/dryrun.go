@@ -107,9 +107,7 @@ func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 func (d *dryRun) prepare() error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	shared := Shared{
-		Requested: &RequestedItems{}, XRDs: NewXRDCheck(d.cluster), remarks: func(r []remark) { d.remarked = r },
-	}
+	shared := Shared{Requested: &RequestedItems{}, XRDs: NewXRDCheck(d.cluster), remarks: func(r []remark) { d.remarked = r }}
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
 		actions = append(actions, NewOrder(o.Selector, d.cluster, log, shared))
@@ -118,10 +116,7 @@ func (d *dryRun) prepare() error {
 		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, shared))
 	}
 	for _, a := range actions {
-		of, err := a.AppliesTo()
-		if err != nil {
-			return err //nolint:wrapcheck // This package's actions return no error.
-		}
+		of, _ := a.AppliesTo() // This package's actions return no error.
 		selector, err := labels.Parse(of.LabelSelector)
 		if err != nil {
 			return fmt.Errorf("cannot read the selector of %s: %w", a.Name(), err)
@@ -176,12 +171,11 @@ func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 		v := path[len(path)-1]
 		switch {
 		case len(v.first) > 0:
-			id := v.first[0]
+			next := xp.Item(v.first[0])
 			v.first = v.first[1:]
-			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of an item that is not in the backup.
 			if n := d.backup.Index(next); n >= 0 && d.selection.leavesOut(d.backup.Items[n], true).IsZero() {
-				path = d.push(path, n, &v.self)
+				path = d.push(path, n, new(v.self))
 			}
 		case v.waiting != nil:
 			_, _ = v.waiting.AreAdditionalItemsReady(nil, d.restore) // Nothing is created that could become ready.
@@ -206,10 +200,7 @@ func (d *dryRun) push(path []*itemRun, n int, requester *xp.Ref) []*itemRun {
 	}
 	d.done[n] = true
 	i := d.backup.Items[n]
-	v := &itemRun{item: i.Item, self: i.Ref()}
-	if requester != nil {
-		v.requester = new(*requester)
-	}
+	v := &itemRun{item: i.Item, self: i.Ref(), requester: requester}
 	if why := unrestorable(i); !why.IsZero() {
 		v.outcome = new(report.OutcomeOf(report.Skip, why))
 	} else {

@@ -195,7 +195,7 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 		return "", err
 	}
 	if h.Identity != "" {
-		i.log.WithFields(logrus.Fields{"identity": h.Identity, fieldReason: string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
+		i.log.WithFields(logrus.Fields{"identity": h.Identity, "reason": string(adoption.WhyHeld(h.Identity, "").Code)}).Warnf("Restored and held: %s: %s",
 			xp.String(i.original), h.Reason)
 	}
 	adopted, err := a.isAdopted(i)

@@ -82,7 +82,7 @@ func isHeldAs(before, after *unstructured.Unstructured) bool {
 func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modifierRule, err error) {
 	a.modifying.Lock()
 	defer a.modifying.Unlock()
-	read := a.namedModifiers
+	read := a.readModifiers
 	if ref := restore.Spec.ResourceModifier; ref != nil {
 		name = ref.Name
 	} else if a.Modifiers != nil {
@@ -92,19 +92,14 @@ func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modif
 		return name, a.rules, nil
 	}
 	if rules, err = read(restore, name); err == nil {
-		a.rules = rules
+		a.rules = append([]modifierRule{}, rules...)
 	}
 
 	return name, rules, err
 }
 
-// namedModifiers returns the rules in the ConfigMap that a Restore names.
-func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifierRule, error) {
+func (a *Adopt) readModifiers(restore *velerov1.Restore, name string) (rules []modifierRule, err error) {
 	data, err := a.cluster.ConfigMap(context.Background(), restore.Namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	rules := []modifierRule{}
 	for _, text := range data {
 		var all struct {
 			Rules []modifierRule `json:"resourceModifierRules"`
@@ -115,7 +110,7 @@ func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifi
 		rules = append(rules, all.Rules...)
 	}
 
-	return rules, nil
+	return rules, err
 }
 
 var errNotModifiers = errors.New("they are no resource modifiers")
@@ -129,11 +124,11 @@ func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modi
 	}
 	// The Velero API that this plugin is built with may lack the field.
 	if skips, _, _ := unstructured.NestedBool(live.Object, "spec", "skipDefaultResourceModifier"); skips {
-		return []modifierRule{}, nil
+		return nil, nil
 	}
-	rules, err := a.namedModifiers(restore, name)
+	rules, err := a.readModifiers(restore, name)
 	if apierrors.IsNotFound(err) || errors.Is(err, errNotModifiers) {
-		return []modifierRule{}, nil
+		return nil, nil
 	}
 
 	return rules, err

@@ -24,9 +24,6 @@ const (
 	noteAfter = "; "
 )
 
-// fieldReason is the log field with the code of a message.
-const fieldReason = "reason"
-
 // A remark is what an action reports about an item. A dry run takes its results from the remarks.
 type remark struct {
 	reason.Message
@@ -39,7 +36,7 @@ type remark struct {
 
 // withCode returns a logger that adds the code of a message, and clips the other fields.
 func withCode(log logrus.FieldLogger, m reason.Message) *logrus.Entry {
-	e := log.WithField(fieldReason, string(m.Code))
+	e := log.WithField("reason", string(m.Code))
 	for name, value := range e.Data {
 		if s, ok := value.(string); ok {
 			e.Data[name] = reason.Clip(s, reason.LongestField)

@@ -18,9 +18,7 @@ func (i *item) removeDeletionAttempt() bool {
 	if !xp.HasDeletionAttempt(i.Unstructured) {
 		return false
 	}
-	annotations := i.GetAnnotations()
-	delete(annotations, xp.AnnotationDeletionAttempt)
-	i.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(i.Object, "metadata", "annotations", xp.AnnotationDeletionAttempt)
 	i.warn(reason.DeletionAttemptDropped.Messagef("Restored without the annotation %s, with which its Usage could delete it later. To delete it, delete it again",
 		xp.AnnotationDeletionAttempt))
 
