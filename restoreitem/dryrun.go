@@ -150,7 +150,6 @@ type itemRun struct {
 func (d *dryRun) leaveOut(left []int) {
 	for _, n := range left {
 		if i := d.backup.Items[n]; !d.done[n] {
-			d.done[n] = true
 			why := unrestorable(i)
 			if why.IsZero() {
 				why = d.selection.leavesOut(i, false)
