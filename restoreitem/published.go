@@ -26,7 +26,7 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	brings, known := a.Requested.secrets.get(to.ID())
-	h.Secret = known || xp.Published(i.original)
+	h.Secret = known || xp.HasFlag(i.original, xp.FieldPublished)
 	if h.Secret && !brings && excludesSecret(r, i.restore) {
 		h.SecretBy = restoreSecretCommand(r, to.Namespace, i.restore).String()
 	}
@@ -53,7 +53,7 @@ func (a *Adopt) requestSecret(i *item, out *velero.RestoreItemActionExecuteOutpu
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	brings, known := a.Requested.secrets.get(to.ID())
-	if brings || !known && !xp.Published(i.original) {
+	if brings || !known && !xp.HasFlag(i.original, xp.FieldPublished) {
 		return
 	}
 	if exists, err := a.cluster.Exists(context.Background(), to); err == nil && exists {
@@ -70,7 +70,7 @@ func (a *Adopt) requestSecret(i *item, out *velero.RestoreItemActionExecuteOutpu
 		by.as = xp.ReplaceUID(r.Name, i.carried)
 	}
 	a.Requested.reached.put(r.ID(), by)
-	xp.SetMustRestore(i.Unstructured)
+	xp.Annotate(i.Unstructured, xp.AnnotationMustRestore, "true")
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier(secretItem(r)))
 	out.WaitForAdditionalItems = true // Velero then tells when it has been to them.
 }
@@ -133,7 +133,7 @@ func (o *Order) publishedSecrets(i *item) []xp.Item {
 	r, ok := xp.SecretRef(i.original)
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	if !isSelective(i.restore) || !ok || !xp.Published(i.original) || o.Requested.hasReached(to) {
+	if !isSelective(i.restore) || !ok || !xp.HasFlag(i.original, xp.FieldPublished) || o.Requested.hasReached(to) {
 		return nil
 	}
 
