@@ -30,7 +30,7 @@ func (a *Adopt) recoverName(i *item) error {
 	if !known || !name.Chosen && xp.HasFlag(i.original, xp.FieldDoubted) {
 		return nil
 	}
-	if other, err := a.managerOf(i, id, name); err != nil || other != nil {
+	if taken, err := a.isTaken(i, id, name); err != nil || taken {
 		return err
 	}
 	xp.Annotate(i.Unstructured, xp.AnnotationExternalName, name.External)
@@ -40,25 +40,25 @@ func (a *Adopt) recoverName(i *item) error {
 	return nil
 }
 
-// managerOf returns a live MR that manages the external resource of that ID, nil if there is none.
-// In a restore to other namespaces the item is a copy then.
-func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, error) {
-	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
-		return nil, nil //nolint:nilnil // No check is needed.
+// isTaken reports whether a live MR manages the external resource of that ID. A name that is only a
+// part of the ID does not identify it. In a restore to other namespaces the item is a copy then.
+func (a *Adopt) isTaken(i *item, id string, name externalname.Name) (bool, error) {
+	if name.Chosen || name.External != id || len(i.restore.Spec.NamespaceMapping) > 0 {
+		return false, nil
 	}
 	named, err := a.cluster.Named(context.Background(), i.GroupVersionKind(), id)
 	if err != nil {
-		return nil, apiErrorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
+		return false, apiErrorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
 	}
 	account := i.providerConfig()
 	n := slices.IndexFunc(named, func(m xp.Managing) bool { return m.ID() != i.self().ID() && m.Account == account && !m.Observes })
 	if n < 0 {
-		return nil, nil //nolint:nilnil // No MR does.
+		return false, nil
 	}
 	i.warn(reason.ExternalNameTaken.Messagef("%s is held: its external-name would be %s, as %s, but %s has that already. Set the annotation %s of the one that "+
 		"manages the external resource, and delete the other", xp.String(i.original), id, name.By, named[n], xp.AnnotationExternalName))
 
-	return &named[n].Ref, nil
+	return true, nil
 }
 
 // identity returns the identity of the restored MR.
