@@ -222,7 +222,7 @@ func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch
 		}
 		f.count++
 		b := &branch{
-			Anchor: "r" + number(f.count), Title: f.names.title(group{Node: n, count: 1}, parent),
+			Anchor: "r" + strconv.Itoa(f.count), Title: f.names.title(group{Node: n, count: 1}, parent),
 			Healthy: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n),
 		}
 		if f.anchors[n.ID()] == "" {
