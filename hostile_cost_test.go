@@ -154,7 +154,7 @@ func newMeter(t *testing.T, objects ...*unstructured.Unstructured) (*meter, *act
 	log.SetOutput(io.Discard)
 	log.AddHook(m)
 	cluster := live.NewCluster(m.client, m.discovery)
-	a := newActions(func() (*live.Cluster, error) { return cluster, nil }, func() string { return "" }, restoreitem.NewVeleroFeatures(func() []string { return nil }))
+	a := newActions(func() (*live.Cluster, error) { return cluster, nil }, func() string { return "" }, func() []string { return nil })
 
 	return m, a, log
 }
@@ -242,7 +242,7 @@ func TestHostileObjectsAreCheap(t *testing.T) {
 			backup := xptest.Backup(u)
 			m, _, _ := newMeter(t)
 			m.measured(func() (int, int) {
-				hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
+				hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Program{In: bytes.NewReader(backup), Out: &out, Err: &stderr, DryRunner: dryRun})
 
 				return 0, 0
 			}).check(t, "inspect", mostInspected/mostBytes*most)

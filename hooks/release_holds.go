@@ -24,13 +24,12 @@ type held struct {
 	report.Release
 
 	object *unstructured.Unstructured
+	// hold is nil if it can't be read.
+	hold *adoption.Hold
 	// parent is the nearest held object above it in its tree; nil if there is none.
 	parent *held
-	// quarantined is set for a quarantine or a manual release: either needs the user's consent
-	// first.
+	// quarantined is set for a quarantine or a manual release, which need the user's consent first.
 	quarantined bool
-	// byCommand is set for a hold of the command hold.
-	byCommand bool
 	// schedule is set for CronOperations and WatchOperations, which have nothing to adopt.
 	schedule bool
 	// excluded is set if release leaves the object alone. asked is set if the user named it.
@@ -46,43 +45,25 @@ type holds struct {
 
 // find returns the held objects that the arguments select.
 func (r *release) find(s *live.Survey) (*holds, error) {
-	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}, found: map[string]bool{}}
+	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}}
 	for _, root := range s.Trees() {
-		f.visit(root, nil, false)
+		f.visit(root, false)
 	}
+	found := sets.New[string]()
 	for _, u := range s.All() {
-		f.found[xp.RefTo(u).Path()] = true
-		if _, seen := f.holds.byID[xp.RefTo(u).ID()]; !seen && xp.IsSchedule(u) {
-			f.add(u, slices.Contains(r.names, xp.RefTo(u).Path()))
+		ref := xp.RefTo(u)
+		found.Insert(ref.Path())
+		if f.holds.byID[ref.ID()] == nil && xp.IsSchedule(u) {
+			f.add(u, slices.Contains(r.names, ref.Path()))
 		}
 	}
 	for _, name := range r.names {
-		if !f.found[name] {
-			return nil, noName(name, f.found)
+		if !found.Has(name) {
+			return nil, reason.NotFound.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name. "+howToName, name)
 		}
 	}
 
 	return f.holds, nil
-}
-
-// noName returns the error for a name that is not there, with the names that end with it.
-func noName(name string, found map[string]bool) error {
-	why := reason.NotFound.Messagef("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
-	var like []string
-	for path := range found {
-		if strings.HasSuffix(path, "/"+name) {
-			like = append(like, path)
-		}
-	}
-	slices.Sort(like)
-	switch {
-	case len(like) > 0:
-		return why.Code.Errorf("%s. Did you mean %s?", why.Text, strings.Join(like[:min(len(like), maxNames)], " or "))
-	case !strings.Contains(name, "/"):
-		return why.Code.Errorf("%s. %s", why.Text, howToName)
-	default:
-		return why.Code.Errorf("%s", why.Text)
-	}
 }
 
 // checkScope fails if nothing is held, and the Restore or the namespace that was asked for does not
@@ -112,23 +93,19 @@ type finder struct {
 
 	survey *live.Survey
 	holds  *holds
-	found  map[string]bool
 }
 
 // visit adds the held objects of a tree. named is set if an object above is named. It returns the
 // topmost held object of the tree, if there is a single one.
-func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
+func (f *finder) visit(n *report.Node, named bool) *held {
 	u := f.survey.Get(n.Ref)
-	if u == nil || n.State == report.Foreign {
-		return nil
-	}
-	if _, seen := f.holds.byID[n.ID()]; seen {
+	if u == nil || n.State == report.Foreign || f.holds.byID[n.ID()] != nil {
 		return nil
 	}
 	named = named || slices.Contains(f.names, n.Path())
 	var children []*held
 	for _, child := range n.Children {
-		if h := f.visit(child, append(above, n), named); h != nil {
+		if h := f.visit(child, named); h != nil {
 			children = append(children, h)
 		}
 	}
@@ -137,13 +114,11 @@ func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 		named = true
 	}
 	h := f.add(u, named)
-	for _, child := range children {
-		if h != nil {
-			child.parent = h
-		}
-	}
 	if h == nil && len(children) == 1 {
 		return children[0]
+	}
+	for _, child := range children {
+		child.parent = h
 	}
 
 	return h
@@ -152,54 +127,42 @@ func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
 // add adds an object if it is held and selected. A mark that cannot be read counts as a hold.
 func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	hold, err := adoption.HoldOf(u)
-	if hold == nil && err == nil || len(f.names) > 0 && !named {
+	switch {
+	case err == nil && (hold == nil || f.restore != "" && hold.Restore != f.restore):
+		return nil
+	case !named && (len(f.names) > 0 || err != nil && f.restore != ""):
 		return nil
 	}
-	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, schedule: xp.IsSchedule(u), asked: named}
+	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, hold: hold, schedule: xp.IsSchedule(u), asked: named}
+	f.holds.all = append(f.holds.all, h)
+	f.holds.byID[h.Object.ID()] = h
 	if err != nil {
-		if f.restore != "" && !named {
-			return nil
-		}
-		h.Result, h.excluded, h.asked = report.StillHeld, true, true
-		h.Next = howToRead(err)
+		h.Result, h.excluded, h.Next = report.StillHeld, true, howToRead(err)
 		h.because(unreadable(err))
-		f.put(h)
 
 		return h
 	}
-	if f.restore != "" && hold.Restore != f.restore {
-		return nil
-	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
 	_, h.quarantined = hold.AwaitsConsent()
-	h.byCommand = hold.ByCommand
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
-	f.classify(h, hold, f.addPhase(h))
-	f.put(h)
+	f.classify(h)
 
 	return h
 }
 
-// addPhase adds the phase of the Restore of a hold, and reports whether the Restore is known.
-func (f *finder) addPhase(h *held) bool {
-	phase, known := f.survey.State.Restores[h.Restore]
-	if !known && h.Restore != "" {
-		phase = "Gone"
-	}
-	h.Phase = phase
-
-	return known
-}
-
 // classify decides whether release lifts a hold or leaves it alone.
-func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
-	how := adoption.HowToRelease(h.object, hold)
+func (f *finder) classify(h *held) {
+	hold := h.hold
+	phase, known := f.survey.State.Restores[h.Restore]
+	if h.Phase = phase; !known && h.Restore != "" {
+		h.Phase = "Gone"
+	}
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
-	case f.isUnasked(h, hold):
-		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h, hold), adoption.Why(h.object, hold), how
+	case f.isUnasked(h):
+		h.excluded, h.Code, h.Reason, h.Next = true, codeOfHold(h), adoption.Why(h.object, hold), adoption.HowToRelease(h.object, hold)
 	case f.restore != "", hold.ByCommand:
 	case h.Phase == diagnosis.PhaseUnread:
 		h.excluded = true
@@ -219,21 +182,21 @@ func (f *finder) classify(h *held, hold *adoption.Hold, known bool) {
 }
 
 // isUnasked reports whether a hold is lifted only for who asks for it in a way that they did not.
-func (f *finder) isUnasked(h *held, hold *adoption.Hold) bool {
-	if hold.Clone != "" && (!h.asked || !f.force) {
+func (f *finder) isUnasked(h *held) bool {
+	if h.hold.Clone != "" && (!h.asked || !f.force) {
 		return true
 	}
-	named := h.asked || h.byCommand && (f.namespace != "" || f.all)
+	named := h.asked || h.hold.ByCommand && (f.namespace != "" || f.all)
 
 	return (h.schedule || h.quarantined && f.restore == "") && !named
 }
 
 // codeOfHold returns why release lifts a hold only on request.
-func codeOfHold(h *held, hold *adoption.Hold) reason.Code {
+func codeOfHold(h *held) reason.Code {
 	switch {
-	case hold.Clone != "":
+	case h.hold.Clone != "":
 		return reason.CopyOfAnother
-	case hold.ByCommand:
+	case h.hold.ByCommand:
 		return reason.HeldByCommand
 	case h.schedule:
 		return reason.StartsOperations
@@ -253,22 +216,37 @@ func unreadable(err error) reason.Message {
 // because records why a hold stays, or what was lost with it.
 func (h *held) because(m reason.Message) { h.Code, h.Reason = m.Code, m.String() }
 
-func (f *finder) put(h *held) {
-	f.holds.all = append(f.holds.all, h)
-	f.holds.byID[h.Object.ID()] = h
+// These are the messages for an object that Velero created without writing back its managedFields
+// from the backup: the first two before its hold is lifted, the other two after.
+const (
+	reasonManagersMissing = "Velero was stopped before it restored the managedFields, and release can't restore them"
+	nextManagersMissing   = "restore the same backup again before the release, which restores them"
+	reasonManagersLost    = "its managedFields of the backup are lost, because Velero was stopped before it restored them"
+	nextManagersLost      = "if it is applied server-side, apply it once as it is before you remove a field from it; next time restore again before the release"
+)
+
+// addManagers adds to the result if a release loses, or has lost, the field managers.
+func (h *held) addManagers() {
+	why, next := reasonManagersLost, nextManagersLost
+	switch h.Result { //nolint:exhaustive // The others are neither released nor going to be.
+	case report.Released, report.Forced:
+	case report.WouldRelease, report.WouldForce:
+		why, next = reasonManagersMissing, nextManagersMissing
+	default:
+		return
+	}
+	if !adoption.ForgetsManagers(h.object) {
+		return
+	}
+	if h.Reason != "" {
+		why = h.Reason + "; " + why
+	}
+	h.because(reason.ManagersNotRestored.Messagef("%s", why))
+	h.Next = next
 }
 
 func (s *holds) due() []*held {
 	return slices.DeleteFunc(slices.Clone(s.all), func(h *held) bool { return h.excluded })
-}
-
-func (s *holds) releases() []report.Release {
-	releases := []report.Release{}
-	for _, h := range s.all {
-		releases = append(releases, h.Release)
-	}
-
-	return releases
 }
 
 // problems returns a problem for each hold that was to be lifted and was not, or is not proven.
@@ -289,22 +267,4 @@ func (s *holds) problems() []report.Problem {
 	}
 
 	return problems
-}
-
-// unfinished reports whether a longer timeout could help.
-func (s *holds) unfinished() bool {
-	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
-}
-
-// restores returns the Restores of the holds, and the one that was asked for if it exists.
-func (s *holds) restores(survey *live.Survey, asked string) []report.Restore {
-	names := sets.New[string]()
-	if _, ok := survey.Restores[asked]; ok {
-		names.Insert(asked)
-	}
-	for _, h := range s.all {
-		names.Insert(h.Restore)
-	}
-
-	return restoresNamed(survey, names)
 }

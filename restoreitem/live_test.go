@@ -150,7 +150,7 @@ func TestAdoptCosts(t *testing.T) {
 	x := xptest.XR("x", xptest.Refs(xptest.MR("b")))
 	log, _ := logtest.NewNullLogger()
 	c := live(x)
-	a := NewAdopt(Crossplane(), c, nil, log)
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	for range 2 {
 		for _, item := range []*unstructured.Unstructured{
 			xptest.MR("b", xptest.ControlledBy(x)), xptest.MR("c"), xptest.XR("y"), xptest.Object("example.org/v1", "T", "a", "t"),
@@ -167,7 +167,7 @@ func TestAdoptCosts(t *testing.T) {
 
 // A note from the backup is removed, also in a restore that does not use it.
 func TestAdoptTakesNotesOff(t *testing.T) {
-	for name, note := range map[string]xptest.Option{"MustInclude": xp.SetMustInclude, "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.RestoreFirst("a.b//c"), "Dangling": xptest.UnresolvedRefs()} {
+	for name, note := range map[string]xptest.Option{"MustInclude": xptest.Annotated(xp.AnnotationMustInclude, "true"), "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.RestoreFirst("a.b//c"), "Dangling": xptest.UnresolvedRefs()} {
 		out := adopt(t, live(), xptest.MR("b", note), restoreOf(nil))
 		if out.err != nil || out.object == nil || xp.HasBackupMetadata(out.object) {
 			t.Errorf("%s must not get into the cluster; got %+v", name, out)
@@ -217,14 +217,14 @@ func TestAdoptNotesUnreadableSettingsOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	c := live()
 	c.config = map[string]string{"hold": "al"}
-	a := NewAdopt(Crossplane(), c, nil, log)
+	a := NewAdopt(Crossplane(), c, nil, log, Shared{})
 	reported := 0
 	for _, name := range []string{"a", "b", "c"} {
 		out, err := a.Execute(inputFor(xptest.MR(name), restoreOf(nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, note := cutNote(out.OperationID); note != "" {
+		if _, note, _ := strings.Cut(out.OperationID, noteAfter); note != "" {
 			reported++
 		}
 	}

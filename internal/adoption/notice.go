@@ -38,6 +38,13 @@ type Notice struct {
 	Patch, Configuration map[string]any
 }
 
+// waitingPrefix begins the report of what a held object waits for. stuckPrefix begins
+// Hold.LastReported if the report says that no reconcile is to be expected.
+const (
+	waitingPrefix = "not adopted yet, waiting for "
+	stuckPrefix   = "stuck:"
+)
+
 // heldNoticeStep is Hold.LastReported if only the start of the hold was reported.
 const heldNoticeStep = "arrived"
 
@@ -90,10 +97,10 @@ func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice 
 // notice returns the notice for a held object; ok is false if there is nothing new to report.
 func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice, ok bool) {
 	h := f.hold
-	if plan.Failed.IsZero() && len(plan.Waiting) == 0 || recent && h.LastReported != "" {
+	switch {
+	case plan.Failed.IsZero() && len(plan.Waiting) == 0:
 		return Notice{}, false
-	}
-	if recent {
+	case recent:
 		return f.laterNotice(now)
 	}
 	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
@@ -104,27 +111,25 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 	case plan.Stuck:
 		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
-	if h.LastReported == reported || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
+	if h.LastReported == reported {
 		return Notice{}, false
 	}
 	why := n.Message
 	if h.Clone != "" {
 		why = h.Reason // The Plan failed with this reason.
 	}
-	p, err := f.explain(why, reported, now)
-	n.Patch = p
+	n.Patch = f.explain(why, reported, now)
 
-	return n, err == nil
+	return n, true
 }
 
 // LaterNotice returns the notice for an object that gets its report later. It marks only that the
 // start of the hold was reported. ok is false if that is marked, or the object is not held.
 func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
-	f := s.observed(r.ID())
+	f := s.observed[r.ID()]
 	if f == nil || f.err != nil || f.hold == nil {
 		return Notice{}, false
 	}
-
 	n, ok = f.laterNotice(s.now)
 
 	return s.applied(f, n), ok
@@ -132,7 +137,7 @@ func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 
 // applied returns the notice with its Configuration for the object as it is now.
 func (s *Snapshot) applied(f *observedObject, n Notice) Notice {
-	if u := s.get(f.ID()); n.Patch != nil && u != nil && f.isOf(u) {
+	if u := s.get(f.ID()); n.Patch != nil && u != nil {
 		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
 	}
 
@@ -143,9 +148,8 @@ func (f *observedObject) laterNotice(now time.Time) (n Notice, ok bool) {
 	if f.hold.LastReported != "" {
 		return Notice{}, false
 	}
-	p, err := f.explain(f.hold.Reason, heldNoticeStep, now)
 
-	return Notice{Target: f.identity(), Patch: p}, err == nil
+	return Notice{Target: f.identity(), Patch: f.explain(f.hold.Reason, heldNoticeStep, now)}, true
 }
 
 // Stopped returns the notice that no operation works on u any more. It fails if u is not held.
@@ -158,11 +162,11 @@ func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 // Forged returns the errors of all observed marks that are not this plugin's, in a stable order.
 func (s *Snapshot) Forged() []error {
 	var forged []error
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if errors.Is(f.err, ErrForged) {
 			forged = append(forged, f.err)
 		}
-	})
+	}
 	slices.SortFunc(forged, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 
 	return forged
@@ -172,11 +176,11 @@ func (s *Snapshot) Forged() []error {
 // had an XR: only its hold shows that it is one.
 func (s *Snapshot) held() []*observedObject {
 	var held []*observedObject
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.err == nil && f.hold != nil && (f.composite || f.claim || f.hold.Clone != "" && !f.marked) {
 			held = append(held, f)
 		}
-	})
+	}
 	slices.SortFunc(held, func(a, b *observedObject) int { return a.Compare(b.Ref) })
 
 	return held
@@ -206,10 +210,7 @@ func FirstReasons(waiting []reason.Message) string {
 // Fingerprint returns a short text, the same for all Plans that wait for the same reasons and
 // kinds, or have failed with the same message. Names and controllers' messages do not count.
 func (p Plan) Fingerprint() string {
-	if !p.Failed.IsZero() {
-		return digest([]string{p.Failed.String()})
-	}
-	causes := make([]string, 0, len(p.Waiting)+len(p.On)+1)
+	var causes []string
 	for _, why := range p.Waiting {
 		causes = append(causes, string(why.Code))
 	}
@@ -219,13 +220,10 @@ func (p Plan) Fingerprint() string {
 	if p.Stuck {
 		causes = append(causes, EventStuck)
 	}
-
-	return digest(causes)
-}
-
-// digest returns a hash of the causes. Their order and repetition do not matter.
-func digest(causes []string) string {
-	slices.Sort(causes)
+	if !p.Failed.IsZero() {
+		causes = []string{p.Failed.String()}
+	}
+	slices.Sort(causes) // Their order and repetition do not matter.
 	h := fnv.New64a()
 	for _, c := range slices.Compact(causes) {
 		_, _ = h.Write([]byte(c + "\n")) // It never fails.

@@ -1,8 +1,14 @@
+// Package archive reads Velero's backups as "velero backup download" writes them: a gzipped tarball
+// with a JSON file for each item. It reads a stream and writes no file. A backup is not trusted:
+// anyone with write access to the bucket or to an object in the cluster can have changed it. hooks
+// and the dry run import the package. Start reading at Read.
 package archive
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -10,6 +16,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -39,6 +46,24 @@ func Default() Limits {
 // downloadHint is the next step for a damaged file.
 const downloadHint = `download it again with "velero backup download"`
 
+// damaged returns the error of a file that can't be read further, with the cause if it is truncated or
+// damaged.
+func damaged(where string, err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		where += "it is not complete: "
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader):
+		where += "it is damaged: "
+	}
+
+	return reason.BackupUnreadable.Errorf("%s%w; %s", where, err, downloadHint)
+}
+
+// refused returns the error of an entry that Velero does not write.
+func refused(name, why string, args ...any) error {
+	return reason.BackupUnreadable.Errorf("cannot accept the entry %q: %s; find out who wrote it", name, fmt.Sprintf(why, args...))
+}
+
 // Read reads a backup to its end. Unusable files become Flaws. It fails if the archive cannot be
 // read or is not from Velero.
 func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
@@ -50,14 +75,13 @@ func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 		return nil, reason.BackupUnreadable.Errorf("it is not compressed with gzip, so it is not a backup of Velero; %s", downloadHint)
 	}
 	if err != nil {
-		return nil, reason.BackupUnreadable.Errorf("%w; %s", explained(err), downloadHint)
+		return nil, damaged("", err)
 	}
 	stream, stop := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
 	defer stop() //nolint:errcheck // It never fails.
 	r := &reader{
 		limits: limits, stream: stream, packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
-		resources: map[schema.GroupResource]schema.GroupResource{},
-		backup:    &Backup{Versions: map[schema.GroupResource]string{}},
+		backup: &Backup{Versions: map[schema.GroupResource]string{}},
 	}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -75,13 +99,10 @@ type reader struct {
 	items  map[xp.Item]pack.Object
 	// content is the buffer for an entry.
 	content bytes.Buffer
-	// resources interns the resources of items.
-	resources map[schema.GroupResource]schema.GroupResource
 	// versions are the directories of items that were found in a version's directory.
-	versions  map[xp.Item]string
-	kept      int64
-	entries   int64
-	hasFormat bool
+	versions map[xp.Item]string
+	kept     int64
+	entries  int64
 }
 
 func (r *reader) read() error {
@@ -90,14 +111,17 @@ func (r *reader) read() error {
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return r.drain()
+			// gzip's checksum is at the end of the stream, and only it detects damage.
+			if _, err = io.Copy(io.Discard, r.stream); err == nil {
+				return nil
+			}
+			last = "the last entry"
 		}
 		if err != nil {
-			return reason.BackupUnreadable.Errorf("after %s: %w; %s", last, explained(err), downloadHint)
+			return damaged("after "+last+": ", err)
 		}
 		if len(header.Name) > r.limits.Name {
-			return reason.BackupUnreadable.Errorf("cannot accept the entry %q…: its name has %d bytes, and Velero writes at most %d; find out who wrote it",
-				header.Name[:64], len(header.Name), r.limits.Name)
+			return refused(header.Name[:64]+"…", "its name has %d bytes, and Velero writes at most %d", len(header.Name), r.limits.Name)
 		}
 		last = fmt.Sprintf("%q", header.Name)
 		r.entries++
@@ -110,38 +134,26 @@ func (r *reader) read() error {
 	}
 }
 
-// drain reads to the end of the stream. gzip's checksum is there, and only it detects damage.
-func (r *reader) drain() error {
-	if _, err := io.Copy(io.Discard, r.stream); err != nil {
-		return reason.BackupUnreadable.Errorf("after the last entry: %w; %s", explained(err), downloadHint)
-	}
-
-	return nil
-}
-
 func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	switch header.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse:
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	default:
-		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it is a link or a device, and Velero writes only files; find out who wrote it",
-			header.Name)
+		return refused(header.Name, "it is a link or a device, and Velero writes only files")
 	}
 	name, err := clean(header.Name)
 	if err != nil {
 		return err
 	}
 	if header.Size > r.limits.Entry {
-		return reason.BackupUnreadable.Errorf("cannot accept the entry %q: it has %d bytes, and an object in a cluster has at most %d; find out who wrote it",
-			header.Name, header.Size, r.limits.Entry)
-	}
-	if name == fileFormat {
-		return r.format(name, content)
+		return refused(header.Name, "it has %d bytes, and an object in a cluster has at most %d", header.Size, r.limits.Entry)
 	}
 	p, ok := parse(name)
-	p.GroupResource = r.resource(p.GroupResource)
+	p.GroupResource = unique.Make(p.GroupResource).Value() // Many items share the memory of its name.
 	switch {
+	case name == fileFormat:
+		content = io.LimitReader(content, longestFormat)
 	case !ok:
 		r.flaw(Flaw{Path: name, Why: "it is not where Velero stores items", Ignored: true})
 
@@ -153,32 +165,15 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	}
 	r.content.Reset()
 	if _, err := r.content.ReadFrom(content); err != nil {
-		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", header.Name, explained(err), downloadHint)
+		return damaged(fmt.Sprintf("cannot read the entry %q: ", header.Name), err)
+	}
+	if name == fileFormat {
+		r.backup.Format = strings.TrimSpace(r.content.String())
+
+		return nil
 	}
 
 	return r.item(name, p.Item, r.content.Bytes())
-}
-
-func (r *reader) format(name string, content io.Reader) error {
-	const enough = 64
-	b, err := io.ReadAll(io.LimitReader(content, enough))
-	if err != nil {
-		return reason.BackupUnreadable.Errorf("cannot read the entry %q: %w; %s", name, explained(err), downloadHint)
-	}
-	r.backup.Format, r.hasFormat = strings.TrimSpace(string(b)), true
-
-	return nil
-}
-
-// resource interns a resource, since many items have the same one.
-func (r *reader) resource(of schema.GroupResource) schema.GroupResource {
-	shared, ok := r.resources[of]
-	if !ok {
-		shared = schema.GroupResource{Group: strings.Clone(of.Group), Resource: strings.Clone(of.Resource)}
-		r.resources[shared] = shared
-	}
-
-	return shared
 }
 
 // versioned records an item in a version's directory. Velero restores the copy above it, unless its
@@ -227,7 +222,7 @@ func (r *reader) keep(name string, size int64) error {
 func (r *reader) flaw(f Flaw) { r.backup.Flaws = append(r.backup.Flaws, f) }
 
 func (r *reader) finish() (*Backup, error) {
-	if !r.hasFormat && len(r.items) == 0 {
+	if r.backup.Format == "" && len(r.items) == 0 {
 		return nil, reason.BackupUnreadable.Errorf("it has neither items nor metadata/version, so it is not a backup of Velero; %s", downloadHint)
 	}
 	found := map[xp.Item]bool{}
@@ -248,26 +243,26 @@ func (r *reader) finish() (*Backup, error) {
 	}
 	slices.SortFunc(r.backup.Items, func(a, b Item) int { return compare(a.Item, b.Item) })
 	slices.SortFunc(r.backup.Flaws, func(a, b Flaw) int {
-		if n := compare(a.Item, b.Item); n != 0 {
-			return n
-		}
-
-		return strings.Compare(a.Path+a.Why, b.Path+b.Why)
+		return cmp.Or(compare(a.Item, b.Item), strings.Compare(a.Path+a.Why, b.Path+b.Why))
 	})
 
 	return r.backup, nil
 }
 
-// explained adds to an error that the file is truncated or damaged, if that is the cause.
-func explained(err error) error {
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("it is not complete: %w", err)
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader):
-		return fmt.Errorf("it is damaged: %w", err)
-	default:
-		return err
-	}
+// readAhead returns a reader that reads from another one in the background: decompressing a backup
+// takes as long as decoding it. Once it is stopped, from may be read until the next block is full.
+func readAhead(from io.Reader) (ahead io.Reader, stop func() error) {
+	const block = 256 << 10
+	out, in := io.Pipe()
+	go func() {
+		// A pipe has no buffer, so both of its ends have one: one block is read while another is
+		// decoded.
+		b := bufio.NewWriterSize(in, block)
+		_, err := b.ReadFrom(from)
+		in.CloseWithError(cmp.Or(err, b.Flush()))
+	}()
+
+	return bufio.NewReaderSize(out, block), out.Close
 }
 
 // limited is a stream that fails when it is too long or its context is done.

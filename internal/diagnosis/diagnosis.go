@@ -1,3 +1,6 @@
+// Package diagnosis builds the trees of claims, XRs and composed resources from the objects of a
+// backup or a cluster, and finds what is wrong with them. It has no client and no clock; hooks and
+// internal/live import it. Start reading in diagnosis.go.
 package diagnosis
 
 import (
@@ -25,18 +28,15 @@ type ClusterState struct {
 	Now time.Time
 	// Plans are the release plans of held objects.
 	Plans map[xp.ID]adoption.Plan
-	// Restores are the phases of Velero's Restores, by namespace/name. PhaseUnread stands for one
-	// that could not be read.
+	// Restores are the phases of Velero's Restores, by namespace/name.
 	Restores map[string]string
 	// Installation is the Crossplane that runs; nil if unknown.
 	Installation *adoption.Installation
-	// Inactive returns the name of a kind's ManagedResourceDefinition if that is not active, and ""
-	// otherwise. nil means that the cluster cannot be asked.
+	// Inactive returns the name of a kind's ManagedResourceDefinition, "" if that is active.
 	Inactive func(schema.GroupKind) string
 }
 
-// inactive calls Inactive, and returns "" if it is nil or the kind has no
-// ManagedResourceDefinition.
+// inactive calls Inactive, if it is not nil and the kind can have a ManagedResourceDefinition.
 func (s ClusterState) inactive(gk schema.GroupKind) string {
 	if s.Inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
@@ -47,7 +47,7 @@ func (s ClusterState) inactive(gk schema.GroupKind) string {
 
 // Inspect returns the problems of a backup's objects, the worst first.
 func Inspect(o *Objects) []report.Problem {
-	d := &diagnosis{Objects: o, of: Backup}
+	d := &diagnosis{Objects: o, of: Backup, managerCounts: map[schema.GroupKind]map[string]int{}}
 	d.checkBoth()
 	d.checkPlatform()
 	d.checkPipelineInputs()
@@ -65,7 +65,7 @@ func Inspect(o *Objects) []report.Problem {
 
 // Validate returns the problems of a cluster's objects, the worst first.
 func Validate(o *Objects, s ClusterState) []report.Problem {
-	d := &diagnosis{Objects: o, of: Cluster, ClusterState: s}
+	d := &diagnosis{Objects: o, of: Cluster, ClusterState: s, managerCounts: map[schema.GroupKind]map[string]int{}}
 	d.checkBoth()
 	d.checkDuplicates()
 	d.checkHolds()
@@ -83,8 +83,7 @@ type diagnosis struct {
 	found []report.Problem
 	// managerCounts caches countManagers, by kind and external-name.
 	managerCounts map[schema.GroupKind]map[string]int
-	// unsure are the reasons of the problems of MRs without a certain identity, by code and object;
-	// nil until shortened needs them.
+	// unsure caches the reasons of identity problems by code and object for shortened.
 	unsure map[string]string
 }
 
@@ -92,14 +91,15 @@ func (d *diagnosis) checkBoth() {
 	d.found = append(d.found, d.malformed...)
 	d.checkControl()
 	d.checkClaims()
+	d.checkClaimRefs()
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
 	d.checkUnread()
 }
 
-func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string) {
-	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Reason: why, Next: next})
+func (d *diagnosis) add(code reason.Code, severity report.Severity, r xp.Ref, why, next string, others ...xp.Ref) {
+	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Others: others, Reason: why, Next: next})
 }
 
 func (d *diagnosis) sorted() []report.Problem {
@@ -120,7 +120,7 @@ func (d *diagnosis) absent() string {
 func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
-		if d.broken[gk] != "" {
+		if d.broken[gk] {
 			d.add(reason.NotRead, report.Error, r, "objects of this kind can't be read: "+why, "the report lacks them. Repair that, and run the command again")
 
 			continue

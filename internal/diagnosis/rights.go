@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -19,17 +20,6 @@ type Rights struct {
 	Namespace string
 }
 
-// concernsRights reports whether Rights need objects of this kind.
-func concernsRights(u *unstructured.Unstructured) bool {
-	switch u.GroupVersionKind().GroupKind() {
-	case xp.KindRoleBinding.GroupKind(), xp.KindClusterRoleBinding.GroupKind(), xp.KindProviderRevision.GroupKind(), xp.KindFunctionRevision.GroupKind(),
-		xp.KindRuntimeConfig.GroupKind():
-		return true
-	default:
-		return false
-	}
-}
-
 // Add adds an object, if its kind matters.
 func (r *Rights) Add(u *unstructured.Unstructured) {
 	g, isGrant := xp.GrantOf(u)
@@ -43,8 +33,7 @@ func (r *Rights) Add(u *unstructured.Unstructured) {
 	}
 }
 
-// NamesRevisions reports whether a role is given to a ServiceAccount with the name of a package
-// revision.
+// NamesRevisions reports whether a role is given to the ServiceAccount of a package revision.
 func (r *Rights) NamesRevisions() bool {
 	return slices.ContainsFunc(r.Grants, func(g xp.Grant) bool {
 		return slices.ContainsFunc(g.Accounts, func(account xp.Ref) bool {
@@ -99,8 +88,7 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 const nameHint = "for a ServiceAccount of the same name everywhere, name it in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
 	"name that in the package's runtimeConfigRef, and grant the role to it"
 
-// activeLike returns the active revisions of the package that a ServiceAccount belongs to by its
-// name.
+// activeLike returns the active revisions of the package that a ServiceAccount is named after.
 func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 	pkg, ok := xp.SplitRevisionName(account.Name)
 	if !ok || r.Namespace != "" && account.Namespace != r.Namespace {
@@ -117,8 +105,10 @@ func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 // checkRights finds misplaced roles in a backup.
 func (d *diagnosis) checkRights() {
 	r := &Rights{Namespace: d.RanOn().Namespace}
-	for _, o := range d.sortedAll() {
-		if o.is(isOfRights) {
+	for _, gvk := range []schema.GroupVersionKind{
+		xp.KindRoleBinding, xp.KindClusterRoleBinding, xp.KindProviderRevision, xp.KindFunctionRevision, xp.KindRuntimeConfig,
+	} {
+		for _, o := range d.ofKind(gvk.GroupKind()) {
 			r.Add(o.full())
 		}
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -89,6 +89,11 @@ func isClosed(done <-chan struct{}) bool {
 // fewRetries is the number of retries for a request that is not worth waiting for.
 const fewRetries = 3
 
+// retryForever returns withRetry for the API server, which outlasts its restart.
+func (c *Cluster) retryForever(ctx context.Context) func(func() error) error {
+	return func(do func() error) error { return c.withRetry(ctx.Done(), apiServerName, do) }
+}
+
 // withFewRetries calls do with a few retries. It is for requests that may fail.
 func (c *Cluster) withFewRetries(do func() error) error {
 	pauses := c.backoff
@@ -131,11 +136,6 @@ func isTransient(err error) bool {
 	broken := net.Error(nil)
 
 	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-// defaultBackoff returns the pauses between retries: 16 s in all.
-func defaultBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
 }
 
 // isNoOp reports whether a merge patch would not change the object.

@@ -1,12 +1,14 @@
 package report
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Assemble fills a Report: it sorts the problems, adds their codes to the nodes and computes the
-// summary.
+// Assemble sorts the problems, adds their codes to the nodes and computes the summary.
 func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	Sort(problems)
 	r.APIVersion, r.Trees, r.Problems, r.Summary = APIVersion, trees, problems, Summary{}
@@ -41,9 +43,16 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 
 // count counts a tree. Nodes that are missing, unread or foreign do not belong to it.
 func (s *Summary) count(n *Node, composed bool) {
-	here := n.State != Missing && n.State != Unread && n.State != Foreign
-	if here {
-		s.countRole(n.Role)
+	if n.State != Missing && n.State != Unread && n.State != Foreign {
+		switch n.Role {
+		case RoleClaim:
+			s.Claims++
+		case RoleComposite:
+			s.XRs++
+		case RoleManaged:
+			s.Managed++
+		case RoleUsage, RoleOther:
+		}
 		if n.State == Held {
 			s.Held++
 		}
@@ -59,24 +68,44 @@ func (s *Summary) count(n *Node, composed bool) {
 	}
 }
 
-func (s *Summary) countRole(r Role) {
-	switch r {
-	case RoleClaim:
-		s.Claims++
-	case RoleComposite:
-		s.XRs++
-	case RoleManaged:
-		s.Managed++
-	case RoleUsage, RoleOther:
-	}
-}
-
-// Failing returns the number of problems that make a command fail; with strict it includes
-// warnings.
+// Failing returns the number of problems, and with strict of warnings, that fail a command.
 func (r *Report) Failing(strict bool) int {
 	if strict {
 		return r.Summary.Problems + r.Summary.Warnings
 	}
 
 	return r.Summary.Problems
+}
+
+// A Problem is something that is wrong with an object.
+type Problem struct {
+	Code     reason.Code `json:"code"`
+	Severity Severity    `json:"severity"`
+	Object   xp.Ref      `json:"object"`
+	// Others are further objects that the problem is about, such as the other one of two
+	// duplicates.
+	Others []xp.Ref `json:"others,omitempty"`
+	// Reason is what is wrong. Next is what to do.
+	Reason string `json:"reason"`
+	Next   string `json:"next"`
+}
+
+// A Severity is problem or warning.
+type Severity string
+
+// Severities. A warning may be intended. It makes a command fail only with --strict.
+const (
+	Error   Severity = "problem"
+	Warning Severity = "warning"
+)
+
+// Sort sorts problems by severity, then code, then object.
+func Sort(problems []Problem) {
+	rank := map[reason.Code]int{}
+	for n, r := range reason.All() {
+		rank[r.Code] = n
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), cmp.Compare(rank[a.Code], rank[b.Code]), a.Object.Compare(b.Object), cmp.Compare(a.Reason, b.Reason))
+	})
 }
