@@ -16,19 +16,19 @@ const FeatureRelink = "OwnerRefRelink"
 // A VeleroFeatures knows what to leave to the Velero server. The actions of one process share one;
 // nil leaves nothing.
 type VeleroFeatures struct {
-	features func() []string
+	features []string
 	logged   sync.Once
 }
 
 // NewVeleroFeatures returns a VeleroFeatures for a server with the features.
-func NewVeleroFeatures(features func() []string) *VeleroFeatures {
+func NewVeleroFeatures(features []string) *VeleroFeatures {
 	return &VeleroFeatures{features: features}
 }
 
 // writesOwners reports whether Velero writes owner references, and logs that once. Two writers
 // would undo each other's changes.
 func (f *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
-	if f == nil || !slices.Contains(f.features(), FeatureRelink) {
+	if f == nil || !slices.Contains(f.features, FeatureRelink) {
 		return false
 	}
 	f.logged.Do(func() {

@@ -15,7 +15,7 @@ import (
 )
 
 func enabled(features ...string) *VeleroFeatures {
-	return NewVeleroFeatures(func() []string { return features })
+	return NewVeleroFeatures(features)
 }
 
 // An item that Velero links has no owner yet when it is created. It does not differ otherwise.

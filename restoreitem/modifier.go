@@ -85,8 +85,8 @@ func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modif
 	read := a.namedModifiers
 	if ref := restore.Spec.ResourceModifier; ref != nil {
 		name = ref.Name
-	} else if a.modifiersName != nil {
-		name, read = a.modifiersName(), a.defaultModifiers
+	} else {
+		name, read = a.modifiersName, a.defaultModifiers
 	}
 	if name == "" || a.rules != nil {
 		return name, a.rules, nil

@@ -11,9 +11,8 @@ type shared struct {
 	claims    ClaimKinds
 	ready     *Readiness
 	velero    *VeleroFeatures
-	// modifiersName returns the name of the ConfigMap with the resource modifiers of all Restores;
-	// "" if there is none.
-	modifiersName func() string
+	// modifiersName is the ConfigMap with the resource modifiers of all Restores, "" if there is none.
+	modifiersName string
 	// warned are the warnings about the item.
 	warned *warned
 	// remarks are for a dry run.
@@ -50,6 +49,6 @@ func WithVeleroFeatures(f *VeleroFeatures) Option { return func(s *shared) { s.v
 // withRemarks makes Order and Adopt give each remark to the function.
 func withRemarks(fn remarkFn) Option { return func(s *shared) { s.remarks = fn } }
 
-// WithModifiers makes Adopt read the resource modifiers of all Restores from the ConfigMap that
-// name returns, "" if there is none.
-func WithModifiers(name func() string) Option { return func(s *shared) { s.modifiersName = name } }
+// WithModifiers makes Adopt read the resource modifiers of all Restores from the ConfigMap with the
+// name, "" if there is none.
+func WithModifiers(name string) Option { return func(s *shared) { s.modifiersName = name } }
