@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +22,7 @@ const (
 
 // checkConditions finds objects that Crossplane or a provider has not reconciled, or cannot.
 func (d *diagnosis) checkConditions() {
-	for _, u := range fullObjects(sorted(slices.Concat(d.claims, d.composites, d.managed))) {
+	for _, u := range fullObjects(d.with(isClaim | isComposite | isManaged | isNew)) {
 		if isHeld(u) || xp.IsIdle(u) || u.GetDeletionTimestamp() != nil {
 			continue
 		}

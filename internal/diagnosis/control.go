@@ -18,13 +18,13 @@ import (
 // checkControl finds resources that an XR lists and does not control. Held objects are not
 // controlled yet: checkHolds reports them.
 func (d *diagnosis) checkControl() {
-	for _, xr := range sorted(d.composites) {
+	for _, xr := range d.with(isComposite) {
 		if d.isHeldOrDeleting(xr) {
 			continue // Its resources may be deleted first.
 		}
 		full := sync.OnceValue(xr.full)
 		noted := sync.OnceValue(func() map[xp.ID]bool { return danglingOf(full()) })
-		for _, r := range d.refs[xr.uid] {
+		for _, r := range xr.refs {
 			switch u := d.get(r); {
 			case u != nil && xr.is(isMarked): // Nothing was adopted yet at backup time.
 			case u != nil:
@@ -49,94 +49,70 @@ func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 }
 
 func (d *diagnosis) addDangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
+	gk, severity, why, next := r.GroupVersionKind().GroupKind(), report.Error, "", ""
 	switch {
-	case d.of == Cluster:
-	case xp.IsNeverRestored(r.GroupVersionKind().GroupKind()):
+	case d.of == Backup && xp.IsNeverRestored(gk):
 		return // It would not come back from any backup.
-	case noted()[r.ID()]:
-		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and at the backup it did not exist, was being deleted, or belonged to another object",
-			"a restore does not wait for it, and Crossplane then creates another. If it manages something outside of the cluster, find that in the cloud first")
-
-		return
+	case d.of == Backup && noted()[r.ID()]:
+		why = "at the backup it did not exist, was being deleted, or belonged to another object"
+		next = "a restore does not wait for it, and Crossplane then creates another. If it manages something outside of the cluster, find that in the cloud first"
+	case d.of == Backup:
+		why = "it is not in the backup"
+		next = "a restore holds the XR until it is in the cluster. Check whether the filters of the backup left it out, and back up again"
+	case d.unserved[gk] && d.inactive(gk) != "":
+		why = "its kind is not served, because its ManagedResourceDefinition " + d.inactive(gk) + " is not active"
+		next = xp.HowToActivate(d.inactive(gk)) + ". Then restore it; without the kind Crossplane can't reconcile the XR"
+	case d.unserved[gk]:
+		why = "its kind is not served"
+		next = "install the provider or XRD of " + gk.String() + ", then restore it; without the kind Crossplane can't reconcile the XR"
 	default:
-		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and it is not in the backup",
-			"a restore holds the XR until it is in the cluster. Check whether the filters of the backup left it out, and back up again")
-
-		return
-	}
-	if gk := r.GroupVersionKind().GroupKind(); d.unserved[gk] {
-		if name := d.inactive(gk); name != "" {
-			d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and its kind is not served, because its ManagedResourceDefinition "+name+" is not active",
-				xp.HowToActivate(name)+". Then restore it; without the kind Crossplane can't reconcile the XR")
-
-			return
+		if d.Now.Sub(lastChange(xr)) < stuckAfter {
+			severity = report.Warning // Crossplane lists a resource before it creates it.
 		}
-		d.add(reason.Dangling, report.Error, r, xp.String(xr)+" lists it, and its kind is not served",
-			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+", then restore it; without the kind Crossplane can't reconcile the XR")
-
-		return
+		why = "it does not exist"
+		next = "Crossplane creates another when it reconciles the XR. If it manages something outside of the cluster, restore it before that, or set its external-name"
 	}
-	severity := report.Error
-	if d.Now.Sub(lastChange(xr)) < stuckAfter {
-		severity = report.Warning // Crossplane lists a resource before it creates it.
-	}
-	d.add(reason.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
-		"Crossplane creates another when it reconciles the XR. If it manages something outside of the cluster, restore it before that, or set its external-name")
+	d.add(reason.Dangling, severity, r, xp.String(xr)+" lists it, and "+why, next)
 }
 
 // checkController finds out which object controls a resource that an XR lists, if it is not the XR.
 func (d *diagnosis) checkController(xr, u *object) {
-	if u.is(isControlled) && u.controller == xr.uid {
+	if controls(xr, u) {
 		return
 	}
-	r := u.Ref
 	c, ok := xp.Controller(u.full())
+	by, lists := d.byUID[c.UID], xr.String()+" lists it, and "
 	switch {
-	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It is deleted, whichever object controls it.
+	case u.is(isDeleting) && (!ok || by != nil): // It is deleted, whichever object controls it.
 	case !ok && d.of == Backup:
-		d.add(reason.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it at the backup",
+		d.add(reason.Uncontrolled, report.Warning, u.Ref, lists+"nothing controlled it at the backup",
 			"a restore makes the XR its controller if its label names the XR's tree. In the source cluster, check what a restore or a user left there")
 	case !ok:
-		d.add(reason.Uncontrolled, report.Error, r, xr.String()+" lists it, and nothing controls it",
+		d.add(reason.Uncontrolled, report.Error, u.Ref, lists+"nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; check the XR's conditions for why it does not")
-	case d.byUID[c.UID] != nil:
-		d.addOtherController(xr, u, d.byUID[c.UID])
+	case by != nil:
+		why, next := lists+by.String()+" controls it",
+			"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other"
+		if by.is(isDeleting) && by.is(isComposite|isForged) && hasMovedUp(xr, u) {
+			why = lists + by.String() + ", which is being deleted, controls it"
+			next = "a restore of a backup from now makes " + xr.String() + " its controller. Here the garbage collector deletes it after " + by.String() +
+				", unless you remove that owner reference before"
+		}
+		d.add(reason.ControlledByAnother, report.Error, u.Ref, why, next)
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
-		d.addMissingController(xr, u, c)
+		why := lists + c.Kind + " " + c.Name + ", which is not in the backup, controls it"
+		if hasMovedUp(xr, u) {
+			d.add(reason.Uncontrolled, report.Warning, u.Ref, why,
+				"a restore makes "+xr.String()+" its controller. In the source cluster, check that the other is being deleted")
+		} else {
+			d.add(reason.ControlledByAnother, report.Error, u.Ref, why, "a restore ignores such a link. In the source cluster, find out to which of the two it belongs")
+		}
 	default:
-		d.add(reason.DeadController, report.Error, r,
-			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
+		d.add(reason.DeadController, report.Error, u.Ref, fmt.Sprintf("%sits controller %s %s does not exist with the UID %s", lists, c.Kind, c.Name, c.UID),
 			"pause it and remove that owner reference at once: the garbage collector deletes an object without existing owners. Crossplane then "+
 				"makes the XR its controller")
 	}
-}
-
-// addOtherController adds that an object which is there controls a resource that an XR lists.
-func (d *diagnosis) addOtherController(xr, u, by *object) {
-	if by.is(isDeleting) && by.is(isComposite) && hasMovedUp(xr, u) {
-		d.add(reason.ControlledByAnother, report.Error, u.Ref, xr.String()+" lists it, and "+by.String()+", which is being deleted, controls it",
-			"a restore of a backup from now makes "+xr.String()+" its controller. Here the garbage collector deletes it after "+by.String()+
-				", unless you remove that owner reference before")
-
-		return
-	}
-	d.add(reason.ControlledByAnother, report.Error, u.Ref, xr.String()+" lists it, and "+by.String()+" controls it",
-		"backup, restore and Crossplane ignore such a link. Find out to which of the two it belongs, and remove it from the resourceRefs of the other")
-}
-
-// addMissingController adds that an object which is not in the backup controls a resource that an XR
-// lists.
-func (d *diagnosis) addMissingController(xr, u *object, c metav1.OwnerReference) {
-	what := fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name)
-	if hasMovedUp(xr, u) {
-		d.add(reason.Uncontrolled, report.Warning, u.Ref, what,
-			"a restore makes "+xr.String()+" its controller. In the source cluster, check that the other is being deleted")
-
-		return
-	}
-	d.add(reason.ControlledByAnother, report.Error, u.Ref, what,
-		"a restore ignores such a link. In the source cluster, find out to which of the two it belongs")
 }
 
 // hasMovedUp reports whether a restore makes the XR the controller of u, which has none in the backup:
@@ -148,61 +124,59 @@ func hasMovedUp(xr, u *object) bool {
 	return xp.Composed(composite, alone) && !danglingOf(composite.Unstructured)[u.ID()]
 }
 
-// checkClaims finds pairs of a claim and an XR in which only one references the other.
+// checkClaims finds claims whose XR does not reference them.
 func (d *diagnosis) checkClaims() {
-	for _, o := range sorted(d.claims) {
-		claim := o.full()
-		r, ok := xp.ClaimFrom(claim).CompositeRef()
+	for _, o := range d.with(isClaim) {
+		claim := xp.ClaimFrom(o.full())
+		r, ok := claim.CompositeRef()
 		if !ok || d.isHeldOrDeleting(o) {
 			continue
 		}
 		switch xr := d.Get(r); {
 		case xr == nil && d.IsUnread(r):
 		case xr == nil:
-			d.add(reason.Dangling, report.Error, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
+			d.add(reason.Dangling, report.Error, o.Ref, "its XR "+r.String()+" "+d.absent(),
 				"restore the XR, or delete the claim: otherwise Crossplane creates another XR, and all that it composes, when it reconciles the claim")
-		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(reason.OneSided, report.Error, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
+		case !xp.Bound(claim, xp.CompositeFrom(xr)):
+			d.add(reason.OneSided, report.Error, o.Ref, "it names "+r.String()+", which does not name it",
 				"backup, restore and Crossplane ignore such a link. Correct the claim's spec.resourceRef, or delete the claim if it is forged")
 		}
 	}
-	for _, o := range sorted(d.composites) {
-		xr := o.full()
-		r, ok := xp.CompositeFrom(xr).ClaimRef()
+}
+
+// checkClaimRefs finds XRs whose claim does not reference them.
+func (d *diagnosis) checkClaimRefs() {
+	for _, o := range d.with(isComposite) {
+		xr := xp.CompositeFrom(o.full())
+		r, ok := xr.ClaimRef()
 		if !ok || d.IsUnread(r) || d.isHeldOrDeleting(o) {
 			continue
 		}
 		switch claim := d.Get(r); {
 		case claim == nil:
-			d.add(reason.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
+			d.add(reason.OneSided, report.Warning, o.Ref, "its claim "+r.String()+" "+d.absent(),
 				"restore the claim, or delete the XR if what it composes is not needed")
-		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(reason.OneSided, report.Error, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.oneSidedHint(xr, claim))
+		case !xp.Bound(xp.ClaimFrom(claim), xr):
+			next := "backup, restore and Crossplane ignore such a link. Find out to which claim the XR belongs, and correct its spec.claimRef"
+			if other, ok := xp.ClaimFrom(claim).CompositeRef(); ok && d.of == Cluster && xp.Label(xr.Unstructured, xp.LabelRestore) != "" {
+				next = "a restore brought it back, and the claim has " + other.String() + ". To give the claim this one instead, " + xp.HowToGetBack(o.Ref)
+			}
+			d.add(reason.OneSided, report.Error, o.Ref, "it names "+r.String()+", which does not name it", next)
 		}
 	}
-}
-
-// oneSidedHint returns what to do about an XR whose claim references no XR or another one.
-func (d *diagnosis) oneSidedHint(xr, claim *unstructured.Unstructured) string {
-	other, ok := xp.ClaimFrom(claim).CompositeRef()
-	if !ok || d.of == Backup || xp.Label(xr, xp.LabelRestore) == "" {
-		return "backup, restore and Crossplane ignore such a link. Find out to which claim the XR belongs, and correct its spec.claimRef"
-	}
-
-	return "a restore brought it back, and the claim has " + other.String() + ". To give the claim this one instead, " + xp.HowToGetBack(xp.RefTo(claim))
 }
 
 // isHeldOrDeleting reports whether an object in a cluster is held or being deleted. Then a missing
 // reference is no problem of its own.
 func (d *diagnosis) isHeldOrDeleting(u *object) bool {
-	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
+	return d.of == Cluster && u.is(isMarked|isDeleting)
 }
 
 // checkOrphans finds resources that an XR once composed and that no XR lists. checkUsages covers
 // Usages.
 func (d *diagnosis) checkOrphans() {
-	for _, o := range d.sortedAll() {
-		if !o.is(isComposed) || o.is(isUsage) || o.is(isClaim) || len(d.listers(o)) > 0 {
+	for _, o := range d.with(isComposed) {
+		if o.is(isUsage|isClaim|isForged) || len(d.listers(o)) > 0 {
 			continue
 		}
 		u := o.full()
@@ -210,10 +184,10 @@ func (d *diagnosis) checkOrphans() {
 		owner := d.byUID[c.UID]
 		switch {
 		case controlled && d.isUnreadKind(c.APIVersion, c.Kind):
-		case owner != nil && !owner.is(isComposite): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
-		case owner != nil && d.unreadRefs[owner.uid]: // Its resourceRefs cannot be read.
+		case owner != nil && !owner.is(isComposite|isForged): // Some controllers copy the labels of their owner, such as the one of EndpointSlices.
+		case owner != nil && owner.is(isUnlisted): // Its resourceRefs cannot be read.
 		case d.of == Backup:
-			d.add(reason.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller, and holds a "+
+			d.add(reason.Orphaned, report.Warning, o.Ref, whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller, and holds a "+
 				"managed resource or XR. If its XR should be in the backup, check the backup's warnings, and back up again")
 		case o.is(isDeleting): // In a tree that is deleted the XR can be gone first.
 		default:
@@ -227,7 +201,7 @@ func whyOrphaned(u *unstructured.Unstructured, owner *object) string {
 		return owner.String() + " controls it and does not list it"
 	}
 
-	return "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"
+	return "its label names the XR " + xp.Label(u, xp.LabelComposite) + ", and no XR lists it"
 }
 
 func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
@@ -263,13 +237,18 @@ func (d *diagnosis) addOrphan(u *unstructured.Unstructured, c metav1.OwnerRefere
 		p.Reason += " of those that could be read"
 	}
 	if owner == nil {
-		for _, xr := range d.roots[u.GetLabels()[xp.LabelComposite]] {
-			if xr.Namespace == "" || xr.Namespace == u.GetNamespace() {
-				p.Others = append(p.Others, xr.Ref)
-			}
+		for _, xr := range d.rootsOf(u) {
+			p.Others = append(p.Others, xr.Ref)
 		}
 	}
 	d.found = append(d.found, p)
+}
+
+// rootsOf returns the XRs with the name that the label of a composed resource has.
+func (d *diagnosis) rootsOf(u *unstructured.Unstructured) []*object {
+	return slices.DeleteFunc(slices.Clone(d.roots[xp.Label(u, xp.LabelComposite)]), func(xr *object) bool {
+		return xr.Namespace != "" && xr.Namespace != u.GetNamespace()
+	})
 }
 
 // lacksXR reports whether the XR that composed u does not exist: that in its mark, or the root of its
@@ -279,7 +258,7 @@ func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
 		return d.get(*h.Owner) == nil
 	}
 
-	return !slices.ContainsFunc(d.roots[xp.Label(u, xp.LabelComposite)], func(xr *object) bool { return xr.Namespace == "" || xr.Namespace == u.GetNamespace() })
+	return len(d.rootsOf(u)) == 0
 }
 
 // replacementOf returns the resource that an XR lists in place of a restored one: a younger one of
@@ -287,22 +266,56 @@ func (d *diagnosis) lacksXR(u *unstructured.Unstructured) bool {
 func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
 	xrs := []*object{owner}
 	if owner == nil {
-		xrs = d.roots[xp.Label(u, xp.LabelComposite)]
+		xrs = d.rootsOf(u)
 	}
 	for _, xr := range xrs {
-		if xr.Namespace != "" && xr.Namespace != u.GetNamespace() {
-			continue
-		}
-		for _, r := range d.refs[xr.uid] {
+		for _, r := range xr.refs {
 			other := d.get(r)
-			if other == nil || r.GroupVersionKind().GroupKind() != u.GroupVersionKind().GroupKind() {
-				continue
-			}
-			if adoption.TookPlaceOf(other.full(), u) {
+			if other != nil && r.GroupVersionKind().GroupKind() == u.GroupVersionKind().GroupKind() && adoption.TookPlaceOf(other.full(), u) {
 				return xr, r, true
 			}
 		}
 	}
 
 	return nil, xp.Ref{}, false
+}
+
+// checkUsages finds Usages that XRs have left behind. They block a deletion although nothing uses
+// the object any more.
+func (d *diagnosis) checkUsages() {
+	var composed []*unstructured.Unstructured
+	for _, u := range fullObjects(d.with(isUsage)) {
+		if u.GetLabels()[xp.LabelComposite] != "" {
+			composed = append(composed, u)
+		}
+	}
+	if len(composed) == 0 {
+		return
+	}
+	for _, left := range adoption.Leftovers(composed, parts(d.with(isComposite), shapeList)) {
+		if d.of == Cluster && d.isSoonGone(left.Usage) {
+			continue
+		}
+		next := left.Next()
+		if d.of == Backup {
+			next = "a restore leaves it out; in the source cluster, " + next
+		}
+		d.found = append(d.found, report.Problem{
+			Code: reason.UsageLeftBehind, Severity: report.Error, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
+			Reason: left.Why + "; it protects " + xp.Protected(left.Usage), Next: next,
+		})
+	}
+}
+
+// isSoonGone reports whether a Usage is being deleted and may soon be gone. Crossplane keeps it
+// until the using object is gone.
+func (d *diagnosis) isSoonGone(usage *unstructured.Unstructured) bool {
+	deleted := usage.GetDeletionTimestamp()
+	if deleted == nil {
+		return false
+	}
+	user, ok := xp.User(usage)
+	u := d.Get(user)
+
+	return d.Now.Sub(deleted.Time) < stuckAfter || ok && u != nil && u.GetDeletionTimestamp() != nil
 }

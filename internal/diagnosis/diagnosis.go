@@ -1,3 +1,6 @@
+// Package diagnosis builds the trees of claims, XRs and composed resources from the objects of a
+// backup or a cluster, and finds what is wrong with them. It has no client and no clock; hooks and
+// internal/live import it. Start reading in diagnosis.go.
 package diagnosis
 
 import (
@@ -47,7 +50,7 @@ func (s ClusterState) inactive(gk schema.GroupKind) string {
 
 // Inspect returns the problems of a backup's objects, the worst first.
 func Inspect(o *Objects) []report.Problem {
-	d := &diagnosis{Objects: o, of: Backup}
+	d := &diagnosis{Objects: o, of: Backup, managerCounts: map[schema.GroupKind]map[string]int{}}
 	d.checkBoth()
 	d.checkPlatform()
 	d.checkPipelineInputs()
@@ -65,7 +68,7 @@ func Inspect(o *Objects) []report.Problem {
 
 // Validate returns the problems of a cluster's objects, the worst first.
 func Validate(o *Objects, s ClusterState) []report.Problem {
-	d := &diagnosis{Objects: o, of: Cluster, ClusterState: s}
+	d := &diagnosis{Objects: o, of: Cluster, ClusterState: s, managerCounts: map[schema.GroupKind]map[string]int{}}
 	d.checkBoth()
 	d.checkDuplicates()
 	d.checkHolds()
@@ -92,6 +95,7 @@ func (d *diagnosis) checkBoth() {
 	d.found = append(d.found, d.malformed...)
 	d.checkControl()
 	d.checkClaims()
+	d.checkClaimRefs()
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
@@ -120,7 +124,7 @@ func (d *diagnosis) absent() string {
 func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
-		if d.broken[gk] != "" {
+		if d.broken[gk] {
 			d.add(reason.NotRead, report.Error, r, "objects of this kind can't be read: "+why, "the report lacks them. Repair that, and run the command again")
 
 			continue

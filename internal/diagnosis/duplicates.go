@@ -28,7 +28,7 @@ const maxShared = 16
 // the first one to be deleted deletes it.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
-	for _, mr := range fullObjects(sorted(d.managed)) {
+	for _, mr := range fullObjects(d.with(isManaged | isNew)) {
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		if external == "" || !changesOutside(mr) {
 			continue

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,13 +37,13 @@ func (d *diagnosis) checkHolds() {
 }
 
 func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
-	how := adoption.HowToRelease(u, h)
-	why := adoption.Why(u, h)
-	plan, planned := d.Plans[xp.RefTo(u).ID()]
+	r, how, why := xp.RefTo(u), adoption.HowToRelease(u, h), adoption.Why(u, h)
+	next := cmp.Or(how, "provide what it waits for, then run: "+xp.ReleaseCommand(r).String())
+	plan := d.Plans[r.ID()]
 	switch {
 	case !plan.Failed.IsZero():
 		why = adoption.WithoutNext(plan.Failed.String(), how)
-	case planned && len(plan.Waiting) > 0:
+	case len(plan.Waiting) > 0:
 		why = "waiting for " + adoption.WithoutNext(d.shortened(plan.Waiting[0]).String(), how)
 		if n := len(plan.Waiting) - 1; n > 0 {
 			why += fmt.Sprintf(" (and %d more)", n)
@@ -52,22 +53,22 @@ func (d *diagnosis) addHeld(u *unstructured.Unstructured, h *adoption.Hold) {
 	phase, known := d.Restores[h.Restore]
 	switch {
 	case h.IsByCommand():
-		d.add(reason.HeldByCommand, report.Error, xp.RefTo(u), held, how)
+		d.add(reason.HeldByCommand, report.Error, r, held, how)
 	case h.Quarantine:
-		d.add(reason.Quarantined, report.Error, xp.RefTo(u), "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it", how)
+		d.add(reason.Quarantined, report.Error, r, "the Restore "+h.Restore+" put it in quarantine at "+h.Since+": nothing reconciles it", how)
 	case h.ByHand:
-		d.add(reason.Held, report.Error, xp.RefTo(u), held, how)
+		d.add(reason.Held, report.Error, r, held, how)
 	case h.Restore == "":
-		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), "held since "+h.Since+": "+why, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Error, r, "held since "+h.Since+": "+why, next)
 	case phase == PhaseUnread:
-		d.add(reason.Held, report.Error, xp.RefTo(u), held, "the Restores could not be read; if that one has ended, "+releaseHint(u, h))
+		d.add(reason.Held, report.Error, r, held, "the Restores could not be read; if that one has ended, "+next)
 	case !known:
-		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), held+"; that Restore does not exist", releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Error, r, held+"; that Restore does not exist", next)
 	case !IsUnderWay(phase):
-		d.add(reason.LeakedHold, report.Error, xp.RefTo(u), held+"; that Restore has ended as "+phase, releaseHint(u, h))
+		d.add(reason.LeakedHold, report.Error, r, held+"; that Restore has ended as "+phase, next)
 	default:
-		d.add(reason.Held, report.Error, xp.RefTo(u), held,
-			"the restore continues when that exists; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
+		_, name, _ := strings.Cut(h.Restore, "/")
+		d.add(reason.Held, report.Error, r, held, "the restore continues when that exists; see: "+xp.DescribeRestore(name).String())
 	}
 }
 
@@ -88,22 +89,6 @@ func (d *diagnosis) shortened(waiting reason.Message) reason.Message {
 	}
 
 	return waiting
-}
-
-// restoreName returns the name of a Restore without its namespace, as the velero command expects
-// it.
-func restoreName(restore string) string {
-	_, name, _ := strings.Cut(restore, "/")
-
-	return name
-}
-
-func releaseHint(u *unstructured.Unstructured, h *adoption.Hold) string {
-	if how := adoption.HowToRelease(u, h); how != "" {
-		return how
-	}
-
-	return "provide what it waits for, then run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 }
 
 // PhaseUnread stands for the phase of a Restore that could not be read.

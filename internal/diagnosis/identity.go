@@ -13,10 +13,7 @@ import (
 
 // checkIdentities finds MRs without a certain external resource.
 func (d *diagnosis) checkIdentities() {
-	for _, o := range sorted(d.managed) {
-		if !o.is(isUnsure) {
-			continue
-		}
+	for _, o := range d.with(isUnsure) {
 		mr := o.full()
 		identity := xp.IdentityOf(mr)
 		code := reason.IdentityMissing
@@ -103,20 +100,13 @@ func (d *diagnosis) countManagers(gk schema.GroupKind) map[string]int {
 		return by
 	}
 	by := map[string]int{}
-	for _, o := range d.managed {
-		if o.GroupVersionKind().GroupKind() != gk {
-			continue
-		}
-		mr := o.full()
+	for _, mr := range fullObjects(d.ofKind(gk)) {
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		id, _ := xp.ProviderID(mr)
 		by[id]++
 		if external != id {
 			by[external]++
 		}
-	}
-	if d.managerCounts == nil {
-		d.managerCounts = map[schema.GroupKind]map[string]int{}
 	}
 	d.managerCounts[gk] = by
 

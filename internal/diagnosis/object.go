@@ -1,15 +1,12 @@
 package diagnosis
 
 import (
-	"iter"
-	"slices"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -33,7 +30,9 @@ type object struct {
 	// controller is the UID of its controller; "" also if it has none.
 	controller types.UID
 	traits     trait
-	source     Source
+	// refs are what an XR lists, each once.
+	refs   []xp.Ref
+	source Source
 }
 
 // These shapes limit what is read of many objects: shapeKnown for newObject, shapeNode for a tree,
@@ -81,9 +80,18 @@ type trait uint32
 const (
 	isClaim trait = 1 << iota
 	isComposite
+	// isForged has the marks of both a claim and an XR, as no object of Crossplane has. It is neither.
+	isForged
+	// isWitness is an XR of which only the references count.
+	isWitness
+	// isUnlisted is an XR whose resourceRefs cannot be read.
+	isUnlisted
 	isUsage
 	isDefinition
 	isManaged
+	// isNew waits for a user's consent. At backup time no controller had reconciled it, so it lacks the
+	// signs of an MR.
+	isNew
 	// isPlatform includes packages.
 	isPlatform
 	isComposed
@@ -94,12 +102,12 @@ const (
 	isPublishing
 	isNative
 	isModern
-	// isCustomizedAccount is set for a ServiceAccount of a package revision with added settings.
+	// isInstallation is a Deployment of Crossplane.
+	isInstallation
+	// isCustomizedAccount is a ServiceAccount of a package revision with added settings.
 	isCustomizedAccount
-	// isOfRights is set for the kinds that Rights need.
-	isOfRights
-	// isNewer is set if a newer version of this plugin made the backup, in a format that this
-	// version cannot read.
+	// isNewer was backed up by a newer version of this plugin, in a format that this version cannot
+	// read.
 	isNewer
 )
 
@@ -108,26 +116,38 @@ func newObject(s Source, u *unstructured.Unstructured) *object {
 	c, controlled := xp.Controller(u)
 	o.controller = c.UID
 	_, publishes := xp.SecretRef(u)
-	claim, composite, managed := xp.IsClaim(u), xp.IsComposite(u), xp.IsManaged(u)
-	o.set(isClaim, claim)
-	o.set(isComposite, composite)
+	claim, composite := xp.IsClaim(u), xp.IsComposite(u)
+	o.set(isClaim, claim && !composite)
+	o.set(isComposite, composite && !claim)
+	o.set(isForged, claim && composite)
 	o.set(isUsage, xp.IsUsage(u))
 	o.set(isDefinition, xp.IsDefinition(u))
-	o.set(isManaged, managed)
+	o.set(isManaged, xp.IsManaged(u))
+	o.set(isNew, roleOf(o) == report.RoleOther && awaitsConsent(u))
 	o.set(isPlatform, xp.IsPlatform(u) || xp.IsPackage(u))
 	o.set(isComposed, xp.IsComposed(u))
 	o.set(isControlled, controlled)
 	o.set(isDeleting, u.GetDeletionTimestamp() != nil)
 	o.set(isMarked, isHeld(u))
-	o.set(isUnsure, (managed || o.is(isMarked)) && isUnsureOf(u))
-	o.set(isPublishing, publishes && (claim || composite || managed))
+	o.set(isUnsure, o.is(isManaged|isNew) && isUnsureOf(u))
+	o.set(isPublishing, publishes && o.is(isClaim|isComposite|isForged|isManaged))
 	o.set(isNative, xp.IsNative(u))
 	o.set(isModern, xp.NeedsV2(u))
+	o.set(isInstallation, adoption.IsOfCrossplane(u))
 	o.set(isNewer, xp.CheckFormat(u) != nil)
-	o.set(isOfRights, concernsRights(u))
 	o.set(isCustomizedAccount, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o
+}
+
+func awaitsConsent(u *unstructured.Unstructured) bool {
+	h, err := adoption.HoldOf(u)
+	if err != nil || h == nil || xp.IsSchedule(u) {
+		return false
+	}
+	_, waits := h.AwaitsConsent()
+
+	return waits
 }
 
 func isUnsureOf(mr *unstructured.Unstructured) bool {
@@ -142,42 +162,7 @@ func (o *object) set(t trait, has bool) {
 	}
 }
 
-// byID indexes objects by group and kind, then by name. The two levels save memory: many objects
-// share a kind.
-type byID map[schema.GroupKind]map[types.NamespacedName]*object
-
-// add adds an object and returns true, unless its ID exists already.
-func (b byID) add(o *object) bool {
-	gk, name := o.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-	if _, again := b[gk][name]; again {
-		return false
-	}
-	if b[gk] == nil {
-		b[gk] = map[types.NamespacedName]*object{}
-	}
-	b[gk][name] = o
-
-	return true
-}
-
-// get returns the object that r names; nil if there is none.
-func (b byID) get(r xp.Ref) *object {
-	return b[r.GroupVersionKind().GroupKind()][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
-}
-
-// all iterates over the objects in random order.
-func (b byID) all() iter.Seq[*object] {
-	return func(yield func(*object) bool) {
-		for _, objects := range b {
-			for _, o := range objects {
-				if !yield(o) {
-					return
-				}
-			}
-		}
-	}
-}
-
+// is reports whether the object has one of the traits.
 func (o *object) is(t trait) bool { return o.traits&t != 0 }
 
 func (o *object) full() *unstructured.Unstructured { return o.source.Part(nil) }
@@ -194,11 +179,6 @@ func parts(objects []*object, shape *pack.Shape) []*unstructured.Unstructured {
 	return all
 }
 
-// sorted returns the objects in the order of their Refs.
-func sorted(objects []*object) []*object {
-	return slices.SortedFunc(slices.Values(objects), func(a, b *object) int { return a.Compare(b.Ref) })
-}
-
 // isHeld reports whether u has a mark, readable or not. A mark copied from another object does not
 // count.
 func isHeld(u *unstructured.Unstructured) bool {
@@ -206,9 +186,5 @@ func isHeld(u *unstructured.Unstructured) bool {
 
 	return err != nil && !adoption.HoldsNothing(u, err) || h != nil
 }
-
-// isForged reports whether an object has the marks of both a claim and an XR, as no object of
-// Crossplane has.
-func (o *object) isForged() bool { return o.is(isClaim) && o.is(isComposite) }
 
 func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

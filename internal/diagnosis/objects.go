@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -16,50 +15,34 @@ import (
 
 // Objects are the objects of a diagnosis. Add all of them before any other call.
 type Objects struct {
-	byID  byID
+	byID  map[xp.ID]*object
 	byUID map[types.UID]*object
-	refs  map[types.UID][]xp.Ref
-	// lists are what each XR lists. listed caches listers; nil after an addition.
-	lists  []list
+	// roots are the XRs by name.
+	roots map[string][]*object
+	// all caches sortedAll, and listed caches listers; nil after an addition.
+	all    []*object
 	listed map[*object][]*object
-	// These are the objects by role.
-	composites, claims, managed, usages, definitions []*object
-	// platform are packages, XRDs, Compositions and CompositionRevisions.
-	platform []*object
-	// deployments are Crossplane's Deployments.
-	deployments []*object
-	// forged are objects with the marks of both a claim and an XR.
-	forged    []*object
+	// witnesses are XRs of which only the references count.
+	witnesses []*object
 	malformed []report.Problem
 	// unreadable are existing objects whose content cannot be read.
 	unreadable map[xp.ID]bool
 	// unread are kinds whose objects are not known, with the reason. broken are those among them
 	// that the API server fails to list for any user. unserved are kinds that the API server does
 	// not serve.
-	unread, broken map[schema.GroupKind]string
-	unserved       map[schema.GroupKind]bool
-	// unreadRefs are the XRs whose resourceRefs cannot be read. roots are the XRs by name.
-	unreadRefs map[types.UID]bool
-	roots      map[string][]*object
+	unread           map[schema.GroupKind]string
+	broken, unserved map[schema.GroupKind]bool
 	// namespace is the only one that was read; "" for all.
 	namespace string
-	// all caches sortedAll; nil after an addition.
-	all []*object
 	// owners caches XRs reduced to shapeOwner: reading an XR that lists thousands takes long.
 	owners map[*object]xp.Composite
-}
-
-type list struct {
-	xr   *object
-	refs []xp.Ref
 }
 
 // NewObjects returns empty Objects.
 func NewObjects() *Objects {
 	return &Objects{
-		byID: byID{}, byUID: map[types.UID]*object{}, refs: map[types.UID][]xp.Ref{},
-		unreadable: map[xp.ID]bool{}, unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
-		unreadRefs: map[types.UID]bool{}, roots: map[string][]*object{}, owners: map[*object]xp.Composite{},
+		byID: map[xp.ID]*object{}, byUID: map[types.UID]*object{}, roots: map[string][]*object{}, owners: map[*object]xp.Composite{},
+		unreadable: map[xp.ID]bool{}, unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]bool{}, unserved: map[schema.GroupKind]bool{},
 	}
 }
 
@@ -70,85 +53,37 @@ func (o *Objects) Add(u *unstructured.Unstructured) { o.AddFrom(memorySource{u})
 func (o *Objects) AddFrom(s Source) {
 	u := s.Part(shapeKnown)
 	self := newObject(s, u)
-	if !o.byID.add(self) {
+	if o.get(self.Ref) != nil {
 		return
 	}
+	o.byID[self.ID()], o.byUID[self.uid] = self, self
+	delete(o.byUID, "") // What has no UID controls nothing.
 	o.all, o.listed = nil, nil
-	o.byUID[self.uid] = self
-	if self.is(isPlatform) {
-		o.platform = append(o.platform, self)
-	}
-	if adoption.IsOfCrossplane(u) {
-		o.deployments = append(o.deployments, self)
-	}
 	switch {
-	case self.isForged():
-		o.addForged(self)
-	case self.is(isClaim):
-		o.claims = append(o.claims, self)
+	case self.is(isForged):
+		// It could reference itself in both roles, so its references are ignored.
+		o.addMalformed(self.Ref, report.Error, "it has the marks of a claim and of an XR, and no object is both, so its references are ignored",
+			"find out who wrote it; remove the finalizer "+xp.FinalizerComposite+" or "+xp.FinalizerClaim+" and the fields that do not belong to it, or delete it")
 	case self.is(isComposite):
-		o.composites = append(o.composites, self)
 		o.roots[self.Name] = append(o.roots[self.Name], self)
-		o.addRefs(self, u)
-	case self.is(isUsage):
-		o.usages = append(o.usages, self)
-	case self.is(isDefinition):
-		o.definitions = append(o.definitions, self)
-	case self.is(isManaged), isNew(u):
-		o.managed = append(o.managed, self)
+		refs, err := xp.CompositeFrom(u).ResourceRefs()
+		if err != nil {
+			self.set(isUnlisted, true)
+			o.addMalformed(self.Ref, report.Error, err.Error(), "correct its resourceRefs; what it composes is unknown")
+		}
+		self.refs = withoutRepeated(refs)
 	}
-}
-
-// addForged adds an object with the marks of both a claim and an XR. It could reference itself in
-// both roles, so its references are ignored.
-func (o *Objects) addForged(self *object) {
-	o.forged = append(o.forged, self)
-	o.malformed = append(o.malformed, report.Problem{
-		Code: reason.Malformed, Severity: report.Error, Object: self.Ref,
-		Reason: "it has the marks of a claim and of an XR, and no object is both, so its references are ignored",
-		Next: "find out who wrote it; remove the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
-			" and the fields that do not belong to it, or delete it",
-	})
-}
-
-// isNew reports whether u waits for a user's consent. At backup time no controller had reconciled
-// it, so it lacks the signs of a managed resource.
-func isNew(u *unstructured.Unstructured) bool {
-	h, err := adoption.HoldOf(u)
-	if err != nil || h == nil || xp.IsSchedule(u) {
-		return false
-	}
-	_, waits := h.AwaitsConsent()
-
-	return waits
 }
 
 // AddWitness adds an XR that is not diagnosed. Only its references count.
 func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 	if o.byUID[xr.GetUID()] == nil {
 		self := newObject(memorySource{xr}, xr)
-		o.byUID[self.uid] = self
+		self.set(isWitness, true)
 		refs, _ := xp.CompositeFrom(xr).ResourceRefs() // Unreadable references count as none.
-		o.addLists(self, withoutRepeated(refs))
+		self.refs = withoutRepeated(refs)
+		o.byUID[self.uid], o.witnesses, o.listed = self, append(o.witnesses, self), nil
 	}
-}
-
-func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
-	refs, err := xp.CompositeFrom(u).ResourceRefs()
-	if err != nil {
-		o.unreadRefs[xr.uid] = true
-		o.malformed = append(o.malformed, report.Problem{
-			Code: reason.Malformed, Severity: report.Error, Object: xr.Ref, Reason: err.Error(),
-			Next: "correct its resourceRefs; what it composes is unknown",
-		})
-	}
-	refs = withoutRepeated(refs)
-	o.refs[xr.uid] = refs
-	o.addLists(xr, refs)
-}
-
-func (o *Objects) addLists(xr *object, refs []xp.Ref) {
-	o.lists, o.listed = append(o.lists, list{xr: xr, refs: refs}), nil
 }
 
 // withoutRepeated returns each reference once: an XR can list one object thousands of times.
@@ -168,10 +103,10 @@ func withoutRepeated(refs []xp.Ref) []xp.Ref {
 func (o *Objects) listers(of *object) []*object {
 	if o.listed == nil {
 		o.listed = map[*object][]*object{}
-		for _, l := range o.lists {
-			for _, r := range l.refs {
-				if u := o.get(r); u != nil && !slices.Contains(o.listed[u], l.xr) {
-					o.listed[u] = append(o.listed[u], l.xr)
+		for _, xr := range slices.Concat(o.with(isComposite), o.witnesses) {
+			for _, r := range xr.refs {
+				if u := o.get(r); u != nil {
+					o.listed[u] = append(o.listed[u], xr)
 				}
 			}
 		}
@@ -185,7 +120,7 @@ func (o *Objects) listers(of *object) []*object {
 func (o *Objects) AddUnread(gk schema.GroupKind, why string) { o.unread[gk] = why }
 
 // AddBroken records that the API server fails to list a kind, and why.
-func (o *Objects) AddBroken(gk schema.GroupKind, why string) { o.unread[gk], o.broken[gk] = why, why }
+func (o *Objects) AddBroken(gk schema.GroupKind, why string) { o.unread[gk], o.broken[gk] = why, true }
 
 // AddUnserved records that the API server does not serve a kind.
 func (o *Objects) AddUnserved(gk schema.GroupKind) { o.unserved[gk] = true }
@@ -196,30 +131,42 @@ func (o *Objects) Limit(namespace string) { o.namespace = namespace }
 // AddMalformed records an object that exists and cannot be read.
 func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, why, next string) {
 	o.unreadable[r.ID()] = true
+	o.addMalformed(r, severity, why, next)
+}
+
+func (o *Objects) addMalformed(r xp.Ref, severity report.Severity, why, next string) {
 	o.malformed = append(o.malformed, report.Problem{Code: reason.Malformed, Severity: severity, Object: r, Reason: why, Next: next})
 }
 
 // Get returns the object that r names; nil if there is none.
 func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
-	u := o.get(r)
-	if u == nil {
-		return nil
+	if u := o.get(r); u != nil {
+		return u.full()
 	}
 
-	return u.full()
+	return nil
 }
 
-func (o *Objects) get(r xp.Ref) *object { return o.byID.get(r) }
+func (o *Objects) get(r xp.Ref) *object { return o.byID[r.ID()] }
 
 // All returns the objects in a stable order.
 func (o *Objects) All() []*unstructured.Unstructured { return fullObjects(o.sortedAll()) }
 
 func (o *Objects) sortedAll() []*object {
 	if o.all == nil {
-		o.all = sorted(slices.Collect(o.byID.all()))
+		o.all = slices.SortedFunc(maps.Values(o.byID), func(a, b *object) int { return a.Compare(b.Ref) })
 	}
 
 	return o.all
+}
+
+// with returns the objects that have one of the traits, in a stable order.
+func (o *Objects) with(t trait) []*object {
+	return slices.DeleteFunc(slices.Clone(o.sortedAll()), func(u *object) bool { return !u.is(t) })
+}
+
+func (o *Objects) ofKind(gk schema.GroupKind) []*object {
+	return slices.DeleteFunc(slices.Clone(o.sortedAll()), func(u *object) bool { return u.GroupVersionKind().GroupKind() != gk })
 }
 
 // Missing returns the objects that XRs and claims reference and that were not added, unless their
@@ -231,72 +178,71 @@ func (o *Objects) Missing() []xp.Ref {
 			missing = append(missing, r)
 		}
 	}
-	for _, refs := range o.refs {
-		for _, r := range refs {
+	for _, u := range o.byID {
+		switch {
+		case u.is(isClaim):
+			need(xp.ClaimFrom(u.full()).CompositeRef())
+		case u.is(isComposite):
+			need(xp.CompositeFrom(u.full()).ClaimRef())
+		}
+		for _, r := range u.refs {
 			need(r, true)
 		}
-	}
-	for _, claim := range o.claims {
-		need(xp.ClaimFrom(claim.full()).CompositeRef())
-	}
-	for _, xr := range o.composites {
-		need(xp.CompositeFrom(xr.full()).ClaimRef())
 	}
 
 	return missing
 }
 
+// isAddedXR reports whether the UID is that of an XR that was added.
+func (o *Objects) isAddedXR(uid types.UID) bool {
+	xr := o.byUID[uid]
+
+	return xr != nil && xr.is(isComposite) && !xr.is(isWitness)
+}
+
 // Named returns a function that reports whether an XR that was added lists or controls an object.
 func (o *Objects) Named() func(u *unstructured.Unstructured) bool {
 	listed := map[xp.ID]bool{}
-	for _, refs := range o.refs {
-		for _, r := range refs {
+	for _, xr := range o.byID {
+		for _, r := range xr.refs {
 			listed[r.ID()] = true
 		}
 	}
 
 	return func(u *unstructured.Unstructured) bool {
 		c, controlled := xp.Controller(u)
-		_, ours := o.refs[c.UID]
 
-		return controlled && ours || listed[xp.RefTo(u).ID()]
+		return controlled && o.isAddedXR(c.UID) || listed[xp.RefTo(u).ID()]
 	}
 }
 
 // Controllers returns the kinds of missing controllers of composed resources. A controller is
 // cluster-scoped or in the namespace of the object that it controls.
 func (o *Objects) Controllers() []schema.GroupVersionKind {
-	seen := map[schema.GroupVersionKind]bool{}
-	var kinds []schema.GroupVersionKind
-	for u := range o.byID.all() {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, u := range o.byID {
 		if !u.is(isComposed) && len(o.listers(u)) == 0 {
 			continue
 		}
-		c, ok := xp.Controller(u.full())
-		gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
-		if ok && o.byUID[c.UID] == nil && !seen[gvk] {
-			seen[gvk] = true
-			kinds = append(kinds, gvk)
+		if c, ok := xp.Controller(u.full()); ok && o.byUID[c.UID] == nil {
+			kinds[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)] = true
 		}
 	}
 
-	return kinds
+	return slices.Collect(maps.Keys(kinds))
 }
 
 // Composed returns the kinds that XRs list, each once.
 func (o *Objects) Composed() []schema.GroupVersionKind {
-	seen := map[schema.GroupKind]bool{}
-	var kinds []schema.GroupVersionKind
-	for _, refs := range o.refs {
-		for _, r := range refs {
-			if gvk := r.GroupVersionKind(); !seen[gvk.GroupKind()] {
-				seen[gvk.GroupKind()] = true
-				kinds = append(kinds, gvk)
-			}
+	kinds := map[schema.GroupKind]schema.GroupVersionKind{}
+	for _, u := range slices.Concat(o.with(isComposite), o.witnesses) {
+		for _, r := range u.refs {
+			gvk := r.GroupVersionKind()
+			kinds[gvk.GroupKind()] = gvk
 		}
 	}
 
-	return kinds
+	return slices.Collect(maps.Values(kinds))
 }
 
 // UnreadKinds returns the kinds that could not be read, and why.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -17,17 +18,6 @@ type Rights struct {
 	Revisions, Configs []*unstructured.Unstructured
 	// Namespace is the one of Crossplane, in which packages run; "" if unknown.
 	Namespace string
-}
-
-// concernsRights reports whether Rights need objects of this kind.
-func concernsRights(u *unstructured.Unstructured) bool {
-	switch u.GroupVersionKind().GroupKind() {
-	case xp.KindRoleBinding.GroupKind(), xp.KindClusterRoleBinding.GroupKind(), xp.KindProviderRevision.GroupKind(), xp.KindFunctionRevision.GroupKind(),
-		xp.KindRuntimeConfig.GroupKind():
-		return true
-	default:
-		return false
-	}
 }
 
 // Add adds an object, if its kind matters.
@@ -117,8 +107,10 @@ func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 // checkRights finds misplaced roles in a backup.
 func (d *diagnosis) checkRights() {
 	r := &Rights{Namespace: d.RanOn().Namespace}
-	for _, o := range d.sortedAll() {
-		if o.is(isOfRights) {
+	for _, gvk := range []schema.GroupVersionKind{
+		xp.KindRoleBinding, xp.KindClusterRoleBinding, xp.KindProviderRevision, xp.KindFunctionRevision, xp.KindRuntimeConfig,
+	} {
+		for _, o := range d.ofKind(gvk.GroupKind()) {
 			r.Add(o.full())
 		}
 	}

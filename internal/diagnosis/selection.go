@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -65,11 +66,10 @@ type selector struct {
 // wants reports whether a tree is selected.
 func (s *selector) wants(tree *report.Node) bool {
 	named, restored, here := len(s.Names) == 0, s.Restore == "", s.Namespace == ""
-	var visit func(n *report.Node)
-	visit = func(n *report.Node) {
+	for n := range report.All(tree) {
 		here = here || n.Namespace == s.Namespace
 		if n.State == report.Missing || n.State == report.Foreign || n.State == report.Unread {
-			return // It belongs to another tree, or is unknown.
+			continue // It belongs to another tree, or is unknown.
 		}
 		restored = restored || s.isRestored(n)
 		for _, name := range s.Names {
@@ -77,11 +77,7 @@ func (s *selector) wants(tree *report.Node) bool {
 				named, s.found[name] = true, true
 			}
 		}
-		for _, child := range n.Children {
-			visit(child)
-		}
 	}
-	visit(tree)
 	s.restored = s.restored || restored
 
 	return named && restored && here
@@ -108,12 +104,8 @@ func (s *selector) isRestored(n *report.Node) bool {
 // concerns reports whether a problem is about a selected object. A problem with a whole kind may
 // be.
 func (s *selector) concerns(p report.Problem) bool {
-	switch p.Code { //nolint:exhaustive // The other codes are about one object.
-	case reason.NotRead, reason.XRDTerminating:
-		return true
-	}
-
-	return s.kept[p.Object.ID()] || slices.ContainsFunc(p.Others, func(r xp.Ref) bool { return s.kept[r.ID()] })
+	return p.Code == reason.NotRead || p.Code == reason.XRDTerminating || s.kept[p.Object.ID()] ||
+		slices.ContainsFunc(p.Others, func(r xp.Ref) bool { return s.kept[r.ID()] })
 }
 
 // missing returns a problem for each name, and for the Restore, without objects.
@@ -123,13 +115,10 @@ func (s *selector) missing() []report.Problem {
 		if s.found[name] {
 			continue
 		}
-		namespace, bare, ok := strings.Cut(name, "/")
-		if !ok {
-			namespace, bare = "", name
-		}
+		namespace, bare := path.Split(name)
 		problems = append(problems, report.Problem{
-			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
-			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(name),
+			Code: reason.NotFound, Severity: report.Error, Object: xp.Ref{Kind: "*", Namespace: strings.TrimSuffix(namespace, "/"), Name: bare},
+			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(bare),
 		})
 	}
 	if s.Restore != "" && !s.restored {
@@ -148,24 +137,19 @@ func (s *selector) missing() []report.Problem {
 	return problems
 }
 
-// similarNames returns a hint where the name exists.
+// similarNames returns the claims and XRs of the name in other namespaces, or how to find one.
 func (s *selector) similarNames(name string) string {
-	var names []string
-	bare := name[strings.Index(name, "/")+1:]
-	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
-		if u.Name == bare {
-			names = append(names, u.Path())
+	var paths []string
+	for _, u := range s.with(isClaim | isComposite) {
+		if u.Name == name {
+			paths = append(paths, u.Path())
 		}
 	}
-	if len(names) > 0 {
-		return "did you mean " + strings.Join(names, " or ") + "?"
+	if len(paths) > 0 {
+		return "did you mean " + strings.Join(paths, " or ") + "?"
 	}
 
-	if bare == name {
-		return "names are NAMESPACE/NAME, or NAME with -n; run validate without names to list what exists"
-	}
-
-	return "run validate without names to list what exists; if it was in a backup, see what its restore did: velero restore describe --details"
+	return "names are NAMESPACE/NAME, or NAME with -n; run validate without names to list what exists"
 }
 
 // Explain adds what held objects wait for to the nodes of trees.

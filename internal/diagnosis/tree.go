@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,19 +14,19 @@ import (
 // claim or parent, and MRs without an XR. It follows a reference only if both sides agree.
 func (o *Objects) Trees() []*report.Node {
 	f := &treeBuilder{objects: o, placed: map[*object]bool{}}
-	for _, claim := range sorted(o.claims) {
+	for _, claim := range o.with(isClaim) {
 		f.addTree(f.claim(claim))
 	}
-	for _, xr := range sorted(o.composites) {
+	for _, xr := range o.with(isComposite) {
 		if !f.placed[xr] && o.parent(xr) == nil {
 			f.addTree(f.composite(xr))
 		}
 	}
-	for _, u := range sorted(o.forged) {
+	for _, u := range o.with(isForged) {
 		f.addTree(f.node(u, u.source.Part(shapeNode)))
 	}
 	// The rest are rings of XRs, each listed by another one.
-	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
+	for _, u := range o.with(isComposite | isManaged | isNew) {
 		if !f.placed[u] && !o.isElsewhere(u) {
 			f.addTree(f.subtree(u))
 		}
@@ -39,9 +38,7 @@ func (o *Objects) Trees() []*report.Node {
 // isElsewhere reports whether u, which no XR composes, is a cluster-scoped MR that does not belong
 // to the namespace of Limit. An XR can list any MR, so that proves nothing.
 func (o *Objects) isElsewhere(u *object) bool {
-	_, controlled := o.refs[u.controller]
-
-	return o.namespace != "" && u.Namespace == "" && !u.is(isComposite) && !controlled &&
+	return o.namespace != "" && u.Namespace == "" && !u.is(isComposite) && !o.isAddedXR(u.controller) &&
 		xp.Label(u.source.Part(shapeOwner), xp.LabelClaimNamespace) != o.namespace
 }
 
@@ -59,7 +56,7 @@ func (o *Objects) parent(u *object) *object {
 // isComposedBy reports whether an XR that lists u composes it: no other object controls u.
 func (o *Objects) isComposedBy(xr, u *object) bool {
 	switch {
-	case u.isForged() || xr.isForged():
+	case u.is(isForged) || xr.is(isForged):
 		return false
 	case u.is(isControlled):
 		return controls(xr, u)
@@ -75,8 +72,7 @@ func (o *Objects) isComposedBy(xr, u *object) bool {
 
 type treeBuilder struct {
 	objects *Objects
-	// placed are the objects that are in a tree already. A ring of XRs, or an object that two XRs
-	// list, must not appear twice.
+	// placed are the objects in a tree: in a ring of XRs, or listed by two, none must appear twice.
 	placed map[*object]bool
 	roots  []*report.Node
 	// level is the depth of the current XR. deeper are XRs below maxDepth, which become trees of
@@ -115,14 +111,11 @@ func (f *treeBuilder) claim(o *object) *report.Node {
 	claim := xp.ClaimFrom(u)
 	n.Composition, n.Revision = claim.Composition(), claim.Revision()
 	r, ok := claim.CompositeRef()
-	if !ok {
-		return n
-	}
-	xr := f.objects.get(r)
-	switch {
+	switch xr := f.objects.get(r); {
+	case !ok:
 	case xr == nil && !f.objects.IsUnread(r):
 		n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleComposite, State: report.Missing})
-	case xr != nil && !xr.is(isClaim) && xp.Bound(claim, xp.CompositeFrom(xr.full())):
+	case xr != nil && !xr.is(isClaim|isForged) && xp.Bound(claim, xp.CompositeFrom(xr.full())):
 		n.Children = append(n.Children, f.composite(xr))
 	}
 
@@ -135,22 +128,24 @@ func (f *treeBuilder) composite(o *object) *report.Node {
 	xr := xp.CompositeFrom(u)
 	n.Composition, n.Revision = xr.Composition(), xr.Revision()
 	f.level++
-	defer func() { f.level-- }()
-	for _, r := range f.objects.refs[o.uid] {
-		child := f.objects.get(r)
+	for _, r := range o.refs {
+		child, below := f.objects.get(r), &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing}
 		switch {
 		case child == nil && f.objects.IsUnread(r):
-			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Unread})
+			below.State = report.Unread
 		case child == nil:
-			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing})
 		case f.placed[child] || !f.objects.isComposedBy(o, child):
-			n.Children = append(n.Children, &report.Node{Ref: r, Role: roleOf(child), State: report.Foreign})
+			below.Role, below.State = roleOf(child), report.Foreign
 		case child.is(isComposite) && f.level == maxDepth:
 			f.deeper = append(f.deeper, child)
+
+			continue
 		default:
-			n.Children = append(n.Children, f.subtree(child))
+			below = f.subtree(child)
 		}
+		n.Children = append(n.Children, below)
 	}
+	f.level--
 
 	return n
 }
@@ -181,7 +176,7 @@ func (f *treeBuilder) state(u *object) report.State {
 		return report.Deleting
 	case u.is(isMarked):
 		return report.Held
-	case u.isForged():
+	case u.is(isForged):
 		return report.Alone
 	case u.is(isClaim):
 		return report.Adopted
@@ -203,7 +198,7 @@ func (f *treeBuilder) state(u *object) report.State {
 
 func roleOf(u *object) report.Role {
 	switch {
-	case u.is(isClaim):
+	case u.is(isClaim | isForged):
 		return report.RoleClaim
 	case u.is(isComposite):
 		return report.RoleComposite

@@ -12,9 +12,9 @@ import (
 type branch struct {
 	Anchor, Title, Status, Detail string
 	// Healthy is set if it and all below it have nothing to report; then it is folded.
-	Healthy, Open bool
-	Badges        []badge
-	Children      []*branch
+	Healthy  bool
+	Badges   []badge
+	Children []*branch
 }
 
 type badge struct {
@@ -33,9 +33,6 @@ type treeList struct {
 func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch {
 	var all []*branch
 	for k, n := range nodes {
-		if n == nil {
-			continue
-		}
 		if parent != nil && k >= mostSiblingsWide {
 			return append(all, &branch{Title: others(len(nodes) - k)})
 		}
@@ -50,7 +47,6 @@ func (f *treeList) branches(nodes []*report.Node, parent *report.Node) []*branch
 		if status := f.status(group{Node: n, count: 1}); n.Ready == nil || status != n.Ready.Reason {
 			b.Status = status
 		}
-		b.Open = !b.Healthy
 		b.Children = f.branches(n.Children, n)
 		all = append(all, b)
 	}

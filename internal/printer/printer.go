@@ -1,3 +1,6 @@
+// Package printer prints a report: as tables and trees, as an HTML page, and for programs as JSON,
+// YAML or OpenMetrics. Only hooks imports it. Start reading at Print; a new format needs a Format
+// there.
 package printer
 
 import (
@@ -13,6 +16,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/metrics"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // A Format is an output format.
@@ -103,16 +107,16 @@ func inParts(document []byte) ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		var entries []json.RawMessage
-		before, after := "[", "]"
+		flow, before, after := "- ", "[", "]"
 		if err := json.Unmarshal(fields[name], &entries); err != nil || len(entries) == 0 {
 			entries = []json.RawMessage{fields[name]}
-			before, after = fmt.Sprintf("{%q:", name), "}"
+			flow, before, after = name+": ", fmt.Sprintf("{%q:", name), "}"
 		} else {
 			out.WriteString(name + ":\n")
 		}
 		for _, entry := range entries {
 			if e := escaped(entry, false); !bytes.Equal(e, entry) {
-				out.WriteString(flow(name, before, e))
+				out.WriteString(flow + string(e) + "\n")
 
 				continue
 			}
@@ -127,11 +131,25 @@ func inParts(document []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// flow returns JSON as a list entry or as a field's value in YAML.
-func flow(name, before string, entry []byte) string {
-	if before == "[" {
-		return "- " + string(entry) + "\n"
+// objectNames returns a line for each object in the trees, or that is held or released, in the form
+// that kubectl takes.
+func objectNames(r *report.Report) []byte {
+	var b bytes.Buffer
+	seen := map[string]bool{}
+	add := func(o xp.Ref) {
+		gk := o.GroupVersionKind().GroupKind()
+		line := strings.ToLower(strings.TrimSuffix(gk.Kind+"."+gk.Group, ".")) + "/" + o.Name
+		if key := o.Namespace + "/" + line; !seen[key] {
+			seen[key] = true
+			b.WriteString(line + "\n")
+		}
+	}
+	for n := range report.All(r.Trees...) {
+		add(n.Ref)
+	}
+	for _, release := range r.Releases {
+		add(release.Object)
 	}
 
-	return name + ": " + string(entry) + "\n"
+	return b.Bytes()
 }

@@ -164,7 +164,7 @@ func FuzzPrint(f *testing.F) {
 			n.Name, n.State, n.Role, n.ExternalName = name, report.State(message), report.Role(message), message
 			n.Ready, n.Synced = &report.Condition{Status: name, Message: message}, nil
 			n.Hold = &report.Hold{Restore: name, Waiting: []string{message}}
-			n.Children = append(n.Children, &report.Node{Ref: n.Ref}, nil)
+			n.Children = append(n.Children, &report.Node{Ref: n.Ref})
 			n = n.Children[0]
 		}
 		r.Source = message

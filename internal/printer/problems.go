@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -28,24 +29,25 @@ const mostSteps = 100
 // findings returns the problems in their order. Problems that differ only in the object or in times
 // are one finding. Beyond mostSteps, so are those that differ only in their next step.
 func findings(problems []report.Problem) []*finding {
-	var all []*finding
-	same, steps := map[[4]string]*finding{}, map[[3]string]int{}
-	for _, p := range problems {
-		kind := [...]string{string(p.Code), string(p.Severity), stamps.ReplaceAllString(p.Reason, "")}
-		key := [...]string{kind[0], kind[1], kind[2], p.Next}
-		if same[key] == nil && steps[kind] >= mostSteps {
-			key[3] = otherSteps
-			p.Next = otherSteps
-		}
-		if f := same[key]; f != nil {
-			f.objects = append(f.objects, p.Object)
+	type cause struct{ code, severity, reason string }
+	type kind struct {
+		cause
 
-			continue
+		next string
+	}
+	var all []*finding
+	same, steps := map[kind]*finding{}, map[cause]int{}
+	for _, p := range problems {
+		k := kind{cause{string(p.Code), string(p.Severity), stamps.ReplaceAllString(p.Reason, "")}, p.Next}
+		if same[k] == nil && steps[k.cause] >= mostSteps {
+			k.next, p.Next = otherSteps, otherSteps
 		}
-		steps[kind]++
-		f := &finding{Problem: p, objects: []xp.Ref{p.Object}}
-		same[key] = f
-		all = append(all, f)
+		if same[k] == nil {
+			steps[k.cause]++
+			same[k] = &finding{Problem: p}
+			all = append(all, same[k])
+		}
+		same[k].objects = append(same[k].objects, p.Object)
 	}
 
 	return all
@@ -72,31 +74,32 @@ func (s *textReport) shown(f *finding) (objects []xp.Ref, more int) {
 
 func (s *textReport) named(f *finding) string {
 	shown, more := s.shown(f)
-	rest := ""
-	if more > 0 {
-		rest = " and " + number(more) + " more"
-	}
 	var all []string
 	for _, o := range shown {
 		all = append(all, o.String())
 	}
+	names := strings.Join(all, ", ")
+	if more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
 
-	return strings.Join(all, ", ") + rest
+	return names
 }
 
 func (s *textReport) problems() string {
-	all := findings(s.report.Problems)
-	blocks := make([]string, 0, len(all))
-	for _, f := range all {
-		head := strings.ToUpper(string(f.Severity)) + " " + string(f.Code)
-		blocks = append(blocks, strings.Join([]string{
-			s.paint(head, levels[f.Severity].colour(), text.Bold) + strings.TrimPrefix(s.wrapped(head+": "+s.named(f), ""), head),
-			s.wrapped(f.Reason, "  "),
-			s.next(f.Next),
-		}, "\n"))
+	var blocks []string
+	for _, f := range findings(s.report.Problems) {
+		blocks = append(blocks, s.block(f, strings.ToUpper(string(f.Severity))+" "+string(f.Code), ": ", levels[f.Severity]))
 	}
 
 	return strings.Join(blocks, "\n\n")
+}
+
+// block returns a finding: a coloured head with the objects, the reason, and the next step.
+func (s *textReport) block(f *finding, head, separator string, l level) string {
+	first := s.paint(head, l.colour(), text.Bold) + strings.TrimPrefix(s.wrapped(head+separator+s.named(f), ""), head)
+
+	return strings.Join([]string{first, s.wrapped(f.Reason, "  "), s.next(f.Next)}, "\n")
 }
 
 // commandAtEnd matches a command at the end of a next step.

@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // summary returns the counts, the verdict and what to do. It comes last, where a user of a terminal
@@ -23,25 +25,16 @@ func (s *textReport) summary() string {
 	if len(s.report.Trees) > 0 {
 		lines = append(lines, s.wrapped(counts(s.report), ""))
 	}
-	what, next := conclusion(s.report)
+	what, next := verdict(s.report)
+	if s.report.Kind == report.KindRelease || s.report.Kind == report.KindHold {
+		what, next = releaseVerdict(s.report)
+	}
 	lines = append(lines, s.paint(s.wrapped(what, ""), levelOfReport(s.report).colour(), text.Bold))
 	if next != "" {
 		lines = append(lines, s.wrapped("Next: "+next, ""))
 	}
 
 	return strings.Join(lines, "\n")
-}
-
-// conclusion returns the verdict of a report of any kind, and what to do.
-func conclusion(r *report.Report) (what, next string) {
-	switch r.Kind {
-	case report.KindRelease:
-		return releaseVerdict(r)
-	case report.KindHold:
-		return holdVerdict(r)
-	default:
-		return verdict(r)
-	}
 }
 
 func restoreLine(r report.Restore) string {
@@ -89,7 +82,12 @@ func verdict(r *report.Report) (what, next string) {
 	case r.Summary.Warnings > 0:
 		what = "No problems, " + Counted(r.Summary.Warnings, "warning") + source + "."
 	case len(r.Trees) == 0:
-		return "Nothing of Crossplane was found" + source + ".", empty(r)
+		check := "--context"
+		if r.Kind == report.KindInspection {
+			check = "the backup's filters"
+		}
+
+		return "Nothing of Crossplane was found" + source + ".", "if there should be claims, XRs or MRs, check " + check + ", and --namespace if you gave it."
 	default:
 		return "No problems" + source + ".", ""
 	}
@@ -97,31 +95,70 @@ func verdict(r *report.Report) (what, next string) {
 	return what, advice(r)
 }
 
-func empty(r *report.Report) string {
-	if r.Kind == report.KindInspection {
-		return "if there should be claims, XRs or MRs, check the backup's filters, and --namespace if you gave it."
-	}
-
-	return "if there should be claims, XRs or MRs, check --context, and --namespace if you gave it."
-}
-
 func advice(r *report.Report) string {
-	held := 0
-	for _, p := range r.Problems {
-		if p.Severity == report.Error && p.Code == reason.Held {
-			held++
-		}
-	}
+	isRunning := !slices.ContainsFunc(r.Problems, func(p report.Problem) bool { return p.Severity == report.Error && p.Code != reason.Held })
 	switch {
 	case r.Summary.Problems == 0:
 		return "a warning can be intended; each one shows what to check."
-	case held == r.Summary.Problems:
+	case isRunning:
 		return "the restore is running; each problem shows what it waits for. wait shows its progress."
 	case r.Kind == report.KindInspection:
 		return "follow the next step of each problem, from the first on, before you restore."
 	default:
 		return "follow the next step of each problem, from the first on, then validate again."
 	}
+}
+
+// releaseVerdict returns the result of release or hold as a whole, and what to do.
+func releaseVerdict(r *report.Report) (what, next string) {
+	counts := map[report.Result]int{}
+	var order []report.Result
+	for _, release := range r.Releases {
+		if counts[release.Result] == 0 {
+			order = append(order, release.Result)
+		}
+		counts[release.Result]++
+	}
+	var parts []string
+	for _, result := range order {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[result], result))
+	}
+	isHold, noun, again := r.Kind == report.KindHold, "hold", "release again."
+	if isHold {
+		noun, again = "object", "run the same again."
+	}
+	what = Counted(len(r.Releases), noun) + ": " + strings.Join(parts, ", ") + "."
+	if len(r.Releases) == 0 {
+		what = "Nothing is held, so there is nothing to release."
+	}
+	switch {
+	case len(r.Releases) == 0 && !isHold:
+		return what, unrestored(r.Restores)
+	case r.Summary.Problems > 0:
+		return what, "follow the next step of each problem above, from the first on, then " + again
+	case counts[report.WouldRelease]+counts[report.WouldForce]+counts[report.WouldHold] > 0:
+		return what, "run the same without --dry-run."
+	case isHold:
+		return what, "back up, and restore that in the other cluster. To go on here instead, make sure that no other cluster has adopted anything, then run: " +
+			xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
+	default:
+		return what, unrestored(r.Restores)
+	}
+}
+
+// unrestored returns where to see what a failed Restore did not create: such objects have no hold
+// to report.
+func unrestored(restores []report.Restore) string {
+	for _, r := range restores {
+		if strings.HasSuffix(r.Phase, "Failed") { // This matches WaitingForPluginOperationsPartiallyFailed too.
+			_, name, _ := strings.Cut(r.Name, "/")
+
+			return `this report lacks what was not restored: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() +
+				`", and restore again if anything is missing.`
+		}
+	}
+
+	return ""
 }
 
 // Counted returns a number with what it counts, such as "1 hold" or "2 holds".

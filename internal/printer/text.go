@@ -2,9 +2,7 @@ package printer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -20,12 +18,19 @@ type textReport struct {
 	report *report.Report
 	// all gives each resource a line of its own, with all details.
 	all bool
-	// grave has the objects with problems; true if one of these is no warning. severity fills it.
+	// grave are the objects with a problem that is no warning.
 	grave map[xp.ID]bool
 }
 
 func newTextReport(r *report.Report, all bool, o Options) *textReport {
-	return &textReport{Options: o, report: r, all: all}
+	s := &textReport{Options: o, report: r, all: all, grave: map[xp.ID]bool{}}
+	for _, p := range r.Problems {
+		if p.Severity == report.Error {
+			s.grave[p.Object.ID()] = true
+		}
+	}
+
+	return s
 }
 
 func (s *textReport) render() []byte {
@@ -125,9 +130,9 @@ const (
 )
 
 func (g *grid) render() string {
-	g.dropEmpty()
 	widths := g.widths()
 	t := table.NewWriter()
+	t.SuppressEmptyColumns()
 	t.SetStyle(table.Style{Box: table.BoxStyle{PaddingRight: strings.Repeat(" ", gap)}, Options: table.OptionsNoBordersAndSeparators})
 	header := table.Row{}
 	for _, c := range g.columns {
@@ -145,32 +150,19 @@ func (g *grid) render() string {
 	return trimmed(t.Render())
 }
 
-func (g *grid) dropEmpty() {
-	for n := range slices.Backward(slices.Clone(g.columns)) {
-		used := false
-		for _, row := range g.rows {
-			used = used || row[n].text != ""
-		}
-		if used {
-			continue
-		}
-		g.columns = append(g.columns[:n], g.columns[n+1:]...)
-		for k, row := range g.rows {
-			g.rows[k] = append(row[:n], row[n+1:]...)
-		}
-	}
-}
-
-// widths returns the widths of the columns. Their sum fits the terminal, if possible.
+// widths returns the widths of the columns; 0 for an empty one, which is not printed. Their sum fits
+// the terminal, if possible.
 func (g *grid) widths() []int {
 	widths := make([]int, len(g.columns))
 	total := -gap
 	for n, c := range g.columns {
-		widths[n] = len(c.title)
 		for _, row := range g.rows {
 			widths[n] = max(widths[n], text.StringWidthWithoutEscSequences(row[n].text))
 		}
-		total += widths[n] + gap
+		if widths[n] > 0 {
+			widths[n] = max(widths[n], len(c.title))
+			total += widths[n] + gap
+		}
 	}
 	for ; g.Width > 0 && total > g.Width; total-- {
 		heaviest := -1
@@ -195,18 +187,10 @@ func (c column) fit(t string, width int) string {
 	case !c.middle:
 		return text.Snip(t, width, "…")
 	}
-	from, tail := len(t), 0
-	for from > 0 {
-		r, size := utf8.DecodeLastRuneInString(t[:from])
-		if tail += text.RuneWidth(r); tail > width/3 {
-			tail -= text.RuneWidth(r)
+	runes := []rune(t)
+	end := string(runes[max(0, len(runes)-width/3):])
 
-			break
-		}
-		from -= size
-	}
-
-	return text.Trim(t, width-1-tail) + "…" + t[from:]
+	return text.Trim(t, width-1-text.StringWidthWithoutEscSequences(end)) + "…" + end
 }
 
 // trimmed removes trailing spaces, which would wrap on a terminal.
@@ -217,4 +201,56 @@ func trimmed(lines string) string {
 	}
 
 	return strings.Join(all, "\n")
+}
+
+// A level is how much attention something needs. It is a CSS class of the page, too.
+type level string
+
+// Levels.
+const (
+	levelHealthy level = "well"
+	levelWarning level = "warning"
+	levelProblem level = "problem"
+	levelPlain   level = "plain"
+)
+
+// levels has the level of each severity, action, state and result.
+var levels = map[any]level{ //nolint:gochecknoglobals // It is a constant.
+	report.Error: levelProblem, report.Warning: levelWarning,
+
+	report.Refuse: levelProblem, report.Clone: levelProblem, report.Keep: levelWarning, report.Skip: levelWarning,
+	report.Update: levelWarning, report.Exists: levelPlain, report.Create: levelPlain,
+
+	report.Missing: levelProblem, report.Foreign: levelProblem, report.Held: levelWarning, report.Unread: levelWarning, report.Deleting: levelWarning,
+	report.Alone: levelPlain, report.Adopted: levelHealthy,
+
+	report.StillHeld: levelProblem, report.WouldWait: levelProblem, report.Unproven: levelProblem,
+	report.LeftAlone: levelWarning, report.WouldForce: levelWarning,
+	report.Waiting: levelProblem, report.Quiet: levelHealthy, report.WouldHold: levelHealthy,
+
+	report.Released: levelHealthy, report.Forced: levelHealthy, report.WouldRelease: levelHealthy,
+}
+
+func levelOfReport(r *report.Report) level {
+	switch {
+	case r.Summary.Problems > 0:
+		return levelProblem
+	case r.Summary.Warnings > 0:
+		return levelWarning
+	default:
+		return levelHealthy
+	}
+}
+
+func (l level) colour() text.Color {
+	return map[level]text.Color{levelProblem: text.FgRed, levelWarning: text.FgYellow, levelHealthy: text.FgGreen}[l]
+}
+
+// cell returns a cell with a text, in colour if that needs attention.
+func (l level) cell(t string) cell {
+	if l == levelProblem || l == levelWarning {
+		return cell{text: t, colours: []text.Color{l.colour()}}
+	}
+
+	return plain(t)
 }

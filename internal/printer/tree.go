@@ -7,7 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/list"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -62,11 +62,10 @@ func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 		return shown
 	}
 	siblings := s.groups(b.Children)
-	limit := mostSiblings
+	limit := min(len(siblings), mostSiblings)
 	if s.all {
-		limit = mostSiblingsWide
+		limit = min(len(siblings), mostSiblingsWide)
 	}
-	limit = min(limit, len(siblings))
 	for _, below := range siblings[:limit] {
 		lines.AppendItem(names.title(below, b.Node))
 		lines.Indent()
@@ -115,7 +114,10 @@ func (s *textReport) line(g *grid, drawn string, b group) {
 	status := plain(s.status(b))
 	if len(b.Problems) > 0 {
 		cells[0].colours = []text.Color{text.Bold}
-		status = levels[s.severity(b.Node)].cell(status.text)
+		status = levelWarning.cell(status.text)
+		if s.grave[b.ID()] {
+			status = levelProblem.cell(status.text)
+		}
 	}
 	g.add(append(cells, plain(external), plain(revision), plain(hold), plain(age), status)...)
 }
@@ -148,21 +150,6 @@ func outcome(n *report.Node) cell {
 	}
 
 	return levels[n.Restore.Action].cell(string(n.Restore.Action))
-}
-
-// severity returns the worst severity of a resource's problems.
-func (s *textReport) severity(n *report.Node) report.Severity {
-	if s.grave == nil {
-		s.grave = map[xp.ID]bool{}
-		for _, p := range s.report.Problems {
-			s.grave[p.Object.ID()] = s.grave[p.Object.ID()] || p.Severity == report.Error
-		}
-	}
-	if s.grave[n.ID()] {
-		return report.Error
-	}
-
-	return report.Warning
 }
 
 // status returns in a few words what is notable about a group.
@@ -238,38 +225,118 @@ func (s *textReport) held(n *report.Node) string {
 	return strings.Join(words, ", ")
 }
 
-// names has the groups of each kind in the trees. A kind's title includes its group if several
-// groups have a kind of that name.
-type names map[string]map[string]bool
+// names has the kinds of which several groups in the trees have one. Their titles include the group.
+type names map[string]bool
 
 func namesOf(trees []*report.Node) names {
-	all := names{}
+	several, groups := names{}, map[string]string{}
 	for n := range report.All(trees...) {
-		if all[n.Kind] == nil {
-			all[n.Kind] = map[string]bool{}
+		group := n.GroupVersionKind().Group
+		if other, known := groups[n.Kind]; known && other != group {
+			several[n.Kind] = true
 		}
-		all[n.Kind][groupOf(n)] = true
+		groups[n.Kind] = group
 	}
 
-	return all
+	return several
 }
-
-func groupOf(n *report.Node) string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
 
 // title returns the name of a group below its parent. It includes the namespace only if the parent
 // is not in it.
-func (all names) title(b group, parent *report.Node) string {
-	kind := b.Kind
-	if len(all[b.Kind]) > 1 {
-		kind = schema.GroupKind{Group: groupOf(b.Node), Kind: b.Kind}.String()
+func (several names) title(b group, parent *report.Node) string {
+	title := b.Kind
+	if several[b.Kind] {
+		title = b.GroupVersionKind().GroupKind().String()
 	}
-	title := kind + "/" + b.Name
 	if b.count > 1 {
-		title = kind + " ×" + number(b.count)
+		title += " ×" + number(b.count)
+	} else {
+		title += "/" + b.Name
 	}
 	if b.Namespace != "" && (parent == nil || parent.Namespace != b.Namespace) {
 		title += " (" + b.Namespace + ")"
 	}
 
 	return title
+}
+
+const (
+	// minGroup is how many similar healthy resources without children become one line. minTreeGroup
+	// is that for resources with children.
+	minGroup     = 3
+	minTreeGroup = 6
+)
+
+// A group is one resource, or several similar healthy siblings.
+type group struct {
+	*report.Node
+
+	count int
+	// rest is set for the line that stands for resources not shown.
+	rest bool
+}
+
+// groupKey is what the siblings of a group have in common.
+type groupKey struct {
+	kind          xp.ID
+	state         report.State
+	synced, ready string
+	outcome       report.Outcome
+	leaf          bool
+}
+
+// groups returns the siblings in their order. Similar healthy ones are one group, so that the
+// others stand out.
+func (s *textReport) groups(siblings []*report.Node) []group {
+	count := map[groupKey]int{}
+	if !s.all {
+		for _, n := range siblings {
+			if isHealthy(n) {
+				count[groupKeyOf(n)]++
+			}
+		}
+	}
+	var all []group
+	added := map[groupKey]bool{}
+	for _, n := range siblings {
+		l := groupKeyOf(n)
+		least := minGroup
+		if !l.leaf {
+			least = minTreeGroup
+		}
+		switch {
+		case count[l] < least || !isHealthy(n):
+			all = append(all, group{Node: n, count: 1})
+		case !added[l]:
+			added[l] = true
+			all = append(all, group{Node: n, count: count[l]})
+		}
+	}
+
+	return all
+}
+
+func groupKeyOf(n *report.Node) groupKey {
+	l := groupKey{
+		kind: n.ID(), state: n.State, synced: ptr.Deref(n.Synced, report.Condition{}).Status, ready: ptr.Deref(n.Ready, report.Condition{}).Status,
+		outcome: ptr.Deref(n.Restore, report.Outcome{}), leaf: len(n.Children) == 0,
+	}
+	l.kind.Name = ""
+
+	return l
+}
+
+// isHealthy reports whether a resource and all its children have nothing to report. A resource that
+// is neither a claim, an XR nor an MR needs no conditions.
+func isHealthy(n *report.Node) bool {
+	if len(n.Problems) > 0 || n.Hold != nil || n.Paused || n.State != report.Adopted && n.State != report.Alone {
+		return false
+	}
+	for _, c := range []*report.Condition{n.Synced, n.Ready} {
+		if c == nil && n.Role != report.RoleOther && n.Role != report.RoleUsage || c != nil && c.Status != "True" {
+			return false
+		}
+	}
+
+	return isExpected(n.Restore) && !slices.ContainsFunc(n.Children, func(child *report.Node) bool { return !isHealthy(child) })
 }
