@@ -1,6 +1,9 @@
 package adoption
 
 import (
+	"regexp"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -16,11 +19,6 @@ const (
 	// reasonConsent is the reason of a hold that a user has agreed to release.
 	reasonConsent = "a user has released it, and it is held until it is adopted. If that was interrupted, run: "
 )
-
-// manualReason returns the reason of a hold that a user lifts.
-func manualReason(h *Hold, why string) string {
-	return reason.AwaitingUser.Messagef("%s; a user releases it, as the setting release of the Restore asks: %s", why, manualNext(h)).String()
-}
 
 func manualNext(h *Hold) string {
 	return "when it waits for nothing else, run: " + xp.ReleaseOf(h.Restore).String()
@@ -39,16 +37,17 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	}
 }
 
-// awaitConsentOf makes the hold wait for a user, if the given hold does. In quarantine one consent
-// is enough: it ends the quarantine and allows the release.
-func (h *Hold) awaitConsentOf(of Hold) {
+// explainConsent makes the Reason say that the hold waits for a user, if it does. In quarantine one
+// consent is enough: it ends the quarantine and allows the release.
+func (h *Hold) explainConsent() {
+	h.ByHand = h.ByHand && !h.ByCommand && !h.Quarantine
 	switch {
 	case h.ByCommand:
 		h.Reason = reason.HeldByCommand.Messagef("%s%s", reasonByCommand, quarantineNext(h)).String()
 	case h.Quarantine:
 		h.Reason = reason.Quarantined.Messagef("%s%s", reasonQuarantine, quarantineNext(h)).String()
-	case of.ByHand:
-		h.ByHand, h.Reason = true, manualReason(h, h.Reason)
+	case h.ByHand:
+		h.Reason = reason.AwaitingUser.Messagef("%s; a user releases it, as the setting release of the Restore asks: %s", h.Reason, manualNext(h)).String()
 	}
 }
 
@@ -117,4 +116,53 @@ func (s *Snapshot) Consent(r xp.Ref) {
 	xp.Annotate(u, AnnotationHold, mark)
 	delete(s.observedObjects, r.ID())
 	s.keep(r.ID(), u, true)
+}
+
+// HowToRelease returns the next step for a hold that release lifts only on request, or never; ""
+// for any other hold.
+func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
+	switch {
+	case h.Clone != "":
+		return "you can delete it, which keeps the external resources; if it is no copy, release it with --force"
+	case h.Quarantine:
+		return quarantineNext(h)
+	case h.ByHand:
+		return manualNext(h)
+	case xp.IsSchedule(u):
+		return "a released one starts Operations; to release it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
+	default:
+		return ""
+	}
+}
+
+// Why returns the reason of the hold of u without the next step, which HowToRelease returns.
+func Why(u *unstructured.Unstructured, h *Hold) string {
+	return WithoutNext(h.Reason, HowToRelease(u, h))
+}
+
+// codeAtEnd matches the code of a message, and commandAtEnd the command of a next step.
+var (
+	codeAtEnd    = regexp.MustCompile(`( \[[A-Za-z]+\])?$`)
+	commandAtEnd = regexp.MustCompile(`run: ` + regexp.QuoteMeta(xp.Program) + ` .*$`)
+)
+
+// WithoutNext returns a reason without the next step at its end, for where the step is printed
+// beside it. A mark and an Event have both in one text, since they have nothing else.
+func WithoutNext(why, next string) string {
+	if next == "" {
+		return why
+	}
+	text, code := why, codeAtEnd.FindString(why)
+	text = strings.TrimSuffix(text, code)
+	before, ok := strings.CutSuffix(text, next)
+	if command := commandAtEnd.FindString(next); !ok && command != "" {
+		if before, ok = strings.CutSuffix(text, command); ok {
+			before = before[:max(strings.LastIndex(before, "; "), strings.LastIndex(before, ". "), 0)]
+		}
+	}
+	if !ok {
+		return why
+	}
+
+	return strings.TrimRight(before, " ;:.") + code
 }

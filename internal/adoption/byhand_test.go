@@ -171,10 +171,7 @@ func TestRestoredAt(t *testing.T) {
 	mark := func(h Hold) xptest.Option {
 		return func(u *unstructured.Unstructured) {
 			h.Restore = restoreName
-			b, err := key.mark(xp.RefTo(u), &h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := key.mark(xp.RefTo(u), &h)
 			xptest.Annotated(AnnotationHold, b)(u)
 		}
 	}

@@ -131,7 +131,7 @@ func (t *tree) unclaimed(p Plan) Plan {
 func (t *tree) checkReleasedClaim(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
 	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-		t.plan.Change = unpinAndUnpause(claim)
+		t.plan.Change = dropSettings(claim)
 	}
 }
 

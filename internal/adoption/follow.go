@@ -78,12 +78,8 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	if now != "" {
 		ref = map[string]any{"name": now}
 	}
-	annotations := map[string]any{}
 	h.Revision = now // The mark keeps the new name, so that this is not taken for a change by another writer.
-	if mark, err := t.snapshot.key.mark(xp.RefTo(u), &h); err == nil {
-		annotations[AnnotationHold] = mark
-	}
 	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref)
-	maps.Copy(p, patch(u, annotations))
+	maps.Copy(p, patch(u, map[string]any{AnnotationHold: t.snapshot.key.mark(xp.RefTo(u), &h)}))
 	t.change(u, p, "its revision is gone; have it follow the one that it would get, which names all that it composes")
 }

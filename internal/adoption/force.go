@@ -70,23 +70,6 @@ func AssessForce(s *Snapshot, r xp.Ref) ForceAssessment {
 	return f.ForceAssessment
 }
 
-// HowToRelease returns the next step for a hold that release lifts only on request, or never; ""
-// for any other hold.
-func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
-	switch {
-	case h.Clone != "":
-		return "you can delete it, which keeps the external resources; if it is no copy, release it with --force"
-	case h.Quarantine:
-		return quarantineNext(h)
-	case h.ByHand:
-		return manualNext(h)
-	case xp.IsSchedule(u):
-		return "a released one starts Operations; to release it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
-	default:
-		return ""
-	}
-}
-
 // Settings returns the user's own settings that come back when a hold is lifted.
 func Settings(h *Hold) []string {
 	var settings []string
@@ -141,15 +124,16 @@ func (f *forceAssessor) composite() {
 	}
 	t := tree{snapshot: f.snapshot, xr: xr, hold: f.hold}
 	listed, err := t.listed()
+	composed := cmp.Or(xp.SomeOf(f.hold.Refs), "nothing")
 	if f.u.GetDeletionTimestamp() != nil {
-		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes all that it composes: %s", names(f.hold.Refs))
+		f.risk(reason.BeingDeleted, "it is being deleted: Crossplane continues the deletion, and deletes all that it composes: %s", composed)
 	}
 	for _, r := range f.hold.Refs {
 		f.composed(r, err != nil || listed[r.ID()])
 	}
 	if xrd := f.snapshot.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
 		f.covered = append(f.covered, xp.RefTo(f.u))
-		f.risk(reason.XRDTerminating, "its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
+		f.risk(reason.XRDTerminating, "its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), composed)
 	}
 	f.composition(xr)
 	f.uncovered()
@@ -218,9 +202,8 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 func (f *forceAssessor) managed() {
 	own := xp.Instance{Unstructured: f.u.DeepCopy()}
 	f.hold.returnPolicies(own.Unstructured)
-	id, known := xp.ProviderID(f.u)
 	called := ""
-	if known {
+	if id, known := xp.ProviderID(f.u); known {
 		called = fmt.Sprintf(" (to its provider %q)", id)
 	}
 	f.ownerless()
@@ -285,16 +268,4 @@ func (f *forceAssessor) uncovered() {
 			f.risk(waiting.Code, "it no longer waits for this: %s", waiting.Text)
 		}
 	}
-}
-
-func names(refs []xp.Ref) string {
-	if len(refs) == 0 {
-		return "nothing"
-	}
-	all := make([]string, 0, len(refs))
-	for _, r := range refs {
-		all = append(all, r.String())
-	}
-
-	return strings.Join(all, ", ")
 }

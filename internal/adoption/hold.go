@@ -18,24 +18,23 @@ import (
 )
 
 // A Hold is the content of the mark on a held object. An XR or a claim is paused and pinned to its
-// CompositionRevision from its creation on.
+// CompositionRevision from its creation on. Times are in RFC 3339.
 type Hold struct {
 	// Format is the format of the mark (docs/dev/architecture.md); 0 means 1.
 	Format int `json:"format,omitempty"`
 	// Of is the object that the mark is on, as Kind.group/name; "" in early marks. A function can
 	// copy all annotations of an XR to its composed resources.
 	Of string `json:"of,omitempty"`
-	// Restore is the Velero Restore that put the hold on, as namespace/name.
+	// Restore is the Velero Restore that put the hold on, as namespace/name, and Since the time.
 	Restore string `json:"restore"`
-	// Since is when the hold was put on, in RFC 3339.
-	Since string `json:"since"`
+	Since   string `json:"since"`
 	// Reason is why the hold is on, and the next step.
 	Reason string `json:"reason"`
 	// LastReported identifies the latest report, in an Event and the Reason: a Fingerprint, with
 	// stuckPrefix or not, heldNoticeStep or stopped; "" if there was none.
 	LastReported string `json:"lastReported,omitempty"`
-	// Polled is when the first poll wrote the mark, in RFC 3339. Velero polls a restore's
-	// operations when all items are restored.
+	// Polled is when the first poll wrote the mark. Velero polls a restore's operations when all
+	// items are restored.
 	Polled string `json:"polled,omitempty"`
 	// Paused is the user's own value of crossplane.io/paused; nil if there was none.
 	Paused *string `json:"paused,omitempty"`
@@ -46,15 +45,14 @@ type Hold struct {
 	// Composition and Revision are the names that the object referenced in the backup; "" for none.
 	Composition string `json:"composition,omitempty"`
 	Revision    string `json:"revision,omitempty"`
-	// Unpaused is when the pause was removed for the adoption, in RFC 3339; "" before that.
+	// Unpaused is when the pause was removed for the adoption; "" before that.
 	Unpaused string `json:"unpaused,omitempty"`
 	// Clone is the live original that the object is a copy of; "" for none. Both would manage the
 	// same external resources, so a user decides.
 	Clone string `json:"cloneOf,omitempty"`
 	// Quarantine means that nothing is done until a user ends the quarantine.
 	Quarantine bool `json:"quarantine,omitempty"`
-	// ByHand means that a user, and not the restore, releases the object when it waits for nothing
-	// else.
+	// ByHand means that a user releases the object when it waits for nothing else.
 	ByHand bool `json:"releaseByHand,omitempty"`
 	// ByCommand means that the command hold put the hold on a live object. There is no Restore.
 	ByCommand bool `json:"byCommand,omitempty"`
@@ -80,14 +78,13 @@ type Hold struct {
 	Observes bool     `json:"observes,omitempty"`
 	Policies []string `json:"managementPolicies,omitempty"`
 	// Settling is when this plugin noted that the provider of an observing MR found its external
-	// resource or, with Lost, no longer finds it, in RFC 3339; "" before that.
+	// resource or, with Lost, no longer finds it; "" before that.
 	Settling string `json:"settling,omitempty"`
 	Lost     bool   `json:"lost,omitempty"`
-	// Secret means that the backup has the connection secret of an XR or MR. SecretBy is the
-	// command that restores it, if the restore leaves it out.
-	Secret   bool   `json:"secret,omitempty"`
-	SecretBy string `json:"secretBy,omitempty"`
-	// SecretWas is the name of the connection secret in the backup; "" if it is the same.
+	// Secret means that the backup has the connection secret of an XR or MR. SecretBy is the command
+	// that restores it, if the restore leaves it out. SecretWas is its name in the backup, if another.
+	Secret    bool   `json:"secret,omitempty"`
+	SecretBy  string `json:"secretBy,omitempty"`
 	SecretWas string `json:"secretWas,omitempty"`
 	// FromUID are the fields that a Composition has made from a UID; nil if there are none.
 	FromUID *FromUID `json:"fromUID,omitempty"`
@@ -109,8 +106,8 @@ type Hold struct {
 	TakenOver bool `json:"takenOver,omitempty"`
 	// Freed means that the object has its own settings back and can be reconciled, so only the mark
 	// is left. Managers are the managers of these settings until then, from managersOf.
-	Freed    bool  `json:"freed,omitempty"`
-	Managers []any `json:"managers,omitempty"`
+	Freed    bool             `json:"freed,omitempty"`
+	Managers []map[string]any `json:"managers,omitempty"`
 	// Fields are the managedFields of the backup, from packManagers.
 	Fields string `json:"managedFields,omitempty"`
 }
@@ -135,20 +132,16 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // Put puts a hold on u, which is about to be created: an XR or a claim, or another object that must
 // not be reconciled yet. It returns the hold and writes it, unsigned, into the mark (see Key.Sign).
 //
-// From of it takes the Restore, Since, Clone, Quarantine, ByHand, ByCommand, Required, Failing, Identity,
-// Reported, Observes, Secret, SecretBy, SecretWas, FromUID, Inputs, Owner, Status and Reason; "" is the reason for an XR,
-// and a quarantine has its own. The mark keeps the settings that the hold changes. If u was held
-// when it was backed up, it has a mark already, which has the user's own settings.
+// of has what u does not show: why it is held, by what, and what it waits for. Without a Reason it
+// gets that of an XR; a quarantine has its own. The mark keeps the settings that the hold changes.
+// If u was held when it was backed up, it has a mark already, which has the user's own settings.
 //
 // It fails if the resourceRefs can't be read or are of too many kinds, with ErrNewer if the old
 // mark has a newer format, and if the new mark is too large for an annotation.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
-	h := &Hold{
-		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, ByCommand: of.ByCommand, Secret: of.Secret,
-		SecretBy: of.SecretBy, SecretWas: of.SecretWas, FromUID: of.FromUID, Inputs: of.Inputs, Owner: of.Owner,
-		Reason: cmp.Or(of.Reason, reasonRestored), Reported: of.Reported,
-	}
-	h.awaitConsentOf(of)
+	h := of
+	h.Of, h.Reason = markedOf(u), cmp.Or(of.Reason, reasonRestored)
+	h.explainConsent()
 	earlier, err := HoldOf(u)
 	if errors.Is(err, ErrNewer) {
 		return nil, fmt.Errorf("cannot put a hold on %s, which had one when it was backed up: %w; %s, and restore it again", xp.String(u), err, HowToRead)
@@ -164,40 +157,37 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if err := h.pin(u, earlier); err != nil {
 		return nil, err
 	}
-	if err := h.saveComposed(u, of, earlier); err != nil {
+	if err := h.saveComposed(u, earlier); err != nil {
 		return nil, err
 	}
-	if err := h.saveOriginals(u, of, earlier); err != nil {
+	if err := h.saveOriginals(u, earlier); err != nil {
 		return nil, err
 	}
 	h.Fields = packManagers(u)
-	b, err := h.encode(xp.RefTo(u))
-	if err != nil {
-		return nil, err
-	}
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
+	mark := h.encode()
+	annotations := map[string]string{}
+	maps.Copy(annotations, u.GetAnnotations())
 	dropRequest(annotations)
-	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize+markSpare), "true"
+	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = mark+strings.Repeat(" ", macSize+markSpare), "true"
 	err = validation.ValidateAnnotationsSize(annotations)
-	if err == nil && isTooLarge(string(b)) {
+	if err == nil && isTooLarge(mark) {
 		err = errTooLarge
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
-			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(b), err)
+			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(mark), err)
 	}
-	annotations[AnnotationHold] = string(b)
+	annotations[AnnotationHold] = mark
 	u.SetAnnotations(annotations)
 
-	return h, nil
+	return &h, nil
 }
 
 // saveComposed saves what an XR composes and depends on, and nothing of other objects.
-func (h *Hold) saveComposed(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
+func (h *Hold) saveComposed(u *unstructured.Unstructured, earlier *Hold) error {
 	if !xp.IsComposite(u) {
+		h.Failing, h.Required = "", nil
+
 		return nil
 	}
 	var err error
@@ -208,8 +198,7 @@ func (h *Hold) saveComposed(u *unstructured.Unstructured, of Hold, earlier *Hold
 		return fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
 			"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 	}
-	h.ComposedConditions, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
-	h.Required = of.Required
+	h.ComposedConditions, h.Environments = xp.SavedConditions(u, h.Refs), xp.SavedEnvironments(u)
 	if earlier != nil {
 		h.Failing = earlier.Failing // Crossplane could not report that during a hold.
 	}
@@ -264,36 +253,45 @@ func RemoveBackedUpHold(u *unstructured.Unstructured) error {
 	if err != nil || h == nil {
 		return nil //nolint:nilerr // A mark that can't be read is no hold.
 	}
-	annotations := u.GetAnnotations()
-	delete(annotations, AnnotationHold)
+	returnAnnotation(u, AnnotationHold, nil)
 	if h.Freed {
-		u.SetAnnotations(annotations)
-
 		return nil
 	}
-	delete(annotations, xp.AnnotationPaused)
-	if h.Paused != nil {
-		annotations[xp.AnnotationPaused] = *h.Paused
-	}
-	u.SetAnnotations(annotations)
+	returnAnnotation(u, xp.AnnotationPaused, h.Paused)
 	h.returnStatus(u)
 	h.returnPolicies(u)
 	if !h.Pinned {
 		return nil
 	}
-	if h.UpdatePolicy == nil {
+
+	return returnUpdatePolicy(u, h.UpdatePolicy)
+}
+
+// returnAnnotation gives u, which is about to be created, its own value of an annotation back; nil
+// for none.
+func returnAnnotation(u *unstructured.Unstructured, name string, own *string) {
+	annotations := u.GetAnnotations()
+	delete(annotations, name)
+	if own != nil {
+		annotations[name] = *own
+	}
+	u.SetAnnotations(annotations)
+}
+
+// returnUpdatePolicy is returnAnnotation for the composition update policy.
+func returnUpdatePolicy(u *unstructured.Unstructured, own *string) error {
+	if own == nil {
 		xp.Instance{Unstructured: u}.RemoveUpdatePolicy()
 
 		return nil
 	}
 
-	return xp.Instance{Unstructured: u}.SetUpdatePolicy(*h.UpdatePolicy)
+	return xp.Instance{Unstructured: u}.SetUpdatePolicy(*own)
 }
 
 // unpause returns the patch that lets Crossplane reconcile u, still pinned and marked.
 func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
-	annotations := map[string]any{xp.AnnotationPaused: nil}
-	p := patch(u, annotations)
+	p := patch(u, map[string]any{xp.AnnotationPaused: nil})
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // The wait for Crossplane counts from here.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
@@ -303,8 +301,18 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 		// A user has applied the manifest again, which removed the pin.
 		after.repin(u, p)
 	}
-	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
-		annotations[AnnotationHold] = mark
+	set(p, k.mark(xp.RefTo(u), &after), "metadata", "annotations", AnnotationHold)
+
+	return p
+}
+
+// putPatch returns the patch that puts a hold on a live object.
+func (k Key) putPatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+	p := patch(u, map[string]any{AnnotationHold: k.mark(xp.RefTo(u), h), xp.AnnotationPaused: "true"})
+	if inst := (xp.Instance{Unstructured: u}); h.Pinned {
+		if policy, _ := inst.UpdatePolicy(); policy != xp.UpdateManual {
+			set(p, xp.UpdateManual, inst.UpdatePolicyPath()...)
+		}
 	}
 
 	return p
@@ -319,7 +327,7 @@ func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 	p := patch(u, annotations)
 	if h.Pinned {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", nullable(h.policyOf(u))))
+		set(p, nullable(h.policyOf(u)), xp.Instance{Unstructured: u}.UpdatePolicyPath()...)
 	}
 	h.restoreOriginals(u, p)
 
@@ -329,17 +337,14 @@ func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 // controllerRefPatch returns the patch that makes the live object u the controller of s. Other
 // owner references of s stay.
 func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
-	refs, _, _ := unstructured.NestedSlice(s.Object, "metadata", "ownerReferences")
-	refs = slices.DeleteFunc(refs, func(ref any) bool {
-		m, ok := ref.(map[string]any)
-
-		return ok && m["uid"] == string(u.GetUID())
-	})
+	refs := slices.DeleteFunc(mapsAt(s, "metadata", "ownerReferences"), func(ref map[string]any) bool { return ref["uid"] == string(u.GetUID()) })
 	refs = append(refs, map[string]any{
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true, "blockOwnerDeletion": true,
 	})
+	p := versioned(s)
+	set(p, refs, "metadata", "ownerReferences")
 
-	return map[string]any{"metadata": map[string]any{"resourceVersion": s.GetResourceVersion(), "ownerReferences": refs}}
+	return p
 }
 
 // Explain returns the patch that writes a reason (with the next step) and the fingerprint of what
@@ -353,28 +358,32 @@ func (k Key) Explain(u *unstructured.Unstructured, why, reported string) (map[st
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 
-	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(why, reported, time.Time{})
+	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(why, reported, time.Time{}), nil
 }
 
 // explain is Explain for an observed object. It sets an empty Polled to now, unless that is zero.
-func (f *observedObject) explain(why, reported string, now time.Time) (map[string]any, error) {
+func (f *observedObject) explain(why, reported string, now time.Time) map[string]any {
 	h := *f.hold
 	h.Reason, h.LastReported = why, reported
 	if h.Polled == "" && !now.IsZero() {
 		h.Polled = now.UTC().Format(time.RFC3339)
 	}
-	mark, err := f.key.mark(f.Ref, &h)
-	if err != nil {
-		return nil, err
-	}
 
-	return patch(f.identity(), map[string]any{AnnotationHold: mark}), nil
+	return patch(f.identity(), map[string]any{AnnotationHold: f.key.mark(f.Ref, &h)})
 }
 
-// patch returns a merge patch of annotations. The API server refuses it if u has changed since it
-// was observed.
+// versioned returns a merge patch without changes. The API server refuses it if u has changed since
+// it was observed.
+func versioned(u *unstructured.Unstructured) map[string]any {
+	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
+}
+
+// patch returns a merge patch of annotations.
 func patch(u *unstructured.Unstructured, annotations map[string]any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "annotations": annotations}}
+	p := versioned(u)
+	set(p, annotations, "metadata", "annotations")
+
+	return p
 }
 
 // nullable returns nil, which removes a field in a merge patch, for nil; else the string.

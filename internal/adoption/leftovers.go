@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,20 +91,10 @@ func (f xrIndex) leftoverOf(usage *unstructured.Unstructured) (*unstructured.Uns
 	if controlled {
 		why = c.Kind + " " + c.Name + ", which composed it, is gone"
 	}
-	root := usage.GetLabels()[xp.LabelComposite]
-	for _, namespace := range []string{usage.GetNamespace(), ""} {
-		if xr := f.roots[namespace+"/"+root]; xr != nil {
-			return xr, why
-		}
-	}
-	if used, ok := xp.Used(usage); ok {
-		for _, namespace := range []string{used.Namespace, ""} {
-			used.Namespace = namespace
-			if xr := f.lists[used.ID()]; xr != nil {
-				return xr, why
-			}
-		}
-	}
+	used, _ := xp.Used(usage)
+	wide := used
+	wide.Namespace = ""
+	root := xp.Label(usage, xp.LabelComposite)
 
-	return nil, ""
+	return cmp.Or(f.roots[usage.GetNamespace()+"/"+root], f.roots["/"+root], f.lists[used.ID()], f.lists[wide.ID()]), why
 }

@@ -3,6 +3,7 @@ package adoption
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,26 +34,24 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	p := releasePatch(u, h)
 	changed := changedBy(u, p)
 	managers := managersBesides(u)
-	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(entriesOf(u))
+	of, stray := append(managersOf(managers, changed), h.Managers...), len(managers) < len(entriesOf(u))
 	if c, ok := liftAtOnce(Change{Target: u, Patch: p, Step: step}, h, changed, of, stray); ok {
 		return c
 	}
 	left := &Hold{
 		Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(),
-		Polled: h.Polled, LastReported: h.LastReported, Freed: true,
+		Polled: h.Polled, LastReported: h.LastReported, Freed: true, Managers: fewManagers(of),
 	}
-	left.Managers = packedManagers(of)
 	if stray {
 		left.Fields = h.Fields
 	}
-	mark, err := k.mark(xp.RefTo(u), left)
-	if err != nil {
-		return Change{Target: u, Patch: p, Step: step}
-	}
-	set(p, mark, "metadata", "annotations", AnnotationHold)
+	set(p, k.mark(xp.RefTo(u), left), "metadata", "annotations", AnnotationHold)
 
 	return Change{Target: u, Patch: p, Step: "give its own settings back before the mark of its hold goes"}
 }
+
+// reasonFreed is the reason of the mark on an object that has its own settings back.
+const reasonFreed = "it has its own settings back and is not held any more; only this mark is left. If nothing takes it off, run: "
 
 // liftAtOnce returns the change that lifts a hold in one request; ok is false if it takes two. c is
 // the change without its managers, changed are the fields that it sets to other values, and of are
@@ -69,39 +68,22 @@ func liftAtOnce(c Change, h *Hold, changed [][]string, of []map[string]any, stra
 		return c, false
 	case len(entriesOf(u)) == 0, len(changed) == 0: // No managers are known, or they do not change.
 		return c, true
-	case len(of) == 1 && writesAs(u, of[0], changed):
-		c.Manager, _ = of[0]["manager"].(string)
-
-		return c, true
 	case len(of) == 0 && areDefaults(u, c.Patch, changed):
 		c.Defaults = changed
 		_, ok = c.Applied()
 
 		return c, ok
 	default:
-		return c, false
+		c.Manager = writerOf(u, of, changed)
+
+		return c, c.Manager != ""
 	}
 }
 
-// packedManagers returns the managers in the form of Hold.Managers; nil if they are too large.
-func packedManagers(managers []map[string]any) []any {
-	var all []any
-	for _, m := range managers {
-		all = append(all, m)
-	}
-	if b, err := json.Marshal(all); err != nil || len(b) > maxManagers {
+// fewManagers returns the managers; nil if they are too large for a mark.
+func fewManagers(managers []map[string]any) []map[string]any {
+	if b, err := json.Marshal(managers); err != nil || len(b) > maxManagers {
 		return nil
-	}
-
-	return all
-}
-
-func managersIn(h *Hold) []map[string]any {
-	var managers []map[string]any
-	for _, m := range h.Managers {
-		if manager, ok := m.(map[string]any); ok {
-			managers = append(managers, manager)
-		}
 	}
 
 	return managers
@@ -112,7 +94,7 @@ func managersIn(h *Hold) []map[string]any {
 func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	inst := xp.Instance{Unstructured: u}
 	path := inst.UpdatePolicyPath()
-	h.Managers = append(h.Managers, packedManagers(managersOf(managersBesides(u), [][]string{path}))...)
+	h.Managers = append(h.Managers, fewManagers(managersOf(managersBesides(u), [][]string{path}))...)
 	h.UpdatePolicy = nil
 	if policy, ok := inst.UpdatePolicy(); ok {
 		h.UpdatePolicy = &policy
@@ -124,7 +106,7 @@ func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 // together with the hold's until the release.
 func (h *Hold) keepPauseManagers(u *unstructured.Unstructured) {
 	if h.Paused != nil {
-		h.Managers = packedManagers(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
+		h.Managers = fewManagers(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
 	}
 }
 
@@ -132,45 +114,22 @@ func (h *Hold) keepPauseManagers(u *unstructured.Unstructured) {
 func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
-	after.keepPauseManagers(u)
-	if mark, err := k.mark(xp.RefTo(u), &after); err == nil && len(after.Managers) > 0 {
-		annotations[AnnotationHold] = mark
+	if after.keepPauseManagers(u); len(after.Managers) > 0 {
+		annotations[AnnotationHold] = k.mark(xp.RefTo(u), &after)
 	}
 
 	return patch(u, annotations)
 }
 
-// reasonFreed is the reason of the mark on an object that has its own settings back.
-const reasonFreed = "it has its own settings back and is not held any more; only this mark is left. If nothing takes it off, run: "
-
 // changedBy returns the paths of the hold's fields that the patch sets, not removes, to other
 // values.
 func changedBy(u *unstructured.Unstructured, p map[string]any) [][]string {
-	var changed [][]string
-	for _, path := range managedPaths(u) {
+	return slices.DeleteFunc(managedPaths(u), func(path []string) bool {
 		value, ok, err := unstructured.NestedFieldNoCopy(p, path...)
-		if !ok || err != nil || value == nil {
-			continue
-		}
-		if is, ok, _ := unstructured.NestedFieldNoCopy(u.Object, path...); !ok || !isEqual(is, value) {
-			changed = append(changed, path)
-		}
-	}
+		is, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 
-	return changed
-}
-
-func isEqual(is, value any) bool {
-	if list, ok := value.([]string); ok {
-		all := make([]any, 0, len(list))
-		for _, s := range list {
-			all = append(all, s)
-		}
-
-		return reflect.DeepEqual(is, all)
-	}
-
-	return reflect.DeepEqual(is, value)
+		return !ok || err != nil || value == nil || reflect.DeepEqual(is, value)
+	})
 }
 
 // freed returns the patch that removes the mark of an object which has its own settings back. It
@@ -196,11 +155,95 @@ func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 }
 
 // WritesManagers reports whether the next change of the held object u can write its managedFields,
-// so that they must be known completely.
-func WritesManagers(u *unstructured.Unstructured) bool { return IsFreed(u) || managesMore(u) }
+// so that they must be known completely. Any user who can write u can write that it isFreed.
+func WritesManagers(u *unstructured.Unstructured) bool { return isFreed(u) || managesMore(u) }
 
-// IsFreed reports whether the mark of u says that u has its own settings back. Any user who can
-// write u can write that.
-func IsFreed(u *unstructured.Unstructured) bool {
+// isFreed reports whether the mark of u says that u has its own settings back.
+func isFreed(u *unstructured.Unstructured) bool {
 	return strings.Contains(xp.Annotation(u, AnnotationHold), `"freed":true`)
+}
+
+// Applied returns the configuration which this plugin can apply server-side, with force, in place
+// of the merge patch, with the same result. A field that only this plugin manages and no longer
+// applies is removed, or gets the API server's default, and then has no manager. A merge patch
+// would make this plugin the manager of what it gives back.
+//
+// ok is false if the change must be a patch: the hold was not applied server-side, or another
+// writer manages a field that is to be removed, too.
+func (c Change) Applied() (configuration map[string]any, ok bool) {
+	u := c.Target
+	ours, others, ok := appliedBy(u)
+	if !ok || c.Manager != "" || !isWithin(c.Patch, managedPaths(u)) {
+		return nil, false
+	}
+	configuration = map[string]any{
+		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(),
+		// The UID keeps the API server from creating an object that is gone.
+		"metadata": map[string]any{"name": u.GetName(), "uid": string(u.GetUID()), "resourceVersion": u.GetResourceVersion()},
+	}
+	for _, path := range managedPaths(u) {
+		value, ok := c.applied(path, ours, others)
+		if !ok {
+			return nil, false
+		}
+		if value != nil {
+			set(configuration, value, path...)
+		}
+	}
+
+	return configuration, true
+}
+
+// applied returns the value to apply for a field; nil if the field is not to be applied any more.
+// ours is this plugin's entry of managedFields, others are all other entries. ok is false if that
+// has another result than the patch.
+func (c Change) applied(path []string, ours map[string]any, others []map[string]any) (value any, ok bool) {
+	isPath := func(p []string) bool { return slices.Equal(p, path) }
+	owned := manages(ours, path)
+	is, there, _ := unstructured.NestedFieldNoCopy(c.Target.Object, path...)
+	wanted, changes, _ := unstructured.NestedFieldNoCopy(c.Patch, path...)
+	switch {
+	case !changes && owned:
+		return is, true
+	case !changes:
+		return nil, true
+	case wanted == nil || slices.ContainsFunc(c.Defaults, isPath):
+		return nil, !there || owned && !slices.ContainsFunc(others, func(m map[string]any) bool { return manages(m, path) })
+	case owned || !reflect.DeepEqual(is, wanted):
+		return wanted, true
+	default:
+		return nil, true
+	}
+}
+
+// appliedBy returns the entry of managedFields under which this plugin has applied a hold
+// server-side, and all other entries. The other entries can include one of a patch by this plugin:
+// that entry loses a field when the field is applied with another value. ok is false if this plugin
+// has not applied a hold, or its entry is of another version or has other fields too.
+func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[string]any, ok bool) {
+	others = entriesOf(u)
+	n := slices.IndexFunc(others, func(m map[string]any) bool {
+		return isOwn(m) && m["operation"] == operationApply && m["apiVersion"] == u.GetAPIVersion()
+	})
+	if n < 0 {
+		return nil, nil, false
+	}
+	ours = others[n]
+
+	return ours, slices.Delete(others, n, n+1), isOfHold(u, ours)
+}
+
+// areDefaults reports whether the patch sets each of the changed fields to the API server's
+// default. It assumes that the XRD defines no other default.
+func areDefaults(u *unstructured.Unstructured, p map[string]any, changed [][]string) bool {
+	defaults := map[string]any{}
+	set(defaults, xp.UpdateAutomatic, xp.Instance{Unstructured: u}.UpdatePolicyPath()...)
+	set(defaults, []any{xp.PolicyAll}, "spec", fieldPolicies)
+
+	return !slices.ContainsFunc(changed, func(path []string) bool {
+		value, _, _ := unstructured.NestedFieldNoCopy(p, path...)
+		byDefault, _, _ := unstructured.NestedFieldNoCopy(defaults, path...)
+
+		return !reflect.DeepEqual(value, byDefault)
+	})
 }

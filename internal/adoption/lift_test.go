@@ -177,7 +177,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			object: xr, reason: "Server-side apply needs a second patch for its own manager.", steps: 2,
 			make: func(s *server) {
 				s.apply(applied(xr, automatic), "kustomize-controller")
-				s.write(xptest.With(xr, automatic, fieldsOf(s.live)), "crossplane")
+				s.write(xptest.With(xr, automatic, managersFrom(s.live)), "crossplane")
 			},
 		},
 		"Two": {
@@ -191,7 +191,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			object: xr, reason: "The user's policy equals that of the hold, so no field has to return.", steps: 1,
 			make: func(s *server) {
 				s.apply(applied(xr, xptest.Policy("Manual")), "argocd-controller")
-				s.write(xptest.With(xr, xptest.Policy("Manual"), fieldsOf(s.live)), "crossplane")
+				s.write(xptest.With(xr, xptest.Policy("Manual"), managersFrom(s.live)), "crossplane")
 			},
 		},
 		"OwnPause": {
@@ -218,7 +218,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			object: mr, reason: "Crossplane must manage the policies of a Composition again.", steps: 2, of: Hold{Observes: true},
 			make: func(s *server) {
 				s.apply(applied(mr, policies("Observe", "Create")), "apiextensions.crossplane.io/composed/1")
-				s.write(xptest.With(mr, policies("Observe", "Create"), fieldsOf(s.live)), "crossplane-aws-provider")
+				s.write(xptest.With(mr, policies("Observe", "Create"), managersFrom(s.live)), "crossplane-aws-provider")
 			},
 		},
 		"ObservesByHand": {
@@ -229,7 +229,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			object: xr, reason: "A change by another writer during the hold stays.", steps: 2,
 			make: func(s *server) {
 				s.apply(applied(xr), "argocd-controller")
-				s.write(xptest.With(xr, fieldsOf(s.live)), "crossplane")
+				s.write(xptest.With(xr, managersFrom(s.live)), "crossplane")
 			},
 			during: func(s *server) { s.apply(applied(xr, automatic), "argocd-controller") },
 		},
@@ -320,8 +320,8 @@ func writtenBefore(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// fieldsOf is the option that gives an object the fields and managedFields of u.
-func fieldsOf(u *unstructured.Unstructured) xptest.Option {
+// managersFrom is the option that gives an object the fields and managedFields of u.
+func managersFrom(u *unstructured.Unstructured) xptest.Option {
 	return func(o *unstructured.Unstructured) { o.SetManagedFields(u.GetManagedFields()) }
 }
 

@@ -1,7 +1,6 @@
 package adoption
 
 import (
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,11 +43,13 @@ func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reas
 	if err != nil {
 		return Change{}, reason.ErrorMessage(err)
 	}
-	held := h != nil && !h.Freed
 	switch {
-	case held && !h.Quarantine && !h.ByCommand:
+	case h == nil:
+	case h.Freed:
+		h = nil
+	case !h.Quarantine && !h.ByCommand:
 		return Change{}, reason.AwaitingAdoption.Messagef("%s holds it until it is adopted", h.By())
-	case held && h.Quarantine && xp.IsPaused(u):
+	case h.Quarantine && xp.IsPaused(u):
 		return Change{}, reason.Message{}
 	}
 	if why := InFlight(u); !why.IsZero() {
@@ -57,7 +58,7 @@ func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reas
 	if xp.IsUntouched(u) {
 		return Change{}, reason.AwaitingProvider.Messagef("its provider has not begun to reconcile it; check that it runs")
 	}
-	if isSeenPaused(u) && !xp.IsPaused(u) {
+	if IsSeenPaused(u) && !xp.IsPaused(u) {
 		return Change{}, reason.AwaitingPauseReport.Messagef("an earlier pause of it has ended, and its controller has not reported yet that it works on it again. " +
 			"That report would count for the new pause while a reconcile goes on; check that the controller runs")
 	}
@@ -69,37 +70,30 @@ func (k Key) HoldLive(u *unstructured.Unstructured, now time.Time) (Change, reas
 	return c, reason.Message{}
 }
 
+// holdLive plans to put a hold on u or, if it has one that does not pause it, to pause it again.
 func (k Key) holdLive(u *unstructured.Unstructured, h *Hold, now time.Time) (Change, error) {
-	after, step := &Hold{}, StepHoldLive
-	var warning reason.Message
-	if h != nil && !h.Freed {
-		*after, step = *h, StepHoldAgain
-		after.Quarantine, after.Unpaused = true, ""
-		if h.ownPause() && h.Quarantine {
-			after.Paused = nil // A user had paused it, and another writer has removed that pause.
-		}
-		if h.Quarantine {
-			warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u), lastWriterOf(u))
-		}
-	} else {
-		put, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, ByCommand: true, Failing: FailingOf(u), Reported: ReportedOf(u)})
+	if h == nil {
+		h, err := Put(u.DeepCopy(), Hold{Since: now.UTC().Format(time.RFC3339), Quarantine: true, ByCommand: true, Failing: FailingOf(u), Reported: ReportedOf(u)})
 		if err != nil {
 			return Change{}, err
 		}
-		*after = *put
-		after.Fields = "" // It exists, and has its managers.
-	}
-	after.awaitConsentOf(Hold{})
-	mark, err := k.mark(xp.RefTo(u), after)
-	if err != nil {
-		return Change{}, err
-	}
-	p := patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"})
-	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); after.Pinned && policy != xp.UpdateManual {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field(fieldUpdatePolicy, xp.UpdateManual))
-	}
+		h.Fields = "" // It exists, and has its managers.
 
-	return Change{Target: u, Patch: p, Step: step, Warning: warning}, nil
+		return Change{Target: u, Patch: k.putPatch(u, h), Step: StepHoldLive}, nil
+	}
+	c, after := Change{Target: u, Step: StepHoldAgain}, *h
+	if h.Quarantine {
+		c.Warning = reason.HoldRemoved.Messagef("%s was not paused any more: %s; stop that writer, and run hold again (docs/gitops.md)", xp.String(u),
+			lastWriterOf(u))
+	}
+	if h.Quarantine && h.ownPause() {
+		after.Paused = nil // A user had paused it, and another writer has removed that pause.
+	}
+	after.Quarantine, after.Unpaused = true, ""
+	after.explainConsent()
+	c.Patch = k.putPatch(u, &after)
+
+	return c, nil
 }
 
 // InFlight returns what a controller has begun for u and not ended; zero if there is nothing: a
@@ -136,7 +130,7 @@ func (k Key) WhyNotQuiet(u *unstructured.Unstructured) reason.Message {
 	if why := InFlight(u); !why.IsZero() {
 		return why
 	}
-	if !isSeenPaused(u) {
+	if !IsSeenPaused(u) {
 		who := "Crossplane"
 		if xp.IsManaged(u) {
 			who = "its provider"
@@ -156,9 +150,4 @@ func HoldCommand(u *unstructured.Unstructured) string {
 	}
 
 	return c.Word("-A").String()
-}
-
-// releaseByCommand returns the command that takes the holds of the command hold off.
-func releaseByCommand() string {
-	return xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
 }

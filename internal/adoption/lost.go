@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,11 @@ import (
 
 // lostNext is the next step if something was composed again.
 const lostNext = "nothing of that is deleted. Stop that writer, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
+
+// lost returns the Plan for an XR that has lost something after another writer removed a hold.
+func (t *tree) lost(code reason.Code, format string, args ...any) Plan {
+	return Plan{Lost: true, Total: t.plan.Total, Failed: code.Messagef(format, args...)}
+}
 
 // planUnheld returns the Plan for a restored XR that is not held; p is the Plan if this plugin
 // lifted its hold. That the XR controls all that it lists is no proof of adoption: Crossplane may
@@ -40,19 +46,25 @@ func (t *tree) planUnheld(p Plan) Plan {
 
 		return p
 	}
-	if p.Patch == nil {
-		if p.Change = unpin(u); p.Patch != nil {
-			p.Done, p.Moving = false, true
-		}
+
+	return p.unpinning(u)
+}
+
+// unpinning returns the Plan, or unpin in its place if it has no change.
+func (p Plan) unpinning(u *unstructured.Unstructured) Plan {
+	if c := unpin(u); p.Patch == nil && c.Patch != nil {
+		p.Change, p.Done, p.Moving = c, false, true
 	}
 
 	return p
 }
 
 // lacksItsHold reports whether the hold can be put on again: Crossplane has not reconciled u, or u
-// belongs in quarantine and has lost nothing.
+// belongs in quarantine and has lost nothing: another cluster may manage the same external resources.
 func (s *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
-	return !isReconciledHere(u) || s.isQuarantineBroken(u) && len(lost) == 0
+	h := s.stripped(u)
+
+	return !isReconciledHere(u) || h != nil && h.Quarantine && len(lost) == 0
 }
 
 // lostBefore returns the Plan for an XR whose hold was put on again while Crossplane was
@@ -63,14 +75,10 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 		return Plan{}, false
 	}
 	back, replacements, known := t.snapshot.replaced(t.xr, true)
-	if len(back) == 0 || !known {
-		return Plan{}, false
-	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ComposedAgain.Messagef("%s stays held: its hold had been removed, and in its resourceRefs "+
-		"Crossplane "+
-		"replaced what was restored: %s; by: %s. Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
-		xp.String(t.xr.Unstructured), xp.SomeOf(back), xp.SomeOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
+	return t.lost(reason.ComposedAgain, "%s stays held: its hold had been removed, and in its resourceRefs Crossplane replaced what was restored: %s; by: %s. "+
+		"Put the former back into the resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
+		xp.String(t.xr.Unstructured), xp.SomeOf(back), xp.SomeOf(replacements), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured))), len(back) > 0 && known
 }
 
 // lostPlan returns the Plan for an object that lost something after its hold was removed. The
@@ -98,36 +106,26 @@ func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, replacements [
 	if len(candidates) == 0 {
 		return nil, nil, known
 	}
+	gone := map[xp.Ref]bool{}
 	for _, r := range refs {
-		known = known && (s.get(r.ID()) != nil || s.isWhole(r))
-		p, ok := s.replacementAt(xr, r, missing)
+		u := s.get(r.ID())
+		known = known && (u != nil || s.isWhole(r))
+		at, ok := place{GroupKind: r.GroupVersionKind().GroupKind()}, missing && s.isWhole(r)
+		if u != nil {
+			at, ok = placeOf(u), isReplacement(s, xr.Unstructured, u)
+		}
 		took := false
 		for _, b := range candidates {
-			if ok && p.isSame(b.place) {
-				took = true
-				if !slices.Contains(lost, b.Ref) {
-					lost = append(lost, b.Ref)
-				}
+			if ok && at.isSame(b.place) {
+				gone[b.Ref], took = true, true
 			}
 		}
 		if took {
 			replacements = append(replacements, r)
 		}
 	}
-	slices.SortFunc(lost, xp.Ref.Compare)
 
-	return lost, replacements, known
-}
-
-// replacementAt returns the place of r, if r is a replacement in the XR's resourceRefs; with
-// missing also if it does not exist.
-func (s *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
-	u := s.get(r.ID())
-	if u == nil {
-		return place{GroupKind: r.GroupVersionKind().GroupKind()}, missing && s.isWhole(r)
-	}
-
-	return placeOf(u), isReplacement(s, xr.Unstructured, u)
+	return slices.SortedFunc(maps.Keys(gone), xp.Ref.Compare), replacements, known
 }
 
 // isReconciledHere reports whether Crossplane has reconciled u since its creation in this cluster.
@@ -146,18 +144,14 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 
 // interfered returns the Plan for a held XR if another writer removed its hold for a while, the
 // hold of its claim, or the pause. ok is false if none did, or it did no harm.
-func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if p, ok = t.planTakenOver(); ok {
-		return p, ok
-	}
-	if p, ok = t.lostBefore(); ok {
-		return p, ok
-	}
-	if p, ok = t.lostClaim(); ok {
-		return p, ok
+func (t *tree) interfered() (p Plan, ok bool) {
+	for _, plan := range []func() (Plan, bool){t.planTakenOver, t.lostBefore, t.lostClaim, t.withoutPause} {
+		if p, ok = plan(); ok {
+			return p, true
+		}
 	}
 
-	return t.withoutPause(u)
+	return Plan{}, false
 }
 
 // lostClaim returns the Plan for a held XR whose restored claim lost its hold and its reference to
@@ -168,15 +162,13 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		return Plan{}, false
 	}
 	r, named := xp.ClaimFrom(claim).CompositeRef()
-	if !named || r.Name == t.xr.GetName() {
-		return Plan{}, false
-	}
-	if other := t.snapshot.Get(r); other == nil || !isReplacement(t.snapshot, t.xr.Unstructured, other) {
-		return Plan{}, false // It is bound to an XR that existed before or was restored.
+	other := t.snapshot.Get(r)
+	if !named || r.Name == t.xr.GetName() || other == nil || !isReplacement(t.snapshot, t.xr.Unstructured, other) {
+		return Plan{}, false // It is bound to none, or to an XR that existed before or was restored.
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: reason.ClaimReplaced.Messagef("%s has no claim any more: %s was reconciled without its hold: %s. "+
-		"Crossplane has created another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext)}, true
+	return t.lost(reason.ClaimReplaced, "%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has created another XR for it: %s; %s",
+		xp.String(t.xr.Unstructured), xp.String(claim), lastWriterOf(claim), r, lostNext), true
 }
 
 // claimOfThisRestore returns the XR's claim, if it is unmarked and not older than the Restore.
@@ -212,7 +204,6 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 		}
 	case xr == nil:
 	case isReplacement(s, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
-
 		return lostPlan(u, reason.ClaimReplaced, "%s was reconciled without its hold: %s. Crossplane has created another XR for it: %s; that of the backup was not "+
 			"restored, and what it composed has no XR; %s", r, lostNext)
 	default:
@@ -226,13 +217,8 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 			return t.plan
 		}
 	}
-	if p.Patch == nil {
-		if p.Change = unpin(u); p.Patch != nil {
-			p.Done, p.Moving = false, true
-		}
-	}
 
-	return p
+	return p.unpinning(u)
 }
 
 // isReplacement reports whether u was not restored, and is no older than the object than.
@@ -275,9 +261,8 @@ func (s *Snapshot) createdAgain(u *unstructured.Unstructured) (p Plan, ok bool) 
 	}
 
 	return lostPlan(u, reason.CreatedAgain, "%s: its provider has created an external resource, although its hold was not released: %s. That was at %s. Look "+
-		"for the "+
-		"former one in the cloud: if it exists, set the annotation %s to its name and delete the other, or delete the MR with its managementPolicies without "+
-		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
+		"for the former one in the cloud: if it exists, set the annotation %s to its name and delete the other, or delete the MR with its managementPolicies "+
+		"without Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
 
 // createdHere returns when the provider of an MR created an external resource, or was about to, if

@@ -33,7 +33,7 @@ func managed(manager, operation, at string, paths ...[]string) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		fields := map[string]any{}
 		for _, path := range paths {
-			addField(fields, path...)
+			set(fields, map[string]any{}, fieldNames(path)...)
 		}
 		list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 		list = append(list, map[string]any{
@@ -87,9 +87,8 @@ func lostTree(o ...xptest.Option) (xr, back, replacement *unstructured.Unstructu
 const (
 	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
 		"has composed: Bucket b-new; in place of what was restored: Bucket b; " + lostNext + " [ComposedAgain]"
-	stepAgain  = StepAgain
-	stepFree   = "nothing holds it any more; give its own settings back"
-	stepPolicy = "nothing holds it any more; give its composition update policy back"
+	stepAgain = StepAgain
+	stepFree  = "nothing holds it any more; give its own settings back"
 )
 
 func TestNextJudgesAnUnheldXR(t *testing.T) {
@@ -113,7 +112,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		},
 		"LostAndPinned": {
 			reason: "The XR must not stay pinned.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(replacement), pinned, back), xr),
-			want: outcome{Failed: lostWhy, Step: stepPolicy, Target: "XOrder x"},
+			want: outcome{Failed: lostWhy, Step: stepFree, Target: "XOrder x"},
 		},
 		"NotRequested": {reason: "Only an operation requests this check.", ref: xp.RefTo(xr), want: done, snapshot: withRestored(snapshot(replacement), xr, back)},
 		"NotRestored": {
@@ -146,7 +145,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		"Whole": {reason: "The tree is as the restore created it.", ref: xp.RefTo(xr), want: done, snapshot: investigated(withRestored(snapshot(), calm, back), xr)},
 		"Pinned": {
 			reason: "The pin of a removed hold must be removed too.", ref: xp.RefTo(xr), snapshot: investigated(withRestored(snapshot(), xptest.With(pinned, xptest.Refs(back)), back), xr),
-			want: outcome{Step: stepPolicy, Target: "XOrder x", Adopted: 1, Total: 1, Moving: true},
+			want: outcome{Step: stepFree, Target: "XOrder x", Adopted: 1, Total: 1, Moving: true},
 		},
 		"PinnedByItsPerson": {
 			reason: "The user's own policy stays.", ref: xp.RefTo(xr), want: done,
@@ -302,7 +301,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		},
 		"Pinned": {
 			reason: "The claim must not stay pinned.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
-			want: outcome{Step: stepPolicy, Target: "OrderClaim team-a/o"},
+			want: outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
 		},
 		"Paused": {
 			reason: "The claim must not stay paused, since its user has not paused it.", ref: xp.RefTo(x), snapshot: investigated(withRestored(snapshot(), xptest.With(x, reconciledAt(laterAt)), ourPause(claim)), x),

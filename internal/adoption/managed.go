@@ -222,7 +222,7 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	}
 	// The provider's report counts only after it has seen the pause: a status can be from the
 	// backup.
-	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
+	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !IsSeenPaused(u) {
 		e := managedStep{
 			why: reason.AwaitingPauseReport.Messagef("its provider has not reported yet that it is paused"), moving: true, pending: true,
 		}
@@ -288,12 +288,13 @@ const (
 
 // saveOriginals saves the policies and status settings of u, which is about to be created, in the
 // hold, and changes u. earlier is the hold of the backup; nil for none.
-func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
-	h.Identity = of.Identity
+func (h *Hold) saveOriginals(u *unstructured.Unstructured, earlier *Hold) error {
+	observe := h.Observes
+	h.Observes, h.Policies = false, nil
 	switch {
 	case earlier != nil && earlier.Observes && xp.OnlyObserves(u):
 		h.Observes, h.Policies = true, earlier.Policies
-	case of.Observes && xp.MayWrite(u):
+	case observe && xp.MayWrite(u):
 		h.Observes = true
 		if _, _, err := unstructured.NestedStringSlice(u.Object, "spec", "managementPolicies"); err != nil {
 			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)
@@ -306,7 +307,7 @@ func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hol
 	if earlier != nil {
 		earlier.returnStatus(u)
 	}
-	if h.Status = of.Status; len(h.Status) == 0 {
+	if len(h.Status) == 0 {
 		return nil
 	}
 	if own, ok := u.GetAnnotations()[xp.AnnotationRestoreStatus]; ok {
@@ -319,15 +320,9 @@ func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hol
 
 // returnStatus gives u, which is about to be created, its own annotation for its status back.
 func (h *Hold) returnStatus(u *unstructured.Unstructured) {
-	if len(h.Status) == 0 {
-		return
+	if len(h.Status) > 0 {
+		returnAnnotation(u, xp.AnnotationRestoreStatus, h.RestoreStatus)
 	}
-	annotations := u.GetAnnotations()
-	delete(annotations, xp.AnnotationRestoreStatus)
-	if h.RestoreStatus != nil {
-		annotations[xp.AnnotationRestoreStatus] = *h.RestoreStatus
-	}
-	u.SetAnnotations(annotations)
 }
 
 // returnPolicies gives u, which is about to be created, its own managementPolicies back.
@@ -348,11 +343,13 @@ func (h *Hold) restoreOriginals(u *unstructured.Unstructured, p map[string]any) 
 	}
 	// A value that another writer has set since stays.
 	if h.Observes && xp.OnlyObserves(u) {
-		var own any
-		if len(h.Policies) > 0 {
-			own = h.Policies
+		var own []any
+		for _, policy := range h.Policies {
+			own = append(own, policy)
 		}
-		set(p, own, "spec", "managementPolicies")
+		if set(p, nil, "spec", fieldPolicies); own != nil {
+			set(p, own, "spec", fieldPolicies)
+		}
 	}
 }
 

@@ -5,20 +5,22 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AnnotationHold is the mark: the annotation that stores the hold. Crossplane copies the
-// annotations of a claim to its XR, except those of Kubernetes, which it detects by the end of
-// their domain (crossplane internal/controller/apiextensions/claim/object.go,
-// withoutReservedK8sEntries). So a claim's mark never gets onto its cluster-scoped XR, and a
-// removed mark of an XR does not come back.
+// AnnotationHold is the mark: the annotation that stores the hold. Crossplane copies a claim's
+// annotations to its XR, except those of Kubernetes, which it knows by the end of their domain
+// (crossplane internal/controller/apiextensions/claim/object.go, withoutReservedK8sEntries). So a
+// claim's mark never gets onto its XR, and a removed mark of an XR does not come back.
 const AnnotationHold = "velero.crossplane.x-k8s.io/hold"
 
 // KeySize is the smallest number of bytes of a Key.
@@ -42,14 +44,19 @@ var ErrNewer = reason.MarkNewer.Errorf("a newer version of this plugin has writt
 // HowToRead is the next step for ErrNewer.
 const HowToRead = "install that version of the plugin again, or a later one"
 
+// mostValues is how many lists, objects and entries of these a mark may have beside what it has
+// packed. One with manyRefs references has about 3,500. Anyone can write a mark, and each entry of
+// two bytes takes a hundred in memory.
+const mostValues = 8192
+
+var errTooLarge = errors.New("it is larger than any that this plugin writes")
+
 // A Key signs and verifies the marks of holds. A user who can write an object can write a mark, and
 // a mark makes this plugin release objects, give Secrets owners and change settings. So the
-// signature covers every byte of the mark, and the object's group, kind, namespace and name. It
-// does not cover the UID, since a mark is signed before the object is created. A user can write an
-// old, genuine mark again, but only on the same object.
-//
-// It is an HMAC and not a record in Velero's namespace: a record costs a request per held object,
-// before the object is created.
+// signature covers every byte of the mark, and the object's group, kind, namespace and name; not
+// the UID, since a mark is signed before the object is created. A user can write an old, genuine
+// mark again, but only on the same object. A record in Velero's namespace in place of the signature
+// would cost a request per held object.
 type Key []byte
 
 // Unverified is the Key for reading marks only: it accepts any mark and signs none.
@@ -84,31 +91,26 @@ func (k Key) mac(r xp.Ref, mark string) string {
 }
 
 // mark returns the signed mark of a hold on r.
-func (k Key) mark(r xp.Ref, h *Hold) (string, error) {
-	b, err := h.encode(r)
-	if err != nil {
-		return "", err
-	}
+func (k Key) mark(r xp.Ref, h *Hold) string {
+	mark := h.encode()
 	if k == nil {
-		return string(b), nil
+		return mark
 	}
 
-	return strings.TrimSuffix(string(b), "}") + macBegin + k.mac(r, string(b)) + macEnd, nil
+	return strings.TrimSuffix(mark, "}") + macBegin + k.mac(r, mark) + macEnd
 }
 
-// encode returns the unsigned mark of a hold on r.
-func (h *Hold) encode(r xp.Ref) ([]byte, error) {
+// encode returns the unsigned mark of a hold.
+func (h *Hold) encode() string {
 	short := *h
 	short.Reason = reason.Clean(short.Reason)
-	if err := short.packRefs(); err != nil {
-		return nil, fmt.Errorf("cannot encode the hold of %s: %w", r, err)
-	}
-	b, err := json.Marshal(short)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the hold of %s: %w", r, err)
+	err := short.packRefs()
+	b, encodeErr := json.Marshal(short)
+	if err = errors.Join(err, encodeErr); err != nil {
+		panic(err) // Its fields can always be encoded, and no XR is held that has more references than can be packed.
 	}
 
-	return b, nil
+	return string(b)
 }
 
 // Sign signs the mark that Put has written on u, for the namespace in which u will be created. It
@@ -123,11 +125,7 @@ func (k Key) Sign(u *unstructured.Unstructured, namespace string) error {
 	}
 	r := xp.RefTo(u)
 	r.Namespace = namespace
-	mark, err := k.mark(r, h)
-	if err != nil {
-		return err
-	}
-	xp.Annotate(u, AnnotationHold, mark)
+	xp.Annotate(u, AnnotationHold, k.mark(r, h))
 
 	return nil
 }
@@ -139,12 +137,128 @@ func (k Key) verify(r xp.Ref, mark string) error {
 	}
 	signed, ok := strings.CutSuffix(mark, macEnd)
 	n := strings.LastIndex(signed, macBegin)
-	if !ok || n < 0 {
-		return ErrForged
-	}
-	if !hmac.Equal([]byte(signed[n+len(macBegin):]), []byte(k.mac(r, signed[:n]+"}"))) {
+	if !ok || n < 0 || !hmac.Equal([]byte(signed[n+len(macBegin):]), []byte(k.mac(r, signed[:n]+"}"))) {
 		return ErrForged
 	}
 
 	return nil
+}
+
+// HoldOf returns the hold on u; nil if u has no mark. It fails if the mark can't be read, and with
+// ErrForged if it is not signed with the key. A mark is verified before it is decoded or unpacked.
+func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
+	return read(u, func(mark string) (*Hold, error) {
+		if err := k.verify(xp.RefTo(u), mark); err != nil {
+			return nil, err
+		}
+		h, err := decodeMark(mark)
+		if err == nil {
+			err = h.unpackRefs()
+		}
+
+		return h, err
+	})
+}
+
+// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto an object which
+// is not paused. Such a mark needs no action.
+func HoldsNothing(u *unstructured.Unstructured, err error) bool {
+	return errors.Is(err, errCopied) && !xp.IsPaused(u)
+}
+
+// HoldOf returns the hold in the mark of u, nil if u has no mark. It neither verifies the mark (use
+// Key.HoldOf before acting on it), nor unpacks the references of an XR that composes many. It fails
+// if the mark can't be read.
+func HoldOf(u *unstructured.Unstructured) (*Hold, error) { return read(u, decodeMark) }
+
+// read reads the mark of u with the function, nil if u has none. References in the mark of a
+// namespaced object stay within its namespace.
+func read(u *unstructured.Unstructured, decode func(mark string) (*Hold, error)) (*Hold, error) {
+	if !xp.HasAnnotation(u, AnnotationHold) {
+		return nil, nil //nolint:nilnil // No hold is no error.
+	}
+	mark := xp.Annotation(u, AnnotationHold)
+	of, err := checkMark(mark)
+	if err == nil && of != "" && of != markedOf(u) {
+		err = errCopied
+	}
+	var h *Hold
+	if err == nil {
+		h, err = decode(mark)
+	}
+	switch {
+	case errors.Is(err, ErrForged):
+		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+	}
+	h.stayIn(u.GetNamespace())
+
+	return h, nil
+}
+
+// checkMark returns the object that a mark is for. It fails if the mark can't be read, or has a
+// newer format. It allocates next to nothing, whatever is in the mark.
+func checkMark(mark string) (of string, err error) {
+	var header struct {
+		Format int    `json:"format"`
+		Of     string `json:"of"`
+	}
+	err = json.Unmarshal([]byte(mark), &header) // It decodes what it can even if it fails.
+	if header.Format > Format {
+		return "", fmt.Errorf("%w, in format %d; this one reads up to %d", ErrNewer, header.Format, Format)
+	}
+
+	return header.Of, err //nolint:wrapcheck // read adds the object.
+}
+
+// stayIn moves references into the namespace of the held object, unless that is "".
+func (h *Hold) stayIn(namespace string) {
+	if namespace == "" {
+		return
+	}
+	for i := range h.Refs {
+		h.Refs[i].Namespace = namespace
+	}
+	for i := range h.Inputs {
+		if !xp.IsStateSecret(h.Inputs[i].Name) { // A state can be in another namespace than its MR.
+			h.Inputs[i].Namespace = namespace
+		}
+	}
+	if h.Owner != nil && h.Owner.Namespace != "" { // An XR can be cluster-scoped.
+		h.Owner.Namespace = namespace
+	}
+	if h.FromUID != nil && h.FromUID.XR.Namespace != "" {
+		h.FromUID.XR.Namespace = namespace
+	}
+}
+
+// markedOf returns the identity of u in its mark. It leaves out the namespace, which a restore can
+// map, and the version, which depends on the reader.
+func markedOf(u *unstructured.Unstructured) string {
+	return u.GroupVersionKind().GroupKind().String() + "/" + u.GetName()
+}
+
+// isTooLarge reports whether a mark has more than an API server stores in annotations, or more
+// values than this plugin writes.
+func isTooLarge(mark string) bool {
+	return len(mark) > apivalidation.TotalAnnotationSizeLimitB || strings.Count(mark, ",")+strings.Count(mark, "[")+strings.Count(mark, "{") > mostValues
+}
+
+// decodeMark decodes a mark, but not what it has packed. The name of its Restore is looked up and
+// becomes part of commands that users copy, so it must be a valid name or empty.
+func decodeMark(mark string) (*Hold, error) {
+	if isTooLarge(mark) {
+		return nil, errTooLarge
+	}
+	h := &Hold{}
+	if err := json.Unmarshal([]byte(mark), h); err != nil {
+		return nil, err //nolint:wrapcheck // read adds the object.
+	}
+	namespace, name, _ := strings.Cut(h.Restore, "/")
+	if h.Restore != "" && (len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0) {
+		return nil, fmt.Errorf("its Restore %q is no namespace and name of one, so this plugin has not written it", h.Restore)
+	}
+
+	return h, nil
 }

@@ -3,7 +3,6 @@ package adoption
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,12 @@ const warnAgain = "another writer had removed its hold, which was put on again b
 // StepAgain is the step that puts a hold on again.
 const StepAgain = "put its hold on again, which another writer had removed before Crossplane reconciled it"
 
+// fieldPolicies is the field of an MR that a hold can change.
+const fieldPolicies = "managementPolicies"
+
+// stepUnheld is the step that removes what a hold has left on an object.
+const stepUnheld = "nothing holds it any more; give its own settings back"
+
 // StepLost is the step that removes the rest of a hold from an object that was composed again.
 const StepLost = "give its own settings back: another writer had removed its hold, and Crossplane has composed others"
 
@@ -30,45 +35,28 @@ func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 	if h == nil {
 		return Change{}, false
 	}
-	mark, err := s.key.mark(xp.RefTo(u), h)
-	if err != nil {
-		return Change{}, false
-	}
-	p := patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"})
-	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field(fieldUpdatePolicy, xp.UpdateManual))
-	}
 
-	return Change{
-		Target: u, Patch: p, Step: StepAgain,
-		Warning: reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)),
-	}, true
+	return Change{Target: u, Patch: s.key.putPatch(u, h), Step: StepAgain, Warning: reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u))}, true
 }
 
 // missingHold returns the hold to put on again; nil if none is possible.
 func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
-	if restore == "" || xp.IsPaused(u) && !isHoldPause(u) {
+	own := u.DeepCopy()
+	if isHoldPause(u) {
+		returnAnnotation(own, xp.AnnotationPaused, nil)
+	}
+	if restore == "" || xp.IsPaused(own) {
 		return nil // An object that its user has paused stays as it is.
 	}
-	own := u.DeepCopy()
-	if policy, pinned := pinOf(own); pinned {
-		if policy == nil {
-			xp.Instance{Unstructured: own}.RemoveUpdatePolicy()
-		} else if err := (xp.Instance{Unstructured: own}).SetUpdatePolicy(*policy); err != nil {
-			return nil
-		}
+	if policy, pinned := pinOf(u); pinned && returnUpdatePolicy(own, policy) != nil {
+		return nil
 	}
-	if isHoldPause(own) {
-		annotations := own.GetAnnotations()
-		delete(annotations, xp.AnnotationPaused)
-		own.SetAnnotations(annotations)
-	}
-	of := Hold{Reason: reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)).String()}
+	of := Hold{}
 	if kept := s.stripped(u); kept != nil {
 		of = *kept
-		of.Reason = cmp.Or(kept.Reason, reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)).String())
 	}
 	of.Restore, of.Since = restore, s.now.UTC().Format(time.RFC3339)
+	of.Reason = cmp.Or(of.Reason, reason.HoldRemoved.Messagef(warnAgain, lastWriterOf(u)).String())
 	h, err := Put(own, of)
 	if err != nil {
 		return nil
@@ -81,40 +69,103 @@ func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 	return h
 }
 
-const (
-	fieldUpdatePolicy = "compositionUpdatePolicy"
-	fieldPolicies     = "managementPolicies"
-)
+const warnStripped = "it was created without its hold, and is held again: a resource modifier of Velero, a webhook, a policy or another writer had " +
+	"removed that: %s; check whether something has changed meanwhile, and make them leave the " +
+	"annotations " + AnnotationHold + " and " + xp.AnnotationPaused + " (docs/gitops.md)"
+
+// stripped returns the hold that the polling Restore put on u, if u was created without it and the
+// hold is known; else nil. A program that changes objects at their creation can remove the hold
+// before u exists, so that nothing on u shows it.
+func (s *Snapshot) stripped(u *unstructured.Unstructured) *Hold {
+	q := s.investigation
+	if q == nil || q.Held == nil || u == nil || xp.HasAnnotation(u, AnnotationHold) || !s.isOfRestore(u) || !s.isSuspect(u) {
+		return nil
+	}
+	if u.GetCreationTimestamp().Time.Before(q.Started) {
+		return nil // It existed, and was left as it is.
+	}
+
+	return q.Held(xp.RefTo(u).ID())
+}
+
+// heldAgain plans to put the hold on again on an MR or a claim that was created without it, even if
+// its controller has reconciled it. ok is false if nothing is to be done.
+func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if s.stripped(u) == nil {
+		return Plan{}, false
+	}
+	if xp.IsManaged(u) {
+		if p, ok = s.createdAgain(u); ok {
+			return p, ok
+		}
+	}
+	c, ok := s.holdMissing(u, s.investigation.Restore)
+	if !ok {
+		return Plan{}, false
+	}
+	c.Warning = reason.HoldRemoved.Messagef(warnStripped, lastWriterOf(u))
+
+	return Plan{Change: c, Moving: true}, true
+}
+
+// holdBelow plans the same for a composed resource of an XR, or its claim, and reports whether
+// there is such a hold.
+func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
+	p, ok := t.snapshot.heldAgain(u)
+	switch {
+	case !ok:
+		return false
+	case !p.Failed.IsZero():
+		t.plan.Failed = staysHeld(t.xr.Unstructured, p.Failed)
+	default:
+		t.plan.Also = append(t.plan.Also, p.Change)
+		t.waitFor(r, true, reason.HoldRemoved.Messagef("%s: it was created without its hold, which is put on again", r))
+	}
+
+	return true
+}
+
+// quarantinePlan returns the Plan for an object in quarantine. Its only changes put the hold on
+// again on what belongs to it and was created without its hold.
+func (s *Snapshot) quarantinePlan(u *unstructured.Unstructured, h *Hold) Plan {
+	if !xp.IsComposite(u) {
+		return quarantined(h)
+	}
+	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h, plan: quarantined(h)}
+	for _, r := range h.Refs {
+		t.holdBelow(r, s.Get(r))
+	}
+	if r, ok := t.xr.ClaimRef(); ok {
+		if claim := s.Get(r); claim != nil && xp.Bound(xp.ClaimFrom(claim), t.xr) {
+			t.holdBelow(r, claim)
+		}
+	}
+
+	return t.plan
+}
 
 // withoutPause plans for a marked XR whose pause (the hold's or the user's own) was removed by
 // another writer. The pause is put on again if Crossplane has not reconciled the XR yet. ok is
 // false if the pause was not removed, or its removal did no harm.
-func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
+func (t *tree) withoutPause() (p Plan, ok bool) {
+	u := t.xr.Unstructured
 	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.snapshot.isSuspect(u) || !t.snapshot.isRequested(u) {
 		return Plan{}, false
 	}
 	who := lastWriterOf(u)
 	if isReconciledHere(u) {
 		lost, replacements, known := t.snapshot.replaced(t.xr, false)
-		if len(lost) == 0 || !known {
-			return Plan{}, false
-		}
+		p = t.lost(reason.ComposedAgain, "%s was reconciled before it was adopted, because another writer had removed its annotation %s: %s. Crossplane has "+
+			"composed: %s; in place of what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, xp.SomeOf(replacements), xp.SomeOf(lost), lostNext)
+		p.Change = Change{Target: u, Patch: releasePatch(u, t.hold.withPauseOf(u)), Step: StepLost}
 
-		gone := Change{Target: u, Patch: releasePatch(u, t.hold.withPauseOf(u)), Step: StepLost}
-
-		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: reason.ComposedAgain.Messagef("%s was reconciled before it was adopted, because another "+
-			"writer had removed its annotation %s: %s. Crossplane has composed: %s; in place of what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
-			xp.SomeOf(replacements), xp.SomeOf(lost), lostNext)}, true
+		return p, len(lost) > 0 && known
 	}
 	h := *t.hold
 	if h.Again = true; h.ownPause() {
 		h.Paused = nil // The user had paused it, and has now removed the pause.
 	}
-	mark, err := t.snapshot.key.mark(xp.RefTo(u), &h)
-	if err != nil {
-		return Plan{}, false
-	}
-	t.change(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
+	t.change(u, patch(u, map[string]any{AnnotationHold: t.snapshot.key.mark(xp.RefTo(u), &h), xp.AnnotationPaused: "true"}), StepAgain)
 	t.plan.Warning, t.plan.Moving = reason.HoldRemoved.Messagef(warnAgain, who), true
 
 	return t.plan, true
@@ -129,13 +180,8 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 		return nil, false
 	}
 	others, ours := othersAt(u, inst.UpdatePolicyPath())
-	if !ours {
+	if !ours || slices.ContainsFunc(others, func(m map[string]any) bool { return isWrittenHere(u, m) }) {
 		return nil, false
-	}
-	for _, m := range others {
-		if isWrittenHere(u, m) {
-			return nil, false
-		}
 	}
 	if len(others) > 0 { // Its manager in the backup had set another value, and the only other one is Automatic.
 		return new(xp.UpdateAutomatic), true
@@ -146,11 +192,7 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 
 // othersAt returns the other managers' entries with the field at path, and whether one is ours.
 func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]any, ours bool) {
-	ours = slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool {
-		_, manages := managedAt(m, path)
-
-		return manages && isOwn(m)
-	})
+	ours = slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isOwn(m) && manages(m, path) })
 
 	return managersOf(managersBesides(u), [][]string{path}), ours
 }
@@ -168,40 +210,31 @@ func isHoldPause(u *unstructured.Unstructured) bool {
 // unpin plans to give back the composition update policy of an object that is not held and still
 // pinned. It does nothing during a hold's pause: else nothing would show whose pause that is.
 func unpin(u *unstructured.Unstructured) Change {
-	if isHoldPause(u) {
-		return Change{}
-	}
-
-	return returnPolicy(u)
-}
-
-// returnPolicy is unpin without the check for a pause.
-func returnPolicy(u *unstructured.Unstructured) Change {
 	own, pinned := pinOf(u)
-	if !pinned {
+	if !pinned || isHoldPause(u) {
 		return Change{}
 	}
-	inst := xp.Instance{Unstructured: u}
-	p := map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
-	maps.Copy(p, inst.Field(fieldUpdatePolicy, nullable(own)))
-	c := Change{Target: u, Patch: p, Step: "nothing holds it any more; give its composition update policy back"}
-	path := inst.UpdatePolicyPath()
-	if others, _ := othersAt(u, path); own != nil && len(others) == 1 && writesAs(u, others[0], [][]string{path}) {
-		c.Manager, _ = others[0]["manager"].(string)
+	path := xp.Instance{Unstructured: u}.UpdatePolicyPath()
+	c := Change{Target: u, Patch: versioned(u), Step: stepUnheld}
+	set(c.Patch, nullable(own), path...)
+	if others, _ := othersAt(u, path); own != nil {
+		c.Manager = writerOf(u, others, [][]string{path})
 	}
 
 	return c
 }
 
-// unpinAndUnpause is unpin, and also removes the pause of a hold.
-func unpinAndUnpause(u *unstructured.Unstructured) Change {
-	c := returnPolicy(u)
+// dropSettings plans to give back all settings that a hold has left on an XR or claim.
+func dropSettings(u *unstructured.Unstructured) Change {
 	if !isHoldPause(u) {
-		return c
+		return unpin(u)
 	}
-	c.Target, c.Step = u, "nothing holds it any more; give its own settings back"
+	own := u.DeepCopy()
+	returnAnnotation(own, xp.AnnotationPaused, nil)
+	c := unpin(own)
+	c.Target, c.Step = u, stepUnheld
 	if c.Patch == nil {
-		c.Patch = patch(u, map[string]any{})
+		c.Patch = versioned(u)
 	}
 	set(c.Patch, nil, "metadata", "annotations", xp.AnnotationPaused)
 
@@ -232,7 +265,7 @@ func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	if !ours || len(others) > 0 || !xp.OnlyObserves(u) {
 		return Change{}, false
 	}
-	p := map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
+	p := versioned(u)
 	set(p, nil, path...)
 
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
@@ -241,62 +274,48 @@ func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 // LeftoverSetting returns the name of a field or annotation that a hold has left on an unmarked
 // object, according to its managedFields; "" if there is none.
 func LeftoverSetting(u *unstructured.Unstructured) string {
-	if xp.HasAnnotation(u, AnnotationHold) {
-		return ""
-	}
-	if isHoldPause(u) {
+	switch _, pinned := pinOf(u); {
+	case xp.HasAnnotation(u, AnnotationHold):
+	case isHoldPause(u):
 		return xp.AnnotationPaused
-	}
-	if _, pinned := pinOf(u); pinned {
-		return fieldUpdatePolicy
-	}
-	if !xp.OnlyObserves(u) {
-		return ""
-	}
-	if _, ours := othersAt(u, []string{"spec", fieldPolicies}); ours {
-		return fieldPolicies
+	case pinned:
+		return "compositionUpdatePolicy"
+	case xp.OnlyObserves(u):
+		if _, ours := othersAt(u, []string{"spec", fieldPolicies}); ours {
+			return fieldPolicies
+		}
 	}
 
 	return ""
 }
 
-// lastWriterOf returns who probably removed the hold of u, or changed it while it was held.
+// lastWriterOf returns who probably removed the hold of u, or changed it while it was held: the last
+// writer since its creation in this cluster, except controllers.
 func lastWriterOf(u *unstructured.Unstructured) string {
-	manager, operation, when, ok := lastWriter(u)
-	if !ok {
+	var last map[string]any
+	for _, m := range entriesOf(u) {
+		name := text(m, "manager")
+		if name == "" || isOfSubresource(m) || isControllers(name) || !isWrittenHere(u, m) {
+			continue
+		}
+		if last == nil || timeOf(m).After(timeOf(last)) {
+			last = m
+		}
+	}
+	if last == nil {
 		return "its managedFields do not name that writer (kubectl get --show-managed-fields)"
 	}
 
-	return fmt.Sprintf("the last to write it was %q (%s, %s)", manager, operation, when)
+	return fmt.Sprintf("the last to write it was %q (%s, %s)", text(last, "manager"), text(last, "operation"), text(last, "time"))
 }
 
-// lastWriter returns the last writer of u since its creation in this cluster, except Crossplane,
-// providers, Velero and this plugin.
-func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, ok bool) {
-	var last time.Time
-	for _, m := range entriesOf(u) {
-		name, _ := m["manager"].(string)
-		sub, _ := m["subresource"].(string)
-		if name == "" || sub != "" || isControllers(name) || !isWrittenHere(u, m) {
-			continue
-		}
-		stamp, _ := m["time"].(string)
-		written := parseTime(stamp)
-		if ok && !written.After(last) {
-			continue
-		}
-		manager, when, last, ok = name, stamp, written, true
-		operation, _ = m["operation"].(string)
-	}
-
-	return manager, operation, when, ok
-}
+// timeOf returns the time of an entry of managedFields; zero for none.
+func timeOf(entry map[string]any) time.Time { return parseTime(text(entry, "time")) }
 
 // isWrittenHere reports whether an entry of managedFields was written since the object was created
 // in this cluster. Entries of the backup are older.
 func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
-	stamp, _ := entry["time"].(string)
-	written := parseTime(stamp)
+	written := timeOf(entry)
 
 	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
 }

@@ -146,10 +146,7 @@ func TestNextOfHeldAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Again = true
-		mark, err := Unverified.mark(xp.RefTo(u), h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mark := Unverified.mark(xp.RefTo(u), h)
 
 		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
 	}

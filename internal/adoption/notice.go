@@ -90,10 +90,10 @@ func Changes(s *Snapshot, plans map[xp.ID]Plan, recent map[xp.ID]bool) []Notice 
 // notice returns the notice for a held object; ok is false if there is nothing new to report.
 func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice, ok bool) {
 	h := f.hold
-	if plan.Failed.IsZero() && len(plan.Waiting) == 0 || recent && h.LastReported != "" {
+	switch {
+	case plan.Failed.IsZero() && len(plan.Waiting) == 0:
 		return Notice{}, false
-	}
-	if recent {
+	case recent:
 		return f.laterNotice(now)
 	}
 	n = Notice{Target: f.identity(), Event: EventWaiting, Message: waitingPrefix + FirstReasons(plan.Waiting)}
@@ -111,10 +111,9 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 	if h.Clone != "" {
 		why = h.Reason // The Plan failed with this reason.
 	}
-	p, err := f.explain(why, reported, now)
-	n.Patch = p
+	n.Patch = f.explain(why, reported, now)
 
-	return n, err == nil
+	return n, true
 }
 
 // LaterNotice returns the notice for an object that gets its report later. It marks only that the
@@ -124,7 +123,6 @@ func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 	if f == nil || f.err != nil || f.hold == nil {
 		return Notice{}, false
 	}
-
 	n, ok = f.laterNotice(s.now)
 
 	return s.applied(f, n), ok
@@ -143,9 +141,8 @@ func (f *observedObject) laterNotice(now time.Time) (n Notice, ok bool) {
 	if f.hold.LastReported != "" {
 		return Notice{}, false
 	}
-	p, err := f.explain(f.hold.Reason, heldNoticeStep, now)
 
-	return Notice{Target: f.identity(), Patch: p}, err == nil
+	return Notice{Target: f.identity(), Patch: f.explain(f.hold.Reason, heldNoticeStep, now)}, true
 }
 
 // Stopped returns the notice that no operation works on u any more. It fails if u is not held.
@@ -206,10 +203,7 @@ func FirstReasons(waiting []reason.Message) string {
 // Fingerprint returns a short text, the same for all Plans that wait for the same reasons and
 // kinds, or have failed with the same message. Names and controllers' messages do not count.
 func (p Plan) Fingerprint() string {
-	if !p.Failed.IsZero() {
-		return digest([]string{p.Failed.String()})
-	}
-	causes := make([]string, 0, len(p.Waiting)+len(p.On)+1)
+	var causes []string
 	for _, why := range p.Waiting {
 		causes = append(causes, string(why.Code))
 	}
@@ -219,13 +213,10 @@ func (p Plan) Fingerprint() string {
 	if p.Stuck {
 		causes = append(causes, EventStuck)
 	}
-
-	return digest(causes)
-}
-
-// digest returns a hash of the causes. Their order and repetition do not matter.
-func digest(causes []string) string {
-	slices.Sort(causes)
+	if !p.Failed.IsZero() {
+		causes = []string{p.Failed.String()}
+	}
+	slices.Sort(causes) // Their order and repetition do not matter.
 	h := fnv.New64a()
 	for _, c := range slices.Compact(causes) {
 		_, _ = h.Write([]byte(c + "\n")) // It never fails.

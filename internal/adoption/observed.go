@@ -59,7 +59,7 @@ func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject
 		f.controller = c.UID
 	}
 	if f.paused {
-		f.reported = isSeenPaused(u)
+		f.reported = IsSeenPaused(u)
 	} else {
 		_, f.reported = reconciled(u)
 	}

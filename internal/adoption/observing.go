@@ -97,10 +97,5 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 // once more: providers reconcile on a change of annotations (crossplane-runtime,
 // resource.DesiredStateChanged).
 func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
-	mark, err := s.key.mark(xp.RefTo(u), after)
-	if err != nil {
-		return Change{}
-	}
-
-	return Change{Target: u, Patch: patch(u, map[string]any{AnnotationHold: mark}), Step: step}
+	return Change{Target: u, Patch: patch(u, map[string]any{AnnotationHold: s.key.mark(xp.RefTo(u), after)}), Step: step}
 }

@@ -17,9 +17,7 @@ func settling(since time.Time, lost bool) xptest.Option {
 		h, err := HoldOf(u)
 		if err == nil {
 			h.Settling, h.Lost = since.Format(time.RFC3339), lost
-			var mark string
-			mark, err = Unverified.mark(xp.RefTo(u), h)
-			xp.Annotate(u, AnnotationHold, mark)
+			xp.Annotate(u, AnnotationHold, Unverified.mark(xp.RefTo(u), h))
 		}
 		if err != nil {
 			panic(err) // The test is wrong.

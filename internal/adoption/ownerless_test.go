@@ -100,12 +100,9 @@ func polledAt(u *unstructured.Unstructured, at time.Time) *unstructured.Unstruct
 		panic(err) // The test is wrong.
 	}
 	h.Polled = at.UTC().Format(time.RFC3339)
-	b, err := h.encode(xp.RefTo(u))
-	if err != nil {
-		panic(err)
-	}
+	b := h.encode()
 
-	return xptest.With(u, xptest.Annotated(AnnotationHold, string(b)))
+	return xptest.With(u, xptest.Annotated(AnnotationHold, b))
 }
 
 // Lifting by force names the risk of an MR that its XR does not control.

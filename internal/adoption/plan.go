@@ -256,7 +256,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return t.planWithoutComposed(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
-	if p, ok := t.interfered(u); ok {
+	if p, ok := t.interfered(); ok {
 		return p
 	}
 	switch {

@@ -19,7 +19,8 @@ const (
 // hold.
 func quarantineNext(h *Hold) string {
 	if h.ByCommand {
-		return "to go on in this cluster, make sure that no other cluster has adopted it, then run: " + releaseByCommand()
+		return "to go on in this cluster, make sure that no other cluster has adopted it, then run: " +
+			xp.NewCommand(xp.Program, "release").Word("-n", "NAMESPACE").String()
 	}
 
 	return "make sure that no other cluster manages the same external resources, then run: " + xp.ReleaseOf(h.Restore).String()
@@ -51,7 +52,6 @@ func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 		return "", false
 	}
 	h.Quarantine, h.ByHand = false, false
-	mark, err = k.mark(xp.RefTo(u), h)
 
-	return mark, err == nil
+	return k.mark(xp.RefTo(u), h), true
 }

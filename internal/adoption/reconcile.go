@@ -103,7 +103,7 @@ func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
 // checkSeen waits until Crossplane has reported of a paused object that it is paused. This makes
 // its next report a proof: the status is not restored, or is from the backup.
 func (t *tree) checkSeen(u *unstructured.Unstructured) {
-	if !isSeenPaused(u) {
+	if !IsSeenPaused(u) {
 		t.awaitReconcile(u, reason.AwaitingPauseReport.Messagef("%s: Crossplane has not reported yet that it is paused", xp.String(u)))
 	}
 }

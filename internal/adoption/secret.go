@@ -84,20 +84,16 @@ func takeControl(u, s *unstructured.Unstructured) Change {
 
 // publisherOf returns the manager of the data of a connection secret, or of its type if it has no
 // data; "" if not known, or if s is no connection secret.
-func publisherOf(s *unstructured.Unstructured) (manager string) {
+func publisherOf(s *unstructured.Unstructured) string {
 	if !xp.IsConnectionSecret(s) {
 		return ""
 	}
 	for _, path := range managedPaths(s) {
 		fields := [][]string{path}
-		of := managersOf(entriesOf(s), fields)
-		if len(of) == 1 && writesAs(s, of[0], fields) {
-			manager, _ = of[0]["manager"].(string)
-		}
-		if len(of) > 0 {
-			break
+		if of := managersOf(entriesOf(s), fields); len(of) > 0 {
+			return writerOf(s, of, fields)
 		}
 	}
 
-	return manager
+	return ""
 }

@@ -24,10 +24,10 @@ func whyStatus(u *unstructured.Unstructured, missing []string) string {
 		"%s", xp.StatusNames(missing), releaseByForce(u))
 }
 
-// isSeenPaused reports whether the controller of u has reported that u is paused. Any other report
-// after that proves a reconcile: u was created paused, and while it is the controller reports
-// nothing else.
-func isSeenPaused(u *unstructured.Unstructured) bool {
+// IsSeenPaused reports whether the controller of u has reported that u, as it is, is paused. Before
+// that it may be reconciling an older version of u. Any other report after that proves a reconcile: u
+// was created paused, and while it is the controller reports nothing else.
+func IsSeenPaused(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
 	return ok && c.Reason == xp.ReasonReconcilePaused && isCurrent(u, c)

@@ -1,7 +1,6 @@
 package adoption
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,10 +15,12 @@ const managerVelero = "velero-server"
 // entry of a restored status. An entry that an earlier restore left in the backed-up cluster is
 // older than u.
 func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
-	written, _ := entry["time"].(string)
-	since := !parseTime(written).Before(u.GetCreationTimestamp().Time)
+	return isWrittenHere(u, entry) && (entry["manager"] == managerVelero || isOfOwnStatus(entry))
+}
 
-	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
+// isOfOwnStatus reports whether an entry of managedFields is this plugin's, of a subresource.
+func isOfOwnStatus(entry map[string]any) bool {
+	return entry["manager"] == FieldManager && !isOwn(entry)
 }
 
 // IsStray reports whether a restore stopped between creating u and writing its managedFields.
@@ -54,22 +55,16 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 func withSince(entries, since []map[string]any) []map[string]any {
 	for _, m := range since {
 		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) || isOwn(e) && isOwn(m) })
-		if n < 0 {
+		switch {
+		case n < 0:
 			entries = append(entries, m)
-
-			continue
+		case isOwn(m):
+			entries[n] = united(entries[n], m) // It is the applied entry, which Applied continues.
+		case m["operation"] == operationApply:
+			entries[n] = m
+		default:
+			entries[n] = united(m, entries[n])
 		}
-		base := m
-		if isOwn(m) {
-			base = entries[n] // It is the applied entry, which Applied continues.
-		}
-		all := maps.Clone(base)
-		if isOwn(m) || m["operation"] != operationApply {
-			before, _ := entries[n]["fieldsV1"].(map[string]any)
-			fields, _ := m["fieldsV1"].(map[string]any)
-			all["fieldsV1"] = union(before, fields)
-		}
-		entries[n] = all
 	}
 
 	return entries
@@ -80,15 +75,13 @@ func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]a
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil
 	}
-	fields := map[string]any{}
-	for _, path := range managedPaths(u) {
-		_, there, err := unstructured.NestedFieldNoCopy(u.Object, path...)
-		if of, ok := managedAt(entry, path); ok && there && err == nil {
-			set(fields, of, fieldNames(path)...)
-		}
-	}
+	there := slices.DeleteFunc(managedPaths(u), func(path []string) bool {
+		_, ok, err := unstructured.NestedFieldNoCopy(u.Object, path...)
 
-	return withFields(entry, fields)
+		return !ok || err != nil
+	})
+
+	return withFields(entry, fieldsAt(entry, there))
 }
 
 // ReturnedStatus returns the patch that returns fields of a status to their managers before this
@@ -99,24 +92,17 @@ func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]
 		paths = append(paths, []string{"status", name})
 	}
 	entries := entriesOf(after)
-	isOurs := func(m map[string]any) bool { return m["manager"] == FieldManager && !isOwn(m) }
-	n := slices.IndexFunc(entries, isOurs)
+	n := slices.IndexFunc(entries, isOfOwnStatus)
 	if n < 0 {
 		return nil, false
 	}
 	ours := entries[n]
-	entries = slices.DeleteFunc(entries, isOurs)
+	entries = slices.DeleteFunc(entries, isOfOwnStatus)
 	for _, m := range entriesOf(before) {
-		if !isOurs(m) {
+		if !isOfOwnStatus(m) {
 			entries = returnFields(entries, m, ours, paths)
 		}
 	}
 
 	return managersPatch(after, entries), true
-}
-
-// managersPatch returns a merge patch of managedFields. The API server refuses it if u has changed
-// since it was observed.
-func managersPatch(u *unstructured.Unstructured, entries []map[string]any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "managedFields": withEntries(entries)}}
 }

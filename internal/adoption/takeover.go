@@ -1,7 +1,7 @@
 package adoption
 
 import (
-	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,22 +53,16 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		return Change{}, err
 	}
 	h.TakenOver, h.Fields = true, "" // It exists, and has its managers.
-	mark, err := k.mark(xp.RefTo(live), h)
-	if err != nil {
-		return Change{}, err
-	}
-	annotations := map[string]any{}
-	for name, value := range after.GetAnnotations() {
-		annotations[name] = value
-	}
-	annotations[AnnotationHold] = mark
-	p := patch(live, annotations)
-	set(p, after.GetFinalizers(), "metadata", "finalizers")
-	all := map[string]string{}
-	maps.Copy(all, after.GetLabels())
-	maps.Copy(all, labels)
-	set(p, all, "metadata", "labels")
+	p := versioned(live)
 	set(p, after.Object["spec"], "spec")
+	metadata, _ := after.Object["metadata"].(map[string]any)
+	for _, field := range []string{"annotations", "labels", "finalizers"} {
+		set(p, metadata[field], "metadata", field)
+	}
+	set(p, k.mark(xp.RefTo(live), h), "metadata", "annotations", AnnotationHold)
+	for name, value := range labels {
+		set(p, value, "metadata", "labels", name)
+	}
 
 	return Change{Target: live, Patch: p}, nil
 }
@@ -83,7 +77,7 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 	}
 	ours := entries[n]
 	left := managedNow(u, ours)
-	if isEqual(left, ours) {
+	if reflect.DeepEqual(left, ours) {
 		return nil, false
 	}
 	entries = slices.Delete(entries, n, n+1)
@@ -92,7 +86,7 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 	}
 	paths := xp.InheritedPaths(item)
 	for _, m := range entriesOf(item) {
-		if status, _ := m["subresource"].(string); status == "" && !isOwn(m) {
+		if !isOfSubresource(m) && !isOwn(m) {
 			entries = returnFields(entries, m, ours, paths)
 		}
 	}
@@ -136,7 +130,7 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 	switch {
 	case !t.hold.isBeingTakenOver(u):
 		return Plan{}, false
-	case !isSeenPaused(u):
+	case !IsSeenPaused(u):
 		t.waitFor(xp.RefTo(u), true, reason.AwaitingPauseReport.Messagef("%s: another writer had created it, and Crossplane has not reported yet that it is "+
 			"paused", xp.RefTo(u)))
 
@@ -153,10 +147,6 @@ func (t *tree) planTakenOver() (p Plan, ok bool) {
 			xp.SomeOf(t.hold.Refs), xp.HowToGetBack(xp.RefTo(u))),
 	}, true
 }
-
-// IsSeenPaused reports whether Crossplane has reported that u, as it is, is paused. Before that
-// Crossplane may be reconciling an older version of u.
-func IsSeenPaused(u *unstructured.Unstructured) bool { return isSeenPaused(u) }
 
 // GiveUp returns the Change that removes what TakeOver put on an XR which Crossplane has composed
 // meanwhile. Its Patch is nil if u is not held.
