@@ -31,7 +31,7 @@ func serve() {
 	debug.SetGCPercent(gcPercent)
 	features, modifiers := veleroFlags(pflag.CommandLine)
 	connect := sync.OnceValues(func() (*actions, error) {
-		cluster, err := live.Connect()
+		cluster, err := live.Connect("", "")
 		if err != nil {
 			return nil, err
 		}

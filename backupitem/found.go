@@ -153,7 +153,7 @@ func (f *found) follows(gk schema.GroupKind) bool {
 func (f *found) writeNotes(u *unstructured.Unstructured) {
 	xp.SetRestoreFirst(u, f.before)
 	xp.SetSavedConditions(u, f.composed)
-	xp.SetPublished(u, f.takesSecret())
+	xp.SetFlag(u, xp.FieldPublished, f.takesSecret())
 	f.noteInputs(u)
 	xp.SetUnresolvedRefs(u, f.dangling)
 	if len(f.dangling) <= mostNamed {

@@ -52,7 +52,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 	id, _ := xp.ProviderID(u)
 	name, known := externalname.Of(gk, id, settings)
 	if slices.Contains(settings.Unnamed, gk) && !name.Chosen {
-		xp.SetUnnamed(u)
+		xp.SetFlag(u, xp.FieldUnnamed, true)
 
 		return
 	}
@@ -76,7 +76,7 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	why := ""
 	if !name.Chosen {
 		if why = t.whyUntrusted(ctx, u, id, name, known); why != "" && known {
-			xp.SetDoubted(u)
+			xp.SetFlag(u, xp.FieldDoubted, true)
 		}
 	}
 	switch {
@@ -84,7 +84,7 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 		t.warnOfRisk(u, unnamedText+", and the backup has it from their ids", reason.IdentityMissing.Messagef("has no external-name. The backup has it from "+
 			"status.atProvider.id, as %s. Its provider can create a second external resource when it restarts: set its annotation %s to %s", name.By,
 			xp.AnnotationExternalName, name.External))
-		xp.SetExternalName(u, name.External)
+		xp.Annotate(u, xp.AnnotationExternalName, name.External)
 	case xp.MayCreate(u):
 		t.warnOfRisk(u, unnamedText, reason.IdentityMissing.Messagef("has no external-name, and its status.atProvider.id %s may be another name: %s. %s. If the id "+
 			"is the external-name of all MRs of its kind, add %s to the setting %s. If no MR of its kind ever has one, add it to %s", id, why, unidentifiedText, gk,

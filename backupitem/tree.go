@@ -93,7 +93,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		xp.StripBackupMetadata(u)
 	}
 	if beyond {
-		xp.SetMustInclude(u)
+		xp.Annotate(u, xp.AnnotationMustInclude, "true")
 	}
 	found.writeNotes(u)
 	found.warn(t.log, t.resolver.isFirst)

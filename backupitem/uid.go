@@ -19,13 +19,13 @@ func (t *Tree) noteUIDs(ctx context.Context, u *unstructured.Unstructured) {
 	var noted []xp.UIDOwner
 	var paths []string
 	for _, o := range t.resolver.above(ctx, u) {
-		for _, f := range xp.UIDFields(u, o.UID) {
-			o.Fields = append(o.Fields, f.Path)
+		fields := xp.UIDFields(u, o.UID)
+		for _, f := range fields {
 			if f.IsIdentity(u) || f.NamesSecret() && !o.IsXR {
 				paths = append(paths, f.Path)
 			}
 		}
-		if len(o.Fields) > 0 {
+		if len(fields) > 0 {
 			noted = append(noted, o.UIDOwner)
 		}
 	}

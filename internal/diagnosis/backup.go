@@ -33,7 +33,7 @@ func (d *diagnosis) checkInputs() {
 		mr := o.source.Part(shapeInput)
 		noted := xp.Inputs(mr)
 		for _, r := range xp.InputSecrets(mr) {
-			if in, known := noted(r); known && !in.Exists {
+			if in, known := noted[r]; known && !in.Exists {
 				continue // It did not exist at backup time, so a restore does not wait for it.
 			}
 			if d.get(r) != nil || d.IsUnread(r) || reported[r] {

@@ -86,7 +86,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code reason.Code, i
 func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalname.Name, bool) {
 	gk := mr.GroupVersionKind().GroupKind()
 	name, known := externalname.Known(gk, id)
-	if !known || xp.IsDoubted(mr) || d.countManagers(gk)[id] > 1 {
+	if !known || xp.HasFlag(mr, xp.FieldDoubted) || d.countManagers(gk)[id] > 1 {
 		return externalname.Name{}, false
 	}
 
