@@ -74,21 +74,19 @@ func veleroFlags(flags *pflag.FlagSet) (features *[]string, modifiers *string) {
 // actions has what the actions of one backup or restore share. Velero runs all of them in one
 // process.
 type actions struct {
-	cluster   *live.Cluster
-	resolver  *backupitem.Resolver
-	readiness *restoreitem.Readiness
-	requested *restoreitem.RequestedItems
-	xrds      *restoreitem.XRDCheck
-	features  *restoreitem.VeleroFeatures
-	modifiers string
-	logged    sync.Once
+	cluster  *live.Cluster
+	resolver *backupitem.Resolver
+	shared   restoreitem.Shared
+	logged   sync.Once
 }
 
 func newActions(cluster *live.Cluster, features []string, modifiers string) *actions {
 	return &actions{
-		cluster: cluster, resolver: backupitem.NewResolver(cluster), readiness: restoreitem.NewReadiness(cluster),
-		requested: &restoreitem.RequestedItems{}, xrds: restoreitem.NewXRDCheck(cluster),
-		features: restoreitem.NewVeleroFeatures(features), modifiers: modifiers,
+		cluster: cluster, resolver: backupitem.NewResolver(cluster),
+		shared: restoreitem.Shared{
+			Requested: &restoreitem.RequestedItems{}, XRDs: restoreitem.NewXRDCheck(cluster), Ready: restoreitem.NewReadiness(cluster),
+			Features: func() []string { return features }, Modifiers: func() string { return modifiers },
+		},
 	}
 }
 
@@ -113,20 +111,9 @@ func (a *actions) block(log logrus.FieldLogger) any { return backupitem.NewItemB
 func (a *actions) order(selector velero.ResourceSelector, log logrus.FieldLogger) any {
 	a.logVersion(log)
 
-	return restoreitem.NewOrder(
-		selector, a.cluster, a.requested, log,
-		restoreitem.WithClaimKinds(a.cluster),
-		restoreitem.WithXRDCheck(a.xrds),
-		restoreitem.WithReadiness(a.readiness),
-	)
+	return restoreitem.NewOrder(selector, a.cluster, log, a.shared)
 }
 
 func (a *actions) adopt(selector velero.ResourceSelector, log logrus.FieldLogger) any {
-	return restoreitem.NewAdopt(
-		selector, a.cluster, live.NewAdopter(a.cluster, log).OnStep(a.requested.OnStep), log,
-		restoreitem.WithXRDCheck(a.xrds),
-		restoreitem.WithRequestedItems(a.requested),
-		restoreitem.WithVeleroFeatures(a.features),
-		restoreitem.WithModifiers(a.modifiers),
-	)
+	return restoreitem.NewAdopt(selector, a.cluster, live.NewAdopter(a.cluster, log).OnStep(a.shared.Requested.OnStep), log, a.shared)
 }
