@@ -159,7 +159,7 @@ func (o *Order) foreign(i *item) reason.Message {
 	if claim, ok := xp.CompositeFrom(i.original).ClaimRef(); ok {
 		namespace = claim.Namespace
 	}
-	why := ""
+	var why string
 	switch environment := i.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind(); {
 	case environment && o.Requested.environments.has(i.GetName()), !environment && namespace != "" && included(i.restore, namespace):
 		return reason.Message{}
