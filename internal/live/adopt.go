@@ -120,7 +120,7 @@ func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector stri
 // finds with them. It returns a Plan for each and the last observer that it used.
 func (a *Adopter) adopt(ctx context.Context, o *observer) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
-	p.skipComposed(o)
+	p.configure(o)
 	defer p.reportLate(ctx, unlimited)
 	for {
 		looked, listings := time.Now(), len(o.listings)
@@ -161,7 +161,7 @@ func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool,
 		o.unfollow()
 		fresh := newObserver(o.cluster, o.key, o.selector, o.refs)
 		fresh.requester = o.requester
-		p.skipComposed(fresh)
+		p.configure(fresh)
 
 		return fresh
 	}

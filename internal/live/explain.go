@@ -242,7 +242,7 @@ func usageNamespaces(adopted map[xp.ID]schema.GroupVersionKind) []string {
 // allOf returns all objects of a kind, in a namespace or everywhere.
 func (o *observer) allOf(ctx context.Context, gvk schema.GroupVersionKind, namespace string) ([]*unstructured.Unstructured, error) {
 	if o.whole[collection{GroupVersionKind: gvk}] {
-		return o.snapshot.All(gvk.GroupKind()), nil
+		return o.snapshot.All(gvk.GroupKind(), nil), nil
 	}
 
 	return o.cluster.List(ctx, gvk, namespace, metav1.ListOptions{})
