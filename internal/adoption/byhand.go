@@ -114,7 +114,6 @@ func (s *Snapshot) Consent(r xp.Ref) {
 	}
 	u = u.DeepCopy()
 	xp.Annotate(u, AnnotationHold, mark)
-	delete(s.observedObjects, r.ID())
 	s.keep(r.ID(), u, true)
 }
 

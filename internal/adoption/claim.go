@@ -26,33 +26,35 @@ func nextForClaim(s *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if t := (tree{snapshot: s}); t.awaitKnown(r) {
 		return t.plan
 	}
-	u := s.Get(r)
-	if claim.GetDeletionTimestamp() != nil {
+	switch u := s.Get(r); {
+	case claim.GetDeletionTimestamp() != nil:
 		return Plan{Failed: deletedClaim(claim.Unstructured, r)}
-	}
-	if u == nil {
+	case u == nil:
 		return Plan{Failed: reason.ClaimWithoutXR.Messagef(stays+"was not restored. Restore again from a backup that has the XR, without "+
 			"--include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
-	}
-	if !xp.Bound(claim, xp.CompositeFrom(u)) {
+	case !xp.Bound(claim, xp.CompositeFrom(u)):
 		return Plan{Failed: reason.ClaimWithoutXR.Messagef(stays+"is not bound to it. Correct the claimRef of %s or the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name, r)}
-	}
-
-	if xp.IsClaim(u) {
-		// An object that is its own XR would be planned for without end.
+	case xp.IsClaim(u): // An object that is its own XR would be planned for without end.
 		return Plan{Failed: reason.ClaimAndXR.Messagef(stays+"looks like a claim too. Correct the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name)}
+	default:
+		return next(s, r)
 	}
-	xr, p, ok := s.heldPlan(u)
-	switch {
-	case !ok:
-		return p
-	case xr != nil && xr.Freed:
-		return s.freed(u, xr)
+}
+
+// claimOf returns the claim of an XR; nil if there is none. Any XR can name any claim, so both must
+// name each other.
+func (s *Snapshot) claimOf(xr xp.Composite) *unstructured.Unstructured {
+	r, ok := xr.ClaimRef()
+	if !ok {
+		return nil
+	}
+	if claim := s.Get(r); claim != nil && xp.Bound(xp.ClaimFrom(claim), xr) {
+		return claim
 	}
 
-	return nextForOther(s, u, xr)
+	return nil
 }
 
 // releaseClaim plans the release of the XR's claim, and reports whether nothing is left to do for
@@ -65,44 +67,46 @@ func (t *tree) releaseClaim() bool {
 	if t.awaitKnown(r) {
 		return false
 	}
-	claim := t.snapshot.Get(r)
-	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
-		if claim, found := t.claimOfThisRestore(); found && t.hold != nil {
-			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
-				t.waitFor(r, true, reason.ClaimReplaced.Messagef("%s: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. "+
-					"Give it its resourceRef back at once", r))
-
-				return false
-			}
-		}
-		// Any XR can name any claim. A claim that is held for its own XR must stay held.
-		return true
+	claim := t.snapshot.claimOf(t.xr)
+	if claim == nil {
+		return !t.awaitReference(r)
 	}
 	h, err := t.snapshot.holdOf(claim)
-	if err != nil {
-		t.wait(false, reason.MarkUnreadable.Messagef("%s", err))
-
-		return false
-	}
-	if h != nil && h.Quarantine {
-		t.awaitQuarantineEnd(xp.RefTo(claim), h)
-
-		return false
-	}
-	if h != nil {
+	switch {
+	case err != nil:
+		t.waitFor(r, false, whyUnusable(claim, err))
+	case h != nil && h.Quarantine:
+		t.awaitQuarantineEnd(r, h)
+	case h != nil:
 		t.releaseHeldClaim(claim, h)
 
 		return false
-	}
-	switch {
 	case t.hold == nil:
-		t.checkReleasedClaim(claim)
+		t.checkReleased(claim)
+		if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
+			t.plan.Change = dropSettings(claim) // A hold has left settings on it.
+		}
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
 		t.clearRequest(claim)
 	}
 
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
+}
+
+// awaitReference waits until the restored claim names its XR again, and reports whether it has to.
+func (t *tree) awaitReference(r xp.Ref) bool {
+	claim, found := t.claimOfThisRestore()
+	if !found || t.hold == nil {
+		return false
+	}
+	if _, named := xp.ClaimFrom(claim).CompositeRef(); named {
+		return false
+	}
+	t.waitFor(r, true, reason.ClaimReplaced.Messagef("%s: another writer has removed its hold and its resourceRef, and Crossplane will create another XR. "+
+		"Give it its resourceRef back at once", r))
+
+	return true
 }
 
 // unclaimed returns the Plan for an adopted XR whose claim has another XR; else p. A GitOps
@@ -127,14 +131,6 @@ func (t *tree) unclaimed(p Plan) Plan {
 	return p
 }
 
-// checkReleasedClaim is checkReleased for a claim, and removes settings that a hold has left on it.
-func (t *tree) checkReleasedClaim(claim *unstructured.Unstructured) {
-	t.checkReleased(claim)
-	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
-		t.plan.Change = dropSettings(claim)
-	}
-}
-
 // holdClaimAgain plans to put the hold of the XR's claim on again, if another writer has removed
 // it. Crossplane copies settings of a claim to its XR, such as the composition update policy. While
 // the XR is paused this plugin has not released the claim, so the removal is not its own.
@@ -143,8 +139,8 @@ func (t *tree) holdClaimAgain() {
 	if !ok || t.awaitKnown(r) {
 		return
 	}
-	claim := t.snapshot.Get(r)
-	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || !t.snapshot.isSuspect(claim) {
+	claim := t.snapshot.claimOf(t.xr)
+	if claim == nil || !t.snapshot.isSuspect(claim) {
 		return
 	}
 	if h, err := t.snapshot.holdOf(claim); h != nil || err != nil {

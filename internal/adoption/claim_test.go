@@ -88,7 +88,8 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 			reason:   "A user must correct a mark that can't be read.",
 			snapshot: snapshot(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{
-				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value [MarkUnreadable]",
+				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value; " +
+					"remove the annotation, then run release, or restore again [MarkUnreadable]",
 			}},
 		},
 		"XRReleased": {

@@ -1,7 +1,7 @@
 package adoption
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,48 +27,42 @@ func (t *tree) checkComposed(observed bool) {
 		case u == nil:
 			t.checkMissing(r)
 		case u.GetDeletionTimestamp() != nil:
-			t.awaitDeleted(r, u)
+			t.waitFor(r, false, cmp.Or(t.snapshot.leftExternalOf(u), reason.BeingDeleted.Messagef("%s: it is being deleted. See what its finalizers wait for, then "+
+				"restore it again", r)))
 		default:
 			if !t.planComposedManaged(r, u) {
 				t.checkControlled(r, u, observed)
 			}
 		}
 	}
-	if why := t.madeAgain(); !why.IsZero() {
-		t.plan.Remarks = append(t.plan.Remarks, why)
-	}
+	t.remark(t.madeAgain())
 }
 
 func (t *tree) checkMissing(r xp.Ref) {
-	gk := r.GroupVersionKind().GroupKind()
 	if t.awaitKnown(r) {
 		return
 	}
-	if why := t.snapshot.leftBy(r); !why.IsZero() {
-		t.waitFor(r, false, why)
-
-		return
+	gk := r.GroupVersionKind().GroupKind()
+	unserved, inactive := t.snapshot.unserved[gk], ""
+	if unserved {
+		inactive = t.snapshot.inactiveFor(gk)
 	}
-	if t.snapshot.unserved[gk] {
-		if name := t.snapshot.inactiveFor(gk); name != "" {
-			t.waitFor(r, false, reason.KindNotActive.Messagef("%s: its kind is not served, because its ManagedResourceDefinition %s is not active; %s. Then restore "+
-				"again", r, name, xp.HowToActivate(name)))
-
-			return
-		}
+	switch left := t.snapshot.leftBy(r); {
+	case !left.IsZero():
+		t.waitFor(r, false, left)
+	case inactive != "":
+		t.waitFor(r, false, reason.KindNotActive.Messagef("%s: its kind is not served, because its ManagedResourceDefinition %s is not active; %s. Then restore "+
+			"again", r, inactive, xp.HowToActivate(inactive)))
+	case unserved:
 		t.waitFor(r, false, reason.KindNotServed.Messagef("%s: its kind is not served, so no restore can bring it yet. Install the provider or XRD of %s, "+
 			"then restore again", r, gk))
-
-		return
-	}
-	if xp.MayStayOut(gk) {
+	case xp.MayStayOut(gk):
 		t.unrestored = append(t.unrestored, r)
 		t.plan.Total--
-
-		return
+	default:
+		t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the "+
+			"resourceRefs of %s, and Crossplane composes another", r, xp.String(t.xr.Unstructured)))
 	}
-	t.waitFor(r, false, reason.NotInCluster.Messagef("%s: it is not in the cluster. Restore it; or, if its external resource is gone too, remove it from the "+
-		"resourceRefs of %s, and Crossplane composes another", r, xp.String(t.xr.Unstructured)))
 }
 
 // madeAgain returns a remark on what Velero does not restore, which is not waited for; zero if
@@ -147,24 +141,18 @@ func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.snapshot.holdOf(u); {
 	case HoldsNothing(u, err), err == nil && h == nil:
 		return true
-	case errors.Is(err, ErrForged):
-		t.waitFor(r, false, reason.MarkForged.Messagef("%s: %s; %s", r, err, howToClear(u)))
-	case errors.Is(err, ErrNewer):
-		t.waitFor(r, false, reason.MarkNewer.Messagef("%s: %s; %s", r, err, HowToRead))
 	case err != nil:
-		t.waitFor(r, true, reason.AwaitingComposedXR.Messagef(waitAdopted, r))
+		t.waitFor(r, false, whyUnusable(u, err).About(r.String()))
 	case h.Quarantine:
 		t.awaitQuarantineEnd(r, h)
 	case h.ByHand:
 		t.waitForUser(waitComposedXR, r, h)
 	default:
-		t.waitFor(r, true, reason.AwaitingComposedXR.Messagef(waitAdopted, r))
+		t.waitFor(r, true, reason.AwaitingComposedXR.Messagef("%s: this composed XR is not adopted yet", r))
 	}
 
 	return false
 }
-
-const waitAdopted = "%s: this composed XR is not adopted yet"
 
 // checkRefs waits until the XR lists all resourceRefs of the backup that exist. It may list more: a
 // Composition that had not finished composes the rest now.

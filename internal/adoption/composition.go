@@ -101,12 +101,8 @@ func (h *Hold) hadEntry(entry map[string]any) bool {
 // reconcile a claim again if it has copied the claim's revision to an XR with another policy
 // (crossplane internal/controller/apiextensions/claim/syncer_ssa.go).
 func (t *tree) following(h *Hold) *Hold {
-	r, ok := t.xr.ClaimRef()
-	if !ok || !h.Pinned {
-		return h
-	}
-	claim := t.snapshot.Get(r)
-	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || xp.IsPaused(claim) || xp.HasAnnotation(claim, AnnotationHold) {
+	claim := t.snapshot.claimOf(t.xr)
+	if claim == nil || !h.Pinned || xp.IsPaused(claim) || xp.HasAnnotation(claim, AnnotationHold) {
 		return h
 	}
 	if policy, ok := (xp.Instance{Unstructured: claim}).UpdatePolicy(); ok {
@@ -129,27 +125,10 @@ func nameOf(s string) string {
 	return s
 }
 
-// remarkFollowing adds the warnings of changedFollowing for a paused XR and its claim as Remarks.
-func (t *tree) remarkFollowing(u *unstructured.Unstructured) {
-	why := []reason.Message{changedFollowing(u, t.hold)}
-	if claim, h := t.heldClaim(); claim != nil {
-		why = append(why, changedFollowing(claim, h))
-	}
-	for _, warning := range why {
-		if !warning.IsZero() {
-			t.plan.Remarks = append(t.plan.Remarks, warning)
-		}
-	}
-}
-
 // heldClaim returns the XR's claim and its hold; nil if there is no claim, or it is not held.
 func (t *tree) heldClaim() (*unstructured.Unstructured, *Hold) {
-	r, ok := t.xr.ClaimRef()
-	if !ok {
-		return nil, nil
-	}
-	claim := t.snapshot.Get(r)
-	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
+	claim := t.snapshot.claimOf(t.xr)
+	if claim == nil {
 		return nil, nil
 	}
 	h, err := t.snapshot.holdOf(claim)

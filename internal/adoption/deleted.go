@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -27,39 +29,39 @@ func (t *tree) deleted(u *unstructured.Unstructured) reason.Message {
 	}
 	why := reason.DeletedWhileHeld.Messagef("%s is being deleted, and its hold stops Crossplane from that; to delete it with all that it composes, remove its "+
 		"annotation %s%s", xp.String(u), xp.AnnotationPaused, keepExternalNext)
-	// With foreground propagation the garbage collector deletes the XR's dependents first, even if
-	// the XR is paused.
-	too, left, absent := t.composedDeleted()
-	if len(left) > 0 {
-		why.Text += "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: " + xp.SomeOf(left)
-	}
-	if len(too) > 0 {
-		why.Text += "; these are being deleted too, with their external resources: " + xp.SomeOf(too)
-	}
-	if len(absent) > 0 {
-		why.Text += "; these were deleted before it, with their external resources unless they only observed, or never restored: " + xp.SomeOf(absent)
-	}
+	why.Text += t.composedDeleted()
 
 	return why
 }
 
-// composedDeleted returns the composed resources that are being deleted, those that leave their
-// external resource behind, and the others that are gone.
-func (t *tree) composedDeleted() (too, left, absent []xp.Ref) {
+// composedDeleted returns which composed resources are being deleted, or are gone. With foreground
+// propagation the garbage collector deletes the XR's dependents first, even if the XR is paused.
+func (t *tree) composedDeleted() (text string) {
+	const (
+		left   = "; these were deleted while they only observed, so their external resources are still there, and nothing manages them: "
+		too    = "; these are being deleted too, with their external resources: "
+		absent = "; these were deleted before it, with their external resources unless they only observed, or never restored: "
+	)
+	found := map[string][]xp.Ref{}
 	for _, r := range t.hold.Refs {
 		u := t.snapshot.Get(r)
 		_, unknown := t.snapshot.isUnknown(r)
 		switch {
 		case u == nil && !t.snapshot.leftBy(r).IsZero(), u != nil && u.GetDeletionTimestamp() != nil && !t.snapshot.leftExternalOf(u).IsZero():
-			left = append(left, r)
+			found[left] = append(found[left], r)
 		case u == nil && !unknown:
-			absent = append(absent, r)
+			found[absent] = append(found[absent], r)
 		case u != nil && u.GetDeletionTimestamp() != nil:
-			too = append(too, r)
+			found[too] = append(found[too], r)
+		}
+	}
+	for _, what := range []string{left, too, absent} {
+		if len(found[what]) > 0 {
+			text += what + xp.SomeOf(found[what])
 		}
 	}
 
-	return too, left, absent
+	return text
 }
 
 // claimDeleted is deleted for the XR's claim; zero if the claim is not held or not being deleted.
@@ -94,4 +96,70 @@ func deletedManaged(u *unstructured.Unstructured, h *Hold) reason.Message {
 	return reason.DeletedWhileHeld.Messagef("%s is being deleted, and its hold stops its provider from that; to delete it with its external resource, remove its "+
 		"annotation %s; to keep that, first remove Delete from its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone",
 		xp.String(u), xp.AnnotationPaused)
+}
+
+// leftExternal returns that the provider of an MR, which is being deleted or gone, leaves its
+// external resource behind only because the hold makes it observe; the zero Message if it does not.
+// Without Delete in managementPolicies a provider takes its finalizer off at once (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go, policies.go), so its own policies would come too late.
+func (h *Hold) leftExternal(u *unstructured.Unstructured) reason.Message {
+	if !h.Observes || h.ownPause() || xp.IsPaused(u) || !xp.OnlyObserves(u) {
+		return reason.Message{}
+	}
+	own := u.DeepCopy()
+	h.returnPolicies(own)
+	if !xp.MayDelete(own) {
+		return reason.Message{}
+	}
+
+	return reason.DeletedWhileObserved.Messagef("%s was deleted while it only observed, so its provider leaves its external resource %q behind, and nothing "+
+		"manages that. Restore it again when it is gone, and it manages it as before; to delete both, delete it once it is released",
+		xp.String(u), xp.Annotation(u, xp.AnnotationExternalName))
+}
+
+// leftBehind is what a deleted MR left behind.
+type leftBehind struct {
+	target *unstructured.Unstructured
+	why    reason.Message
+}
+
+// keepDeleted records what an MR left behind that does not exist any more. u is its last state. One
+// that is not being deleted has only left the listing that was watched.
+func (s *Snapshot) keepDeleted(u *unstructured.Unstructured) {
+	if u.GetDeletionTimestamp() == nil || !IsMarked(u) {
+		return
+	}
+	h, err := s.key.HoldOf(u)
+	if err != nil || h == nil {
+		return
+	}
+	if why := h.leftExternal(u); !why.IsZero() {
+		r := cloneRef(xp.RefTo(u))
+		s.leftBehind[r.ID()] = leftBehind{target: xp.IdentityOnly(r, u.GetUID(), ""), why: why}
+	}
+}
+
+// leftBy returns what r left behind, which is not in the cluster any more, if that was seen.
+func (s *Snapshot) leftBy(r xp.Ref) reason.Message { return s.leftBehind[r.ID()].why }
+
+// LeftBehind returns the notices about MRs that were deleted while they only observed, in a stable
+// order.
+func (s *Snapshot) LeftBehind() []Notice {
+	var notices []Notice
+	for _, l := range s.leftBehind {
+		notices = append(notices, Notice{Target: l.target, Event: EventStopped, Message: l.why.String(), Warning: true})
+	}
+	slices.SortFunc(notices, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
+
+	return notices
+}
+
+// leftExternalOf is leftExternal of the hold of u; the zero Message if there is none.
+func (s *Snapshot) leftExternalOf(u *unstructured.Unstructured) reason.Message {
+	h, err := s.holdOf(u)
+	if err != nil || h == nil || !IsMarked(u) {
+		return reason.Message{}
+	}
+
+	return h.leftExternal(u)
 }

@@ -84,9 +84,9 @@ func Settings(h *Hold) []string {
 		settings = append(settings, "compositionUpdatePolicy: "+policy)
 	}
 	if h.Observes {
-		policies := `not set, which means ["*"]`
-		if len(h.Policies) > 0 {
-			policies = `["` + strings.Join(h.Policies, `","`) + `"]`
+		policies := h.ownPolicies()
+		if len(h.Policies) == 0 {
+			policies = "not set, which means " + policies
 		}
 		settings = append(settings, "managementPolicies: "+policies)
 	}

@@ -64,11 +64,3 @@ func (s *Snapshot) xrOf(f *FromUID) *unstructured.Unstructured {
 
 	return s.Get(wide)
 }
-
-// checkFromUID waits for a user if the Composition of the XR above has made the name of the composed
-// XR from its UID.
-func (t *tree) checkFromUID() {
-	if why := t.snapshot.waitFromUID(t.hold); !why.IsZero() {
-		t.wait(false, why.About(xp.String(t.xr.Unstructured)))
-	}
-}

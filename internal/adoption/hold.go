@@ -321,7 +321,7 @@ func (k Key) putPatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 // releasePatch returns the patch that lifts the hold of u and gives the user's own settings back.
 func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: nullable(h.Paused)}
-	maps.Copy(annotations, withoutRequest(u))
+	maps.Copy(annotations, withoutRequest(u.GetAnnotations()))
 	if xp.HasAnnotation(u, xp.AnnotationMustRestore) {
 		annotations[xp.AnnotationMustRestore] = nil // Velero 1.18.3 removes it, 1.18.1 does not.
 	}

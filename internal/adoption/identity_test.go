@@ -14,12 +14,11 @@ import (
 )
 
 const (
-	stepOwn      = "give its own settings back"
-	stepObserve  = "let its provider observe it"
-	stepObserved = "its provider has observed it; give its own settings back"
-	unseen       = "Bucket b: its provider has not reported yet that it is paused [AwaitingPauseReport]"
-	unobserved   = "Bucket b: its provider has not observed it yet [AwaitingProvider]"
-	given        = "Bucket b: it gets its own settings back [Releasing]"
+	stepOwn     = "give its own settings back"
+	stepObserve = "let its provider observe it"
+	unseen      = "Bucket b: its provider has not reported yet that it is paused [AwaitingPauseReport]"
+	unobserved  = "Bucket b: its provider has not observed it yet [AwaitingProvider]"
+	given       = "Bucket b: it gets its own settings back [Releasing]"
 )
 
 // heldFor returns u with a hold, then changed by the options.
@@ -201,7 +200,7 @@ func TestNextObservesFirst(t *testing.T) {
 		},
 		"Observed": {
 			reason: "The provider has observed the external resource.", snapshot: snapshot(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
-			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
+			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"Missing": {
 			reason: "The provider would create the external resource again, so the user must decide.", snapshot: snapshot(xptest.With(off, broken)), ref: ref,

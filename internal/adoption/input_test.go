@@ -84,7 +84,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 				w.WithoutSecrets()
 
 				return w
-			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: " + waitInput + inputCode}},
+			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: it is held until the Secrets that its provider reads are there" + inputCode}},
 		},
 		"Composed": {
 			reason: "The XR waits too, and its message gives the reason.", snapshot: snapshot(paused, reading(composed, input), revision), ref: xp.RefTo(x),

@@ -91,7 +91,7 @@ func lostPlan(u *unstructured.Unstructured, code reason.Code, format string, arg
 // lists in their place: objects that are younger than the XR and not restored and, with
 // missing, objects that do not exist yet. known is false if more must be listed first to be sure.
 func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, replacements []xp.Ref, known bool) {
-	s.addReadOfAll()
+	s.addRead(xp.ID{}) // It looks through all objects.
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return nil, nil, true // As long as the refs can't be read, nothing can be found.

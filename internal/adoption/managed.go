@@ -11,11 +11,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Why a held MR waits until its release.
 const (
-	waitPublished = "it was held until its connection secret was back"
-	waitPublish   = "it is held until its connection secret is back"
-	waitReleased  = "it gets its own settings back"
+	waitReleased = "it gets its own settings back"
+	stepReleased = "give its own settings back"
 )
 
 // A managedStep is the next step of the hold of an MR, and why the MR is held until then.
@@ -49,19 +47,16 @@ func nextForManaged(s *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if e.ready {
 		return s.planManual(u, h, Plan{})
 	}
-	if e.Patch == nil {
-		if h.FromUID != nil && e.why.Code == reason.UIDInIdentity && s.xrOf(h.FromUID) != nil {
-			e.moving = true // Its XR waits for the user. A release by force must begin there, or the XR goes on under the old revision.
-		}
-		plan := Plan{Waiting: []reason.Message{e.why.About(xp.String(u))}, Moving: e.moving, Blocked: !e.moving, NextAt: e.nextAt}
-		if e.pending {
-			plan.Pending = []PendingReconcile{s.pendingReconcile(u, s.lastSeen(u), plan.Waiting[0])}
-		}
-
-		return plan
+	if e.Patch != nil {
+		return Plan{Change: e.Change, Moving: true}
 	}
+	if h.FromUID != nil && e.why.Code == reason.UIDInIdentity && s.xrOf(h.FromUID) != nil {
+		e.moving = true // Its XR waits for the user. A release by force must begin there, or the XR goes on under the old revision.
+	}
+	t := tree{snapshot: s}
+	t.awaitManaged(xp.RefTo(u), u, e)
 
-	return Plan{Change: e.Change, Moving: true}
+	return t.plan
 }
 
 // planComposedManaged plans the next step of the hold of a composed MR, and reports whether it has
@@ -166,14 +161,15 @@ func heldManagedStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 		return s.notReconciled(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
-		return s.notReconciled(u, observingStep(s, u, h))
+		if e := s.notReconciled(u, s.observingStep(u, h)); !e.why.IsZero() {
+			return e
+		}
 	}
 	if h.ByHand {
 		return managedStep{ready: true}
 	}
-	step, why := s.lastStep(u, h)
 
-	return managedStep{Change: s.key.lift(u, h, step), why: why, moving: true}
+	return managedStep{Change: s.key.lift(u, h, stepReleased), why: s.whyReleasing(h), moving: true}
 }
 
 // notReconciled returns the step with the reason that the provider does not reconcile the MR, if
@@ -189,21 +185,16 @@ func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 	return e
 }
 
-// lastStep returns the step that releases an MR, and the reason to wait until then. It mentions the
-// connection secret only if that was the reason of the hold.
-func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step string, why reason.Message) {
-	const back = "give its own settings back"
-	r, publishes := xp.SecretRef(u)
-	only := h.Secret && publishes && h.Identity == "" && !h.Observes && len(h.Status) == 0
-	switch {
-	case s.secretless && len(h.Inputs) > 0 && h.Identity == "" && !h.Observes:
-		return back, reason.InputSecretMissing.Messagef(waitInput)
-	case only && s.Has(r):
-		return "its connection secret is back; give its own settings back", reason.Releasing.Messagef(waitPublished)
-	case only && s.secretless:
-		return back, reason.ConnectionSecretMissing.Messagef(waitPublish)
+// whyReleasing returns the reason to wait until an MR is released. Where Secrets are not observed, it
+// is the Secret that the MR was held for.
+func (s *Snapshot) whyReleasing(h *Hold) reason.Message {
+	switch only := s.secretless && h.Identity == "" && !h.Observes; {
+	case only && len(h.Inputs) > 0:
+		return reason.InputSecretMissing.Messagef("it is held until the Secrets that its provider reads are there")
+	case only && h.Secret && len(h.Status) == 0:
+		return reason.ConnectionSecretMissing.Messagef("it is held until its connection secret is back")
 	default:
-		return back, reason.Releasing.Messagef(waitReleased)
+		return reason.Releasing.Messagef(waitReleased)
 	}
 }
 
@@ -296,11 +287,12 @@ func (h *Hold) saveOriginals(u *unstructured.Unstructured, earlier *Hold) error 
 		h.Observes, h.Policies = true, earlier.Policies
 	case observe && xp.MayWrite(u):
 		h.Observes = true
-		if _, _, err := unstructured.NestedStringSlice(u.Object, "spec", "managementPolicies"); err != nil {
-			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)
-		}
+		_, _, err := unstructured.NestedStringSlice(u.Object, "spec", fieldPolicies)
 		h.Policies, _ = xp.ManagementPolicies(u)
-		if err := unstructured.SetNestedStringSlice(u.Object, []string{xp.PolicyObserve}, "spec", "managementPolicies"); err != nil {
+		if err == nil {
+			err = unstructured.SetNestedStringSlice(u.Object, []string{xp.PolicyObserve}, "spec", fieldPolicies)
+		}
+		if err != nil {
 			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -218,9 +219,11 @@ func TestNextOfItsOwnXR(t *testing.T) {
 
 // A panic about one object fails the Plan of that object only.
 func TestPanicsAreContained(t *testing.T) {
-	x := held(xptest.XR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"reason\":\"`+waitingPrefix+`something\"}"}}}`))
+	missing := xptest.MR("b")
+	x := held(xptest.XR("x", xptest.Refs(missing)))
 	w := snapshot(x)
-	w.SkipComposed(func() bool { panic("a defect") })
+	w.AddUnserved(missing.GroupVersionKind().GroupKind())
+	w.Definitions(func(schema.GroupKind) string { panic("a defect") })
 	p := Next(w, xp.RefTo(x))
 	if !strings.Contains(p.Failed.String(), "XOrder x") || !strings.Contains(p.Failed.String(), "a defect") {
 		t.Errorf("got %+v", p)

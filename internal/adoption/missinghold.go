@@ -135,10 +135,8 @@ func (s *Snapshot) quarantinePlan(u *unstructured.Unstructured, h *Hold) Plan {
 	for _, r := range h.Refs {
 		t.holdBelow(r, s.Get(r))
 	}
-	if r, ok := t.xr.ClaimRef(); ok {
-		if claim := s.Get(r); claim != nil && xp.Bound(xp.ClaimFrom(claim), t.xr) {
-			t.holdBelow(r, claim)
-		}
+	if claim := s.claimOf(t.xr); claim != nil {
+		t.holdBelow(xp.RefTo(claim), claim)
 	}
 
 	return t.plan

@@ -38,6 +38,13 @@ type Notice struct {
 	Patch, Configuration map[string]any
 }
 
+// waitingPrefix begins the report of what a held object waits for. stuckPrefix begins
+// Hold.LastReported if the report says that no reconcile is to be expected.
+const (
+	waitingPrefix = "not adopted yet, waiting for "
+	stuckPrefix   = "stuck:"
+)
+
 // heldNoticeStep is Hold.LastReported if only the start of the hold was reported.
 const heldNoticeStep = "arrived"
 
@@ -104,7 +111,7 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 	case plan.Stuck:
 		n.Event, n.Warning, reported = EventStuck, true, stuckPrefix+reported
 	}
-	if h.LastReported == reported || plan.WithoutComposed && (!n.Warning || strings.HasPrefix(h.LastReported, stuckPrefix)) {
+	if h.LastReported == reported {
 		return Notice{}, false
 	}
 	why := n.Message
@@ -119,7 +126,7 @@ func (f *observedObject) notice(plan Plan, recent bool, now time.Time) (n Notice
 // LaterNotice returns the notice for an object that gets its report later. It marks only that the
 // start of the hold was reported. ok is false if that is marked, or the object is not held.
 func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
-	f := s.observed(r.ID())
+	f := s.observed[r.ID()]
 	if f == nil || f.err != nil || f.hold == nil {
 		return Notice{}, false
 	}
@@ -130,7 +137,7 @@ func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 
 // applied returns the notice with its Configuration for the object as it is now.
 func (s *Snapshot) applied(f *observedObject, n Notice) Notice {
-	if u := s.get(f.ID()); n.Patch != nil && u != nil && f.isOf(u) {
+	if u := s.get(f.ID()); n.Patch != nil && u != nil {
 		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
 	}
 
@@ -155,11 +162,11 @@ func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 // Forged returns the errors of all observed marks that are not this plugin's, in a stable order.
 func (s *Snapshot) Forged() []error {
 	var forged []error
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if errors.Is(f.err, ErrForged) {
 			forged = append(forged, f.err)
 		}
-	})
+	}
 	slices.SortFunc(forged, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 
 	return forged
@@ -169,11 +176,11 @@ func (s *Snapshot) Forged() []error {
 // had an XR: only its hold shows that it is one.
 func (s *Snapshot) held() []*observedObject {
 	var held []*observedObject
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.err == nil && f.hold != nil && (f.composite || f.claim || f.hold.Clone != "" && !f.marked) {
 			held = append(held, f)
 		}
-	})
+	}
 	slices.SortFunc(held, func(a, b *observedObject) int { return a.Compare(b.Ref) })
 
 	return held

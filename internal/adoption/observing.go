@@ -15,67 +15,37 @@ import (
 // and a provider then creates a second one.
 const settleTime = 5 * time.Second
 
-// Why an MR waits that only observes.
 const (
-	waitObserved = "its provider has not observed it yet"
-	waitSettled  = "its provider has found its external resource, and looks for it once more"
-)
-
-const (
+	waitObserved     = "its provider has not observed it yet"
+	waitSettled      = "its provider has found its external resource, and looks for it once more"
 	stepFound        = "its provider has found it; have it look once more"
 	stepReportPaused = "its status is back; have its provider say once more that it is paused"
 	stepUnfound      = "its provider does not find it any more; have it look once more"
 )
 
-// observingStep returns the next step of an MR that only observes.
-func observingStep(s *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+// observingStep returns the next step of an MR that only observes; zero if its provider has found
+// its external resource, and again after settleTime. If that was lost meanwhile, the time starts
+// again. The transition time of the condition is no help: upjet's asynchronous kinds write it with
+// each observe.
+func (s *Snapshot) observingStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if xp.IsPaused(u) {
 		return managedStep{
 			Change: Change{Target: u, Patch: s.key.observePatch(u, h), Step: "let its provider observe it"},
 			why:    reason.AwaitingProvider.Messagef(waitObserved), moving: true,
 		}
 	}
-	c, ok := reconciled(u)
-	switch {
+	settled := parseTime(h.Settling).Add(settleTime)
+	switch c, ok := reconciled(u); {
 	case !ok:
 		return managedStep{why: reason.AwaitingProvider.Messagef(waitObserved), moving: true}
 	case c.Status != "True":
-		return s.unfoundStep(u, h, c)
-	}
-	if e := s.untilSettled(u, h); !e.why.IsZero() {
+		e := managedStep{why: reason.ObservesFirst.Messagef("it only observes, and its provider can't find its external resource: %s. Correct that; if the external "+
+			"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, h.ownPolicies())}
+		if h.Settling != "" && !h.Lost {
+			e.Change = s.lookAgain(u, h, true, stepUnfound)
+		}
+
 		return e
-	}
-	if h.ByHand {
-		return managedStep{ready: true}
-	}
-
-	return managedStep{Change: s.key.lift(u, h, "its provider has observed it; give its own settings "+
-		"back"), why: reason.Releasing.Messagef(waitReleased), moving: true}
-}
-
-// unfoundStep returns the step of an MR whose provider does not find its external resource. It
-// marks that if the provider found it before.
-func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condition) managedStep {
-	own := `["*"]`
-	if len(h.Policies) > 0 {
-		own = `["` + strings.Join(h.Policies, `","`) + `"]`
-	}
-	e := managedStep{why: reason.ObservesFirst.Messagef("it only observes, and its provider can't find its external resource: %s. Correct that; if the external "+
-		"resource is gone and the provider may create another, set its spec.managementPolicies to %s", c.Message, own)}
-	if h.Settling != "" && !h.Lost {
-		e.Change = s.lookAgain(u, h, true, stepUnfound)
-	}
-
-	return e
-}
-
-// untilSettled returns the step of an MR whose provider has found its external resource: it must
-// find it again after settleTime. If it was lost meanwhile, that time starts again. The zero value
-// means settled. The transition time of a condition is no help: upjet's asynchronous kinds write it
-// with each observe.
-func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
-	settled := parseTime(h.Settling).Add(settleTime)
-	switch {
 	case h.Settling != "" && s.now.Before(settled):
 		return managedStep{why: reason.ObservesFirst.Messagef(waitSettled), moving: true, nextAt: settled}
 	case h.Settling == "" || h.Lost:
@@ -83,6 +53,15 @@ func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedSt
 	default:
 		return managedStep{}
 	}
+}
+
+// ownPolicies returns the user's own managementPolicies, in JSON.
+func (h *Hold) ownPolicies() string {
+	if len(h.Policies) == 0 {
+		return `["*"]`
+	}
+
+	return `["` + strings.Join(h.Policies, `","`) + `"]`
 }
 
 // lookAgain returns the Change that marks whether the provider has found the external resource.

@@ -27,15 +27,9 @@ const (
 	// maxUnpackedRefs is how many bytes packed references may have unpacked. The API server allows
 	// objects of 3 MiB, which have these references in their spec.
 	maxUnpackedRefs = 8 << 20
-	// maxUnpackedValue is how many bytes of these each reference may have. A namespace and three
-	// names have less than 1 KiB.
-	maxUnpackedValue = 16 << 10
 )
 
-var (
-	errPacked   = errors.New("what it has packed can't be read")
-	errManyRefs = fmt.Errorf("a mark has at most %d references", xp.MostRefs)
-)
+var errPacked = errors.New("what it has packed can't be read")
 
 // composedRefs is the packed part of the mark of an XR that composes many objects.
 type composedRefs struct {
@@ -44,130 +38,64 @@ type composedRefs struct {
 }
 
 // packRefs packs the references of an XR that composes many objects.
-func (h *Hold) packRefs() error {
+func (h *Hold) packRefs() (err error) {
 	if len(h.Refs) <= manyRefs {
 		return nil
 	}
 	if len(h.Refs) > xp.MostRefs {
-		return errManyRefs
+		return fmt.Errorf("a mark has at most %d references", xp.MostRefs)
 	}
-	b, err := json.Marshal(composedRefs{Refs: h.Refs, ComposedConditions: h.ComposedConditions})
-	if err != nil {
-		return err //nolint:wrapcheck // encode adds the object.
-	}
-	h.Composed, err = deflate(b)
+	h.Composed, err = deflate(composedRefs{Refs: h.Refs, ComposedConditions: h.ComposedConditions})
 	h.Refs, h.ComposedConditions = nil, nil
 
 	return err
 }
 
+// unpackRefs is the reverse of packRefs. It decodes into arrays, which bound the memory: a few bytes
+// can unpack to millions of entries.
 func (h *Hold) unpackRefs() error {
 	if h.Composed == "" {
 		return nil
 	}
-	c, err := readComposed(h.Composed)
-	if err != nil || len(c.Refs) == 0 || len(h.Refs) > 0 {
+	var c struct {
+		Refs       [xp.MostRefs]xp.Ref             `json:"resourceRefs"`
+		Conditions *[xp.MostRefs]xp.TrueConditions `json:"composedConditions"`
+	}
+	if err := inflate(h.Composed, maxUnpackedRefs, &c); err != nil || c.Refs[0] == (xp.Ref{}) || len(h.Refs) > 0 {
 		return errPacked
 	}
-	h.Refs, h.ComposedConditions, h.Composed = c.Refs, c.ComposedConditions, ""
+	n := len(c.Refs)
+	for c.Refs[n-1] == (xp.Ref{}) {
+		n--
+	}
+	h.Refs, h.ComposedConditions, h.Composed = slices.Clone(c.Refs[:n]), nil, ""
+	if c.Conditions != nil {
+		h.ComposedConditions = slices.Clone(c.Conditions[:n])
+	}
 
 	return nil
 }
 
-// readComposed reads what packRefs has packed, one reference after the other: a few bytes can
-// unpack to millions of them.
-func readComposed(packed string) (c composedRefs, err error) {
-	z, err := gzip.NewReader(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(packed)))
-	if err != nil {
-		return c, err //nolint:wrapcheck // The caller has an error of its own.
-	}
-	v := &values{from: io.LimitReader(z, maxUnpackedRefs)}
-	v.Decoder = json.NewDecoder(v)
-	err = v.begin('{')
-	for err == nil && v.More() {
-		var field json.Token
-		switch field, err = v.token(); {
-		case err != nil:
-		case field == "resourceRefs":
-			c.Refs, err = listOf[xp.Ref](v)
-		case field == "composedConditions":
-			c.ComposedConditions, err = listOf[xp.TrueConditions](v)
-		default:
-			err = v.next(&json.RawMessage{})
-		}
-	}
-
-	return c, err
-}
-
-// values decodes JSON value by value, of at most maxUnpackedValue bytes each.
-type values struct {
-	*json.Decoder
-
-	from io.Reader
-	// left is how many bytes the current value may still read.
-	left int
-}
-
-// Read reads for the decoder.
-func (v *values) Read(p []byte) (int, error) {
-	n, err := v.from.Read(p[:min(len(p), v.left)])
-	if v.left -= n; v.left == 0 && err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-
-	return n, err // A decoder needs io.EOF as it is.
-}
-
-func (v *values) token() (json.Token, error) {
-	v.left = maxUnpackedValue
-
-	return v.Token() //nolint:wrapcheck // The caller has an error of its own.
-}
-
-func (v *values) next(into any) error {
-	v.left = maxUnpackedValue
-
-	return v.Decode(into) //nolint:wrapcheck // The caller has an error of its own.
-}
-
-func (v *values) begin(with json.Delim) error {
-	t, err := v.token()
-	if err == nil && t != with {
-		err = errPacked
-	}
-
-	return err
-}
-
-// listOf reads a list of at most xp.MostRefs entries.
-func listOf[T any](v *values) ([]T, error) {
-	var list []T
-	err := v.begin('[')
-	for err == nil && v.More() {
-		if len(list) == xp.MostRefs {
-			return nil, errManyRefs
-		}
-		var entry T
-		err = v.next(&entry)
-		list = append(list, entry)
-	}
-	if err == nil {
-		_, err = v.token() // The end of the list.
-	}
-
-	return list, err
-}
-
-func deflate(b []byte) (string, error) {
+// deflate packs a value for a mark.
+func deflate(value any) (string, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, err := w.Write(b)
+	err := json.NewEncoder(w).Encode(value)
 	if err := errors.Join(err, w.Close()); err != nil {
 		return "", err
 	}
 
 	return base64.RawStdEncoding.EncodeToString(packed.Bytes()), nil
+}
+
+// inflate is the reverse of deflate. It reads at most that many unpacked bytes.
+func inflate(packed string, most int64, into any) error {
+	z, err := gzip.NewReader(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(packed)))
+	if err != nil {
+		return err //nolint:wrapcheck // The callers have an error of their own.
+	}
+
+	return json.NewDecoder(io.LimitReader(z, most)).Decode(into) //nolint:wrapcheck // As above.
 }
 
 // packManagers returns the managedFields of an object that is about to be created, packed for its
@@ -178,12 +106,8 @@ func packManagers(u *unstructured.Unstructured) string {
 	if len(entries) == 0 {
 		return ""
 	}
-	list, err := json.Marshal(entries)
-	if err != nil || len(list) > maxUnpacked {
-		return ""
-	}
-	packed, err := deflate(list)
-	if err != nil || len(packed) > maxPacked {
+	packed, err := deflate(entries)
+	if err != nil || len(packed) > maxPacked || unpackManagers(packed) == nil {
 		return ""
 	}
 
@@ -193,8 +117,7 @@ func packManagers(u *unstructured.Unstructured) string {
 // unpackManagers is the reverse of packManagers; nil if it fails.
 func unpackManagers(packed string) []map[string]any {
 	var entries []map[string]any
-	z, err := gzip.NewReader(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(packed)))
-	if err != nil || json.NewDecoder(io.LimitReader(z, maxUnpacked)).Decode(&entries) != nil {
+	if inflate(packed, maxUnpacked, &entries) != nil {
 		return nil
 	}
 

@@ -1,7 +1,6 @@
 package adoption
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,14 +103,7 @@ func TestPackRefs(t *testing.T) {
 
 // What another writer has packed does not count, and takes little memory.
 func TestPackedRefsOfOthers(t *testing.T) {
-	bomb, err := deflate(bytes.Repeat([]byte(" "), 64<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	none, err := deflate([]byte(`{"resourceRefs":[]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bomb, none := packedText(t, strings.Repeat(" ", 64<<20)), packedText(t, `{"resourceRefs":[]}`)
 	for name, packed := range map[string]string{"Bomb": bomb, "NoRefs": none, "NoBase64": "%%%", "NoGzip": "eA", "CutOff": bomb[:100]} {
 		u := xptest.XR("x", xptest.Annotated(AnnotationHold, `{"restore":"`+restoreName+`","composed":"`+packed+`"}`))
 		if _, err := Unverified.HoldOf(u); !errors.Is(err, errPacked) {

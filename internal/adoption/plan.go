@@ -95,16 +95,12 @@ type Plan struct {
 	NextAt time.Time
 	// RestoredAt is when all items were restored, from Snapshot.RestoredAt.
 	RestoredAt time.Time
-	// WithoutComposed means that the composed resources were not observed.
-	WithoutComposed bool
 	// Moving means that it waits for a controller's reaction, which usually takes moments. Blocked
 	// means that something it waits for needs a user.
 	Moving, Blocked bool
 }
 
-// Next returns the Plan for the XR, claim or MR that r names. The steps of an XR are: all composed
-// resources exist, are controlled by it and observed -> unpaused, still pinned -> reconciled, with
-// the same references, all of them controlled -> its claim released -> its own settings back. A
+// Next returns the Plan for the XR, claim or MR that r names; tree.held has the steps of an XR. A
 // panic becomes a failed Plan, so that one object can't stop the others.
 func Next(s *Snapshot, r xp.Ref) (p Plan) {
 	done := s.begin(r)
@@ -140,17 +136,12 @@ func next(s *Snapshot, r xp.Ref) Plan {
 	case !ok:
 		return p
 	case h != nil && h.Freed:
-		return s.freed(u, h)
+		return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
 	case xp.IsClaim(u):
 		return nextForClaim(s, xp.ClaimFrom(u), h)
 	default:
 		return nextForOther(s, u, h)
 	}
-}
-
-// freed returns the Plan for an object of whose hold only the mark is left.
-func (s *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
-	return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
 }
 
 const stepFreed = "its own settings are back; take the mark of its hold off"
@@ -160,12 +151,8 @@ const stepFreed = "its own settings are back; take the mark of its hold off"
 func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
 	h, err := s.holdOf(u)
 	switch {
-	case errors.Is(err, ErrForged):
-		return nil, Plan{Failed: reason.MarkForged.Messagef("%s; %s", err, howToClear(u))}, false
-	case errors.Is(err, ErrNewer):
-		return nil, Plan{Failed: reason.MarkNewer.Messagef("%s stays held: %s; %s, and run: %s", xp.String(u), err, HowToRead, xp.ReleaseCommand(xp.RefTo(u)))}, false
 	case err != nil:
-		return nil, Plan{Failed: reason.MarkUnreadable.Messagef("%s; remove the annotation, then run release, or restore again", err)}, false
+		return nil, Plan{Failed: whyUnusable(u, err)}, false
 	case h != nil && h.Clone != "":
 		return nil, Plan{Failed: reason.Message{Text: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}}, false
 	case h != nil && h.Quarantine:
@@ -175,10 +162,17 @@ func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 	}
 }
 
-// howToClear returns the next step for a mark that is not genuine.
-func howToClear(u *unstructured.Unstructured) string {
-	return "it is ignored. If this plugin wrote it in another cluster, or before its key was lost, run: " +
-		xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()).String() + "; if not, remove the annotation"
+// whyUnusable returns why the mark of u can't be used, and the next step.
+func whyUnusable(u *unstructured.Unstructured, err error) reason.Message {
+	switch {
+	case errors.Is(err, ErrForged):
+		return reason.MarkForged.Messagef("%s; it is ignored. If this plugin wrote it in another cluster, or before its key was lost, run: %s; if not, remove the "+
+			"annotation", err, xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()))
+	case errors.Is(err, ErrNewer):
+		return reason.MarkNewer.Messagef("%s stays held: %s; %s, and run: %s", xp.String(u), err, HowToRead, xp.ReleaseCommand(xp.RefTo(u)))
+	default:
+		return reason.MarkUnreadable.Messagef("%s; remove the annotation, then run release, or restore again", err)
+	}
 }
 
 func releaseByForce(u *unstructured.Unstructured) xp.Command {
@@ -240,6 +234,13 @@ func (t *tree) waitFor(r xp.Ref, moving bool, why reason.Message) {
 	}
 }
 
+// remark adds a warning, if there is one.
+func (t *tree) remark(why reason.Message) {
+	if !why.IsZero() {
+		t.plan.Remarks = append(t.plan.Remarks, why)
+	}
+}
+
 func (t *tree) change(u *unstructured.Unstructured, patch map[string]any, step string) {
 	t.plan.Change = Change{Target: u, Patch: patch, Step: step}
 }
@@ -251,9 +252,6 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	}
 	if why := t.claimDeleted(); !why.IsZero() {
 		return Plan{Failed: why}
-	}
-	if t.snapshot.skipsComposed(t.snapshot.observedOf(u)) {
-		return t.planWithoutComposed(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
 	if p, ok := t.interfered(); ok {
@@ -269,12 +267,18 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkComposed(true)
 		t.checkVersions()
 		t.checkStatus(u, t.hold)
-		t.checkSecret(u)
-		t.checkFromUID()
+		for _, why := range []reason.Message{t.snapshot.missingSecret(u, t.hold), t.snapshot.waitFromUID(t.hold)} {
+			if !why.IsZero() {
+				t.wait(false, why.About(xp.String(u)))
+			}
+		}
 		t.checkOwner(u)
 		follows := t.checkRevision()
 		t.checkSeen(u)
-		t.remarkFollowing(u)
+		t.remark(changedFollowing(u, t.hold))
+		if claim, h := t.heldClaim(); claim != nil {
+			t.remark(changedFollowing(claim, h))
+		}
 		switch {
 		case !t.isReadyForRelease(u):
 		case follows != "":

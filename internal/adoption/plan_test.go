@@ -221,7 +221,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"ChildUnreadable": {
 			reason:   "A nested XR with an unreadable mark does not count as adopted.",
 			snapshot: snapshot(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
-			want: wait(0, true, "XOrder child: this composed XR is not adopted yet [AwaitingComposedXR]"),
+			want: wait(0, false, "XOrder child: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder child: invalid character '?' looking for beginning of value; remove the annotation, then run release, or restore again [MarkUnreadable]"),
 		},
 		"ChildAdopted": {
 			reason:   "The parent follows its adopted child.",

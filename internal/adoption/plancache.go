@@ -1,6 +1,10 @@
 package adoption
 
-import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+import (
+	"slices"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
 
 // A planCache finds the Plans that would be the same again, so that they are not made again.
 type planCache struct {
@@ -8,32 +12,24 @@ type planCache struct {
 	// each object, all the clock at the last change that can affect any Plan.
 	clock, all int
 	changed    map[xp.ID]int
-	// bases are the inputs of the latest Plan for each object.
-	bases map[xp.ID]planInputs
-	// reading means that a Plan is being made. reads are the objects that it has looked up,
-	// existing or not.
-	reading bool
-	reads   []xp.ID
+	// plans are the inputs of the latest Plan for each object. current is that of the Plan which is
+	// being made; nil if none is.
+	plans   map[xp.ID]*planInputs
+	current *planInputs
 }
 
-// planInputs are the objects that a Plan looked up, and the clock at that time.
+// planInputs are the objects that a Plan has looked up, existing or not, and the clock at that time.
 type planInputs struct {
 	at    int
 	reads []xp.ID
 }
 
-// addRead records that the Plan looked up an object.
+// addRead records that the Plan looked up an object; the zero ID stands for all objects.
 func (c *planCache) addRead(id xp.ID) {
-	if c.reading {
-		c.reads = append(c.reads, id)
+	if c.current != nil {
+		c.current.reads = append(c.current.reads, id)
 	}
 }
-
-// anyObject stands for all objects.
-var anyObject = xp.ID{} //nolint:gochecknoglobals // It is a constant.
-
-// addReadOfAll records that the Plan looked through all objects.
-func (c *planCache) addReadOfAll() { c.addRead(anyObject) }
 
 // invalidate records a change of an object. A change of Crossplane's own kinds can affect any XR,
 // since Plans find these objects by more than their names.
@@ -42,7 +38,7 @@ func (c *planCache) invalidate(id xp.ID) {
 		return
 	}
 	c.clock++
-	c.changed[id], c.changed[anyObject] = c.clock, c.clock
+	c.changed[id], c.changed[xp.ID{}] = c.clock, c.clock
 	if xp.IsCrossplaneGroup(id.Group) {
 		c.all = c.clock
 	}
@@ -57,29 +53,18 @@ func (c *planCache) invalidateAll() {
 // begin starts a Plan for r, and returns the function that ends it.
 func (c *planCache) begin(r xp.Ref) (end func()) {
 	if c.changed == nil {
-		c.changed, c.bases = map[xp.ID]int{}, map[xp.ID]planInputs{}
+		c.changed, c.plans = map[xp.ID]int{}, map[xp.ID]*planInputs{}
 	}
-	at := c.clock
-	c.reading, c.reads = true, make([]xp.ID, 0, len(c.bases[r.ID()].reads))
+	c.current = &planInputs{at: c.clock}
+	c.plans[r.ID()] = c.current
 
-	return func() {
-		c.bases[r.ID()] = planInputs{at: at, reads: c.reads}
-		c.reading, c.reads = false, nil
-	}
+	return func() { c.current = nil }
 }
 
 // IsPlanCurrent reports whether Next would return the same Plan for r again, apart from times in
 // the future. Use it only for a Plan without changes: Next does not know their results.
 func (s *Snapshot) IsPlanCurrent(r xp.Ref) bool {
-	b, planned := s.bases[r.ID()]
-	if !planned || b.at < s.all {
-		return false
-	}
-	for _, id := range b.reads {
-		if s.changed[id] > b.at {
-			return false
-		}
-	}
+	p := s.plans[r.ID()]
 
-	return true
+	return p != nil && p.at >= s.all && !slices.ContainsFunc(p.reads, func(id xp.ID) bool { return s.changed[id] > p.at })
 }

@@ -35,7 +35,6 @@ func TestIsPlanCurrent(t *testing.T) {
 		"Unserved": {reason: "A Plan includes the reason why a resource is missing.", change: func(w *Snapshot) { w.AddUnserved(kind.GroupKind()) }},
 		"Unread":   {reason: "A Plan depends on whether a resource could be read.", change: func(w *Snapshot) { w.AddUnreadable(kind, "forbidden") }},
 		"Secrets":  {reason: "A Plan depends on whether Secrets were listed.", change: (*Snapshot).WithoutSecrets},
-		"Skipped":  {reason: "A Plan depends on whether Crossplane runs.", change: func(w *Snapshot) { w.SkipComposed(func() bool { return true }) }},
 		"Consent":  {reason: "The user's consent changes a Plan.", change: func(w *Snapshot) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
 	}
 	for name, tc := range cases {

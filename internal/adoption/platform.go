@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,56 +13,25 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A platform is what all XRs share, as observed.
-type platform struct {
-	definitions []*unstructured.Unstructured
-	// functions are the active revisions, by the name of their Function.
-	functions map[string][]*unstructured.Unstructured
-	// revisions are the CompositionRevisions, by the name of their Composition.
-	revisions map[string][]*unstructured.Unstructured
-	// whole are the kinds of which all objects were added.
-	whole map[schema.GroupKind]bool
-}
-
-// add indexes an object that planning finds by more than its name.
-func (p *platform) add(u *unstructured.Unstructured) {
-	switch {
-	case xp.IsDefinition(u):
-		p.definitions = append(p.definitions, u)
-	case u.GroupVersionKind().GroupKind() == xp.KindFunctionRevision.GroupKind() && xp.IsActive(u):
-		if p.functions == nil {
-			p.functions = map[string][]*unstructured.Unstructured{}
-		}
-		name := u.GetLabels()[xp.LabelPackage]
-		p.functions[name] = append(p.functions[name], u)
-	case xp.IsRevision(u):
-		if p.revisions == nil {
-			p.revisions = map[string][]*unstructured.Unstructured{}
-		}
-		name := u.GetLabels()[xp.LabelCompositionName]
-		p.revisions[name] = append(p.revisions[name], u)
-	}
-}
-
-// remove is the reverse of add.
-func (p *platform) remove(u *unstructured.Unstructured) {
-	same := func(o *unstructured.Unstructured) bool { return o == u }
-	switch name := u.GetLabels(); {
-	case xp.IsDefinition(u):
-		p.definitions = slices.DeleteFunc(p.definitions, same)
-	case u.GroupVersionKind().GroupKind() == xp.KindFunctionRevision.GroupKind():
-		p.functions[name[xp.LabelPackage]] = slices.DeleteFunc(p.functions[name[xp.LabelPackage]], same)
-	case xp.IsRevision(u):
-		p.revisions[name[xp.LabelCompositionName]] = slices.DeleteFunc(p.revisions[name[xp.LabelCompositionName]], same)
+// sharedKey returns the key of an object in Snapshot.shared: planning finds XRDs by what they define,
+// active FunctionRevisions by their Function, and CompositionRevisions by their Composition. ok is
+// false for any other object.
+func sharedKey(u *unstructured.Unstructured) (key xp.ID, ok bool) {
+	switch gk := u.GroupVersionKind().GroupKind(); gk {
+	case xp.KindDefinition.GroupKind():
+		return xp.ID{Kind: gk.Kind}, true
+	case xp.KindFunctionRevision.GroupKind():
+		return xp.ID{Kind: gk.Kind, Name: xp.Label(u, xp.LabelPackage)}, xp.IsActive(u)
+	case xp.KindRevision.GroupKind():
+		return xp.ID{Kind: gk.Kind, Name: xp.Label(u, xp.LabelCompositionName)}, true
+	default:
+		return xp.ID{}, false
 	}
 }
 
 // AddedAll records that all objects of a kind were added: others do not exist.
 func (s *Snapshot) AddedAll(gk schema.GroupKind) {
-	if s.platform.whole == nil {
-		s.platform.whole = map[schema.GroupKind]bool{}
-	}
-	s.platform.whole[gk] = true
+	s.whole[gk] = true
 	s.invalidateAll()
 }
 
@@ -68,46 +39,31 @@ func (s *Snapshot) AddedAll(gk schema.GroupKind) {
 // Crossplane can reconcile the XRs that are about to be unpaused, and which revision it chooses for
 // XRs that select one; none if there is no such XR.
 func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
-	var needs []schema.GroupVersionKind
-	about, reading, selecting, revisions := false, false, false, map[xp.Ref]bool{}
-	s.each(func(f *observedObject) {
-		selecting = selecting || f.selects && f.hold != nil && f.hold.Pinned
-		if !s.isAboutToRun(f) {
-			return
+	needs, revisions := map[schema.GroupVersionKind]bool{}, map[xp.Ref]bool{}
+	for _, f := range s.observed {
+		if f.selects && f.hold != nil && f.hold.Pinned {
+			needs[xp.KindRevision] = true
 		}
-		about, revisions[f.revision] = true, true
-		reading = reading || len(f.hold.Environments) > 0
-	})
-	if about {
-		needs = append(needs, xp.KindDefinition)
+		if !f.isAboutToRun() {
+			continue
+		}
+		needs[xp.KindDefinition], revisions[f.revision] = true, true
+		if len(f.hold.Environments) > 0 {
+			needs[xp.KindEnvironment] = true
+		}
 	}
-	if s.runFunctions(revisions) {
-		needs = append(needs, xp.KindFunction, xp.KindFunctionRevision)
-	}
-	if reading {
-		needs = append(needs, xp.KindEnvironment)
-	}
-	if selecting {
-		needs = append(needs, xp.KindRevision)
+	for r := range revisions {
+		if revision := s.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
+			needs[xp.KindFunction], needs[xp.KindFunctionRevision] = true, true
+		}
 	}
 
-	return needs
+	return slices.SortedFunc(maps.Keys(needs), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
 }
 
 // isAboutToRun reports whether an object is a held XR that the plugin unpauses when it is adopted.
-func (s *Snapshot) isAboutToRun(f *observedObject) bool {
-	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.ownPause() && !s.skipsComposed(f)
-}
-
-// runFunctions reports whether one of the revisions has a pipeline of functions.
-func (s *Snapshot) runFunctions(revisions map[xp.Ref]bool) bool {
-	for r := range revisions {
-		if revision := s.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
-			return true
-		}
-	}
-
-	return false
+func (f *observedObject) isAboutToRun() bool {
+	return f.composite && f.paused && f.err == nil && f.hold != nil && f.hold.Clone == "" && !f.hold.ownPause()
 }
 
 // checkPlatform waits until Crossplane can reconcile the XR. Before that each reconcile fails, and
@@ -135,13 +91,19 @@ func (t *tree) checkRequired(revision *unstructured.Unstructured) {
 	if len(lost) == 0 {
 		return
 	}
-	claim := ""
-	if c, ok := t.xr.ClaimRef(); ok {
-		claim = " of its claim " + c.String() + " and then"
-	}
 	t.wait(false, reason.RequirementsLost.Messagef("CompositionRevision %s: this Crossplane has dropped what its pipeline requires: %s. Delete the revision, "+
 		"upgrade Crossplane and restore again, or write a Composition that does not require it, and its revision into compositionRevisionRef%s of %s",
-		revision.GetName(), strings.Join(lost, ", "), claim, xp.String(t.xr.Unstructured)))
+		revision.GetName(), strings.Join(lost, ", "), t.ofClaim(), xp.String(t.xr.Unstructured)))
+}
+
+// ofClaim returns where to write a revision before the XR, for a message; "" for an XR without a claim.
+func (t *tree) ofClaim() string {
+	c, ok := t.xr.ClaimRef()
+	if !ok {
+		return ""
+	}
+
+	return " of its claim " + c.String() + " and then"
 }
 
 // checkPipeline waits until Crossplane can run a revision and its pipeline.
@@ -160,7 +122,7 @@ func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
 // checkEnvironments waits for the EnvironmentConfigs of the backup that the XR's pipeline names. A
 // function that can do without one may leave out composed resources.
 func (t *tree) checkEnvironments() {
-	if !t.snapshot.platform.whole[xp.KindEnvironment.GroupKind()] {
+	if !t.snapshot.whole[xp.KindEnvironment.GroupKind()] {
 		return
 	}
 	for _, name := range t.hold.Environments {
@@ -175,7 +137,7 @@ func (t *tree) checkEnvironments() {
 func (t *tree) checkDefinitions() {
 	own := t.xr.GroupVersionKind().GroupKind()
 	switch xrd := t.snapshot.definitionOf(own); {
-	case xrd == nil && t.snapshot.platform.whole[xp.KindDefinition.GroupKind()]:
+	case xrd == nil && t.snapshot.whole[xp.KindDefinition.GroupKind()]:
 		t.wait(false, reason.XRDMissing.Messagef("%s: no XRD in the cluster defines it. Restore the XRD, or install the package that has it", own))
 	case xrd == nil: // If no controller reconciles the XR, that is reported without it.
 	case xrd.GetDeletionTimestamp() != nil:
@@ -199,7 +161,7 @@ func (t *tree) checkDefinitions() {
 }
 
 func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
-	for _, xrd := range s.platform.definitions {
+	for _, xrd := range s.shared[xp.ID{Kind: xp.KindDefinition.Kind}] {
 		if xp.Defines(xrd, gk) {
 			return xrd
 		}
@@ -214,15 +176,15 @@ func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured 
 func (t *tree) checkFunction(name string) {
 	function := t.snapshot.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
 	if function == nil {
-		if t.snapshot.platform.whole[xp.KindFunction.GroupKind()] {
+		if t.snapshot.whole[xp.KindFunction.GroupKind()] {
 			t.wait(false, reason.FunctionNotInstalled.Messagef("Function %s: the pipeline of %s calls it, and it is not installed. Install "+
 				"it", name, xp.String(t.xr.Unstructured)))
 		}
 
 		return
 	}
-	revisions := t.snapshot.platform.functions[name]
-	for _, u := range append([]*unstructured.Unstructured{function}, revisions...) {
+	revisions := t.snapshot.shared[xp.ID{Kind: xp.KindFunctionRevision.Kind, Name: name}]
+	for _, u := range slices.Concat([]*unstructured.Unstructured{function}, revisions) {
 		for _, condition := range []string{xp.ConditionHealthy, xp.ConditionRevisionHealthy, xp.ConditionRuntimeHealthy} {
 			if c, ok := xp.ConditionOf(u, condition); ok && c.Status != "True" {
 				t.wait(false, reason.FunctionNotHealthy.Messagef("Function %s: it is not Healthy%s. See what its package needs", name, conditionText(c)))
@@ -232,7 +194,7 @@ func (t *tree) checkFunction(name string) {
 		}
 	}
 	switch {
-	case !t.snapshot.platform.whole[xp.KindFunctionRevision.GroupKind()]:
+	case !t.snapshot.whole[xp.KindFunctionRevision.GroupKind()]:
 	case len(revisions) == 0:
 		t.wait(false, reason.FunctionNotActive.Messagef("Function %s: it has no active revision. Activate one", name))
 	case xp.Endpoint(revisions[0]) == "":
@@ -249,4 +211,58 @@ func conditionText(c xp.Condition) string {
 	}
 
 	return " (" + why + ")"
+}
+
+// checkVersions waits until the XR lists its composed resources in served versions. Crossplane
+// reads each in the version of the reference, and if that is not served does not reconcile the XR
+// (crossplane internal/controller/apiextensions/composite, ObserveComposedResources). It does not
+// wait if the XR failed in the backup.
+func (t *tree) checkVersions() {
+	if t.hold.Failing != "" {
+		return
+	}
+	refs, err := t.xr.ResourceRefs()
+	if err != nil {
+		return // checkRefs reports it.
+	}
+	for _, r := range refs {
+		served := t.snapshot.served(r)
+		if served == r.GroupVersionKind() || !t.snapshot.Has(r) {
+			continue
+		}
+		xr := xp.RefTo(t.xr.Unstructured)
+		edit := xp.NewCommand("kubectl", "edit").On(xr.GroupVersionKind().GroupKind().String(), xr.Name)
+		if xr.Namespace != "" {
+			edit = edit.With("--namespace", xr.Namespace)
+		}
+		claim := ""
+		if c, ok := t.xr.ClaimRef(); ok {
+			claim = ", before that into that of its claim " + c.String() + ", since Crossplane copies it"
+		}
+		t.waitFor(r, false, reason.VersionNotServed.Messagef("%s: the resourceRefs of %s have it as %s, which is not served. Write %s there, and into "+
+			"compositionRevisionRef a revision of its Composition with that version%s: %s",
+			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), claim, edit))
+	}
+}
+
+// checkComposition waits for a CompositionRevision of the version in which Crossplane reads the XR,
+// since it runs no other (crossplane internal/controller/apiextensions/composite, APIConfigurator).
+// It does not wait if the XR failed in the backup.
+func (t *tree) checkComposition(revision *unstructured.Unstructured) {
+	xrd := t.snapshot.definitionOf(t.xr.GroupVersionKind().GroupKind())
+	if xrd == nil || t.hold.Failing != "" {
+		return
+	}
+	of, _, _ := unstructured.NestedString(revision.Object, "spec", "compositeTypeRef", "apiVersion")
+	reads := xp.Referenced(xrd)
+	if of == "" || reads == "" || of == reads {
+		return
+	}
+	first, claim := t.ofClaim(), ""
+	if first != "" {
+		claim = ", and that version into its claimRef"
+	}
+	t.wait(false, reason.RevisionNotCompatible.Messagef("CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, as the XRD %s says. Write a "+
+		"Composition for that, with the same resources, into the compositionRef%s of the XR, and its revision into compositionRevisionRef%s, or make the XRD "+
+		"refer to %s again", revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, claim, of))
 }

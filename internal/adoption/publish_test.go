@@ -122,7 +122,7 @@ func TestNextForManaged(t *testing.T) {
 		},
 		"SecretBack": {
 			reason: "The Secret of the MR is back.", snapshot: snapshot(awaiting(mr), secret), ref: xp.RefTo(mr),
-			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
+			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOut": {
 			reason: "A Secret that the filters leave out is lost too if the provider publishes another one.", snapshot: snapshot(leftOut(mr)), ref: xp.RefTo(mr),
@@ -130,7 +130,7 @@ func TestNextForManaged(t *testing.T) {
 		},
 		"SecretLeftOutBack": {
 			reason: "Another restore has restored the Secret.", snapshot: snapshot(leftOut(mr), secret), ref: xp.RefTo(mr),
-			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
+			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"SecretLeftOutUnreadable": {
 			reason: "Without the right to read Secrets the plugin can't know that the Secret is back.", snapshot: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
@@ -234,7 +234,7 @@ func TestNextReleasesComposed(t *testing.T) {
 		},
 		"SecretBack": {
 			reason: "The step gives the reason of each MR.", snapshot: snapshot(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
-			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back [Releasing]"),
+			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it gets its own settings back [Releasing]"),
 		},
 		"SecretNotLookedFor": {
 			reason: "Without a lookup the step must not claim that the Secret is back.", ref: xp.RefTo(x), snapshot: func() *Snapshot {

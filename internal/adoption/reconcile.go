@@ -1,12 +1,16 @@
 package adoption
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -36,24 +40,14 @@ func (t *tree) awaitReconcile(u *unstructured.Unstructured, why reason.Message) 
 	} else {
 		t.wait(true, why) // Crossplane reports on the XR itself, which is watched anyway.
 	}
-	t.plan.Pending = append(t.plan.Pending, t.snapshot.pendingReconcile(u, t.lastSeen(u), why))
-}
-
-func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting reason.Message) PendingReconcile {
-	h, err := s.holdOf(u)
-
-	return PendingReconcile{
-		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: xp.IsManaged(u), Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting,
-	}
-}
-
-// lastSeen returns the latest time of Snapshot.lastSeen, or the unpausing of the XR.
-func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
+	since := t.snapshot.lastSeen(u)
 	if t.hold != nil {
-		return t.snapshot.lastSeen(u, parseTime(t.hold.Unpaused))
+		since = t.snapshot.lastSeen(u, parseTime(t.hold.Unpaused))
 	}
-
-	return t.snapshot.lastSeen(u)
+	h, _ := t.snapshot.holdOf(u)
+	t.plan.Pending = append(t.plan.Pending, PendingReconcile{
+		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: xp.IsManaged(u), Since: since, Begun: h != nil && h.Unpaused != "", Waiting: why,
+	})
 }
 
 // lastSeen returns the latest of: the creation of u, its hold, the last transition of its Synced
@@ -114,7 +108,7 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	case !ok:
 		t.awaitReconcile(u, reason.AwaitingCrossplane.Messagef("%s: Crossplane has not reconciled it yet", xp.String(u)))
 	case c.Status != "True" && t.failsAsBackedUp(u):
-		t.plan.Remarks = append(t.plan.Remarks, reason.StillFailing.Messagef("%s: Crossplane can't reconcile it, as in the backup: %s", xp.String(u), c.Message))
+		t.remark(reason.StillFailing.Messagef("%s: Crossplane can't reconcile it, as in the backup: %s", xp.String(u), c.Message))
 	case c.Status != "True":
 		t.wait(true, reason.CrossplaneFailing.Messagef("%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message))
 	}
@@ -152,8 +146,146 @@ func (t *tree) checkReleased(u *unstructured.Unstructured) {
 	case !ok:
 		t.awaitReconcile(u, reason.AwaitingCrossplane.Messagef("%s: it is adopted, and Crossplane has not reconciled it with its own settings yet", xp.String(u)))
 	case c.Status != "True":
-		t.plan.Remarks = append(t.plan.Remarks, reason.FailsAfterRelease.Messagef("%s: it is adopted, and Crossplane can't reconcile it with its own settings: %s",
-			xp.String(u), c.Message))
+		t.remark(reason.FailsAfterRelease.Messagef("%s: it is adopted, and Crossplane can't reconcile it with its own settings: %s", xp.String(u), c.Message))
 	}
 	t.clearRequest(u)
+}
+
+// annotationRequested requests a reconcile of a claim. Crossplane copies a claim's annotations to
+// its XR, where xp.AnnotationReconcileRequested would replace the user's own value, and does not
+// read that annotation of a claim. It does not copy this one, like AnnotationHold.
+const annotationRequested = "velero.crossplane.x-k8s.io/reconcile-requested-at"
+
+// requestMarker is between the time of a request and the user's own value. Requests are removed at
+// once; this shows one that a killed process has left.
+const requestMarker = " velero-plugin-for-crossplane:"
+
+// RequestReconcile returns the patch that requests a reconcile of u. It keeps a user's own request.
+func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]any {
+	if xp.IsClaim(u) && !xp.IsComposite(u) {
+		return patch(u, map[string]any{annotationRequested: now.UTC().Format(time.RFC3339)})
+	}
+	own, _ := ownRequest(u.GetAnnotations())
+
+	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requestMarker + own})
+}
+
+// ClearReconcileRequest returns the patch that gives u the user's own request back; ok is false if
+// u has no request of this plugin.
+func ClearReconcileRequest(u *unstructured.Unstructured) (p map[string]any, ok bool) {
+	annotations := withoutRequest(u.GetAnnotations())
+
+	return patch(u, annotations), len(annotations) > 0
+}
+
+// clearRequest plans to remove a leftover request, if nothing else is to be done or waited for.
+func (t *tree) clearRequest(u *unstructured.Unstructured) {
+	if p, ok := ClearReconcileRequest(u); ok && len(t.plan.Waiting) == 0 && t.plan.Patch == nil {
+		t.change(u, p, "take back the request for a reconcile")
+	}
+}
+
+// withoutRequest returns the changes after which annotations have no request of this plugin: the
+// user's own value, or nil, which removes one.
+func withoutRequest(annotations map[string]string) map[string]any {
+	changes := map[string]any{}
+	if _, ok := annotations[annotationRequested]; ok {
+		changes[annotationRequested] = nil
+	}
+	switch own, ours := ownRequest(annotations); {
+	case ours && own == "":
+		changes[xp.AnnotationReconcileRequested] = nil
+	case ours:
+		changes[xp.AnnotationReconcileRequested] = own
+	}
+
+	return changes
+}
+
+// dropRequest removes a request of this plugin from annotations of the backup.
+func dropRequest(annotations map[string]string) {
+	for name, own := range withoutRequest(annotations) {
+		delete(annotations, name)
+		if s, ok := own.(string); ok {
+			annotations[name] = s
+		}
+	}
+}
+
+// ownRequest returns the user's own request, and whether a request of this plugin replaces it.
+func ownRequest(annotations map[string]string) (own string, ours bool) {
+	value := annotations[xp.AnnotationReconcileRequested]
+	if _, after, ours := strings.Cut(value, requestMarker); ours {
+		return after, true
+	}
+
+	return value, false
+}
+
+// inactiveAfter is how long the provider of an MR may be silent before a request is spent to find
+// out whether the MR's kind is active.
+const inactiveAfter = 30 * time.Second
+
+// Definitions sets the function that returns the name of the ManagedResourceDefinition of a kind that
+// is not active; "" if it is active, or not known. It must return the same each time, and is called
+// only if an MR of the kind waits.
+func (s *Snapshot) Definitions(inactive func(schema.GroupKind) string) { s.inactive = inactive }
+
+// inactiveFor returns the name of the ManagedResourceDefinition of an inactive kind; else "".
+func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
+	if s.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
+		return ""
+	}
+
+	return s.inactive(gk)
+}
+
+// whyNotReconciled returns why the provider of an MR does not reconcile it, if the reason is that
+// the MR's kind is not active; else zero. From Crossplane v2.4 on a provider does not run if none
+// of its kinds is active. Before that it runs and ignores this kind.
+func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) reason.Message {
+	if !xp.IsManaged(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
+		return reason.Message{}
+	}
+	name := s.inactiveFor(u.GroupVersionKind().GroupKind())
+	if name == "" {
+		return reason.Message{}
+	}
+
+	return reason.KindNotActive.Messagef("its provider does not reconcile it, because its ManagedResourceDefinition %s is not active; "+
+		"%s", name, xp.HowToActivate(name))
+}
+
+// WhyNotAdopted returns why a claim or an XR is not adopted, as far as the object itself shows it,
+// and the next step; both are zero if it is adopted. A restored object never looks adopted before
+// it is held: it is created with its hold.
+func WhyNotAdopted(u *unstructured.Unstructured) (why reason.Message, next string) {
+	h, err := HoldOf(u)
+	switch {
+	case err != nil:
+		return reason.Message{Code: cmp.Or(reason.CodeOf(err), reason.MarkUnreadable), Text: err.Error()}, "correct or remove that annotation"
+	case h != nil && h.Quarantine:
+		return reason.Quarantined.Messagef("in quarantine since %s, by %s", h.Since, h.By()), HowToRelease(u, h)
+	case h != nil:
+		why, next = reason.Message{Text: fmt.Sprintf("held by %s since %s: %s", h.By(), h.Since, Why(u, h))},
+			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
+		if h.ByHand {
+			next = manualNext(h)
+		}
+
+		return why, next
+	case u.GetDeletionTimestamp() != nil:
+		return reason.BeingDeleted.Messagef("it is being deleted"), "see what its finalizers wait for, and restore it again"
+	case xp.IsPaused(u):
+		return reason.Message{}, "" // A user has paused it. Crossplane does not reconcile it until they unpause it.
+	}
+	switch c, ok := reconciled(u); {
+	case !ok:
+		return reason.AwaitingCrossplane.Messagef("Crossplane has not reconciled it yet"), "check that Crossplane runs, and that its XRD is " +
+			"Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
+	case c.Status != "True":
+		return reason.CrossplaneFailing.Messagef("Crossplane can't reconcile it: %s", c.Message), "correct that; see also its Events: kubectl describe"
+	default:
+		return reason.Message{}, ""
+	}
 }

@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/reason"
@@ -30,32 +32,17 @@ func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) reason.M
 	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
 		return reason.Message{}
 	}
-	why, unknown := s.isUnknown(r)
-	if unknown && h.SecretBy == "" {
+	switch why, unknown := s.isUnknown(r); {
+	case unknown && h.SecretBy == "":
 		return reason.Message{}
-	}
-
-	return lostSecret(r, h.SecretBy, why, unknown)
-}
-
-// lostSecret returns the message for a connection secret that is missing, or unknown because of
-// why. by is the command that restores it; "" if the same restore brings it.
-func lostSecret(r xp.Ref, by, why string, unknown bool) reason.Message {
-	switch {
-	case unknown && by != "":
+	case unknown:
 		return reason.ConnectionSecretMissing.Messagef("the restore has left out its connection %s, and Secrets can't be read: %s. Without it another would be "+
-			"published; restore it: %s, and run this with the right to list Secrets", r, why, by)
-	case by != "":
-		return reason.ConnectionSecretMissing.Messagef("the restore has left out its connection %s, and another would be published without it; restore it: %s", r, by)
+			"published; restore it: %s, and run this with the right to list Secrets", r, why, h.SecretBy)
+	case h.SecretBy != "":
+		return reason.ConnectionSecretMissing.Messagef("the restore has left out its connection %s, and another would be published without it; restore it: %s",
+			r, h.SecretBy)
 	default:
 		return reason.ConnectionSecretMissing.Messagef("its connection %s was not restored, and another would be published without it; restore again", r)
-	}
-}
-
-// checkSecret waits for the XR's connection secret, if the backup has it.
-func (t *tree) checkSecret(u *unstructured.Unstructured) {
-	if why := t.snapshot.missingSecret(u, t.hold); !why.IsZero() {
-		t.wait(false, why.About(xp.String(u)))
 	}
 }
 
@@ -96,4 +83,110 @@ func publisherOf(s *unstructured.Unstructured) string {
 	}
 
 	return ""
+}
+
+// An Input is a Secret that the provider of a held MR reads.
+type Input struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Stored means that the backup has the Secret. By is the command that restores it, if the
+	// restore leaves it out.
+	Stored bool   `json:"stored,omitempty"`
+	By     string `json:"by,omitempty"`
+	// Was is the name of the Secret in the backup, which has the UID of an XR in it; "" if it is the
+	// same.
+	Was string `json:"was,omitempty"`
+}
+
+// Ref returns the reference to the Secret.
+func (i Input) Ref() xp.Ref {
+	return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: i.Namespace, Name: i.Name}
+}
+
+// ReasonInput returns the reason of the hold of an MR whose provider reads a missing Secret.
+// Without it a provider that generates passwords makes another one, and changes that of a live
+// database (upjet's PasswordGenerator); others fail.
+func ReasonInput(in Input) string {
+	return reason.InputSecretMissing.Messagef("restored from a backup; %s", in.missing()).String()
+}
+
+// missingInput returns why u, which is held, waits for a Secret of its provider; zero if it does
+// not.
+func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) reason.Message {
+	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
+		return reason.Message{}
+	}
+	for _, in := range h.Inputs {
+		if s.Has(in.Ref()) {
+			continue
+		}
+		if why, unknown := s.isUnknown(in.Ref()); unknown {
+			return reason.InputSecretMissing.Messagef("its provider reads %s, and Secrets can't be read: %s; %s; %s, and run this with the right to list Secrets",
+				in.Ref(), why, in.without(), in.next())
+		}
+
+		return reason.InputSecretMissing.Messagef("%s", in.missing())
+	}
+
+	return reason.Message{}
+}
+
+// missing returns the consequence of the missing Secret, and the next step.
+func (i Input) missing() string {
+	is := "which its provider reads"
+	if state, ok := xp.StateIn(i.Name); ok {
+		is = "in which " + state.Keeper + " keeps its " + state.What
+	}
+
+	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), is, i.without(), i.next())
+}
+
+// without returns the consequence of the missing Secret.
+func (i Input) without() string {
+	if state, ok := xp.StateIn(i.Name); ok {
+		return "without it " + state.Again
+	}
+
+	return "without it the provider fails, or generates another password than the one in use"
+}
+
+// next returns how to get the Secret back.
+func (i Input) next() string {
+	switch {
+	case i.Was != "":
+		return "its name comes from the UID of an XR, which has changed, and in the backup it is " + i.Was + ". Restore that, if it is missing, and copy it to " +
+			i.Name
+	case i.By != "":
+		return "the restore has left it out; restore it: " + i.By
+	case i.Stored:
+		return "it was not restored; restore again"
+	case xp.IsStateSecret(i.Name):
+		return "it is not in the backup; restore it from another one, or, if that may happen, release this with --force"
+	default:
+		return "it is not in the backup; create it, with what the external resource has"
+	}
+}
+
+// Inputs returns the Secrets of any type that held objects wait for, which are those that providers
+// read.
+func (s *Snapshot) Inputs() []xp.Ref {
+	var refs []xp.Ref
+	for _, f := range s.observed {
+		refs = append(refs, f.inputs()...)
+	}
+
+	return refs
+}
+
+// inputs returns the Secrets that the provider of an MR reads and that its hold waits for.
+func (f *observedObject) inputs() []xp.Ref {
+	if f.hold == nil || !f.marked {
+		return nil
+	}
+	refs := make([]xp.Ref, 0, len(f.hold.Inputs))
+	for _, in := range f.hold.Inputs {
+		refs = append(refs, in.Ref())
+	}
+
+	return refs
 }

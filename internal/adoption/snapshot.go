@@ -34,15 +34,15 @@ type Snapshot struct {
 	// leftBehind is what deleted MRs left behind.
 	leftBehind map[xp.ID]leftBehind
 	// now is when the Snapshot was observed.
-	now      time.Time
-	platform platform
+	now time.Time
+	// shared are the objects that all XRs share, by sharedKey.
+	shared map[xp.ID][]*unstructured.Unstructured
+	// whole are the kinds of which all objects were added.
+	whole map[schema.GroupKind]bool
 	// inactive is the function of Definitions; nil if there is none.
 	inactive func(schema.GroupKind) string
-	// crossplaneDown is the function of SkipComposed; nil if there is none.
-	crossplaneDown func() bool
-	// observedObjects caches what was read of objects. With a packer it has all that are not only
-	// read.
-	observedObjects map[xp.ID]*observedObject
+	// observed are the objects that are not only read.
+	observed map[xp.ID]*observedObject
 	// investigation is what is asked; nil if objects that are not held are not judged. index finds
 	// the restored composed resources; nil until needed.
 	investigation *Investigation
@@ -54,8 +54,8 @@ type Snapshot struct {
 func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
-		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observedObjects: map[xp.ID]*observedObject{},
-		leftBehind: map[xp.ID]leftBehind{},
+		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observed: map[xp.ID]*observedObject{},
+		leftBehind: map[xp.ID]leftBehind{}, shared: map[xp.ID][]*unstructured.Unstructured{}, whole: map[schema.GroupKind]bool{},
 	}
 }
 
@@ -73,21 +73,18 @@ func (s *Snapshot) Add(u *unstructured.Unstructured) {
 	delete(s.leftBehind, id)
 	s.remove(id)
 	s.keep(id, u, again)
-	s.platform.add(u)
+	if key, ok := sharedKey(u); ok {
+		s.shared[key] = append(s.shared[key], u)
+	}
 }
 
 // keep stores an object; again means that it replaces another version.
 func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	s.invalidate(id)
-	if s.packer == nil {
-		s.objects[id] = u
-
-		return
-	}
 	if !isOnlyRead(u) {
-		s.observedObjects[id] = s.addObserved(u)
+		s.observed[id] = s.observe(u)
 	}
-	if xp.IsCrossplaneGroup(id.Group) {
+	if s.packer == nil || xp.IsCrossplaneGroup(id.Group) {
 		s.objects[id] = u
 
 		return
@@ -120,8 +117,10 @@ func (s *Snapshot) remove(id xp.ID) {
 	delete(s.objects, id)
 	delete(s.packed, id)
 	delete(s.restored, before.GetUID())
-	delete(s.observedObjects, id)
-	s.platform.remove(before)
+	delete(s.observed, id)
+	if key, ok := sharedKey(before); ok {
+		s.shared[key] = slices.DeleteFunc(s.shared[key], func(u *unstructured.Unstructured) bool { return u == before })
+	}
 }
 
 // cloneRef returns a copy of a Ref that shares no memory with a packed object. Thousands of Refs
@@ -132,11 +131,8 @@ func cloneRef(r xp.Ref) xp.Ref {
 	}
 }
 
-// All returns the objects of a kind, in no order.
-func (s *Snapshot) All(gk schema.GroupKind) []*unstructured.Unstructured { return s.AllBut(gk, nil) }
-
-// AllBut is All without some objects.
-func (s *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
+// All returns the objects of a kind without some, in no order.
+func (s *Snapshot) All(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for id, u := range s.objects {
 		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
@@ -165,9 +161,9 @@ func (s *Snapshot) AddRestored(u *unstructured.Unstructured) {
 func (s *Snapshot) RestoredAt() time.Time {
 	var since, polled time.Time
 	trees := false
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.hold == nil {
-			return
+			continue
 		}
 		if at := parseTime(f.hold.Since); at.After(since) {
 			since = at
@@ -176,7 +172,7 @@ func (s *Snapshot) RestoredAt() time.Time {
 			polled = at
 		}
 		trees = trees || f.composite || f.claim
-	})
+	}
 	switch {
 	case !polled.IsZero():
 		return polled
@@ -198,6 +194,25 @@ func (s *Snapshot) AddUnserved(gk schema.GroupKind) {
 func (s *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
 	s.invalidateAll()
 	s.unreadable[gvk] = why
+}
+
+// AddRetired records an unserved version of a kind, and a served one. Objects are the same in both.
+func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
+	if s.retired[version] == served {
+		return
+	}
+	s.invalidateAll()
+	s.retired[version] = served
+}
+
+// served returns the kind of r, in its served version if that is known to be another.
+func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
+	gvk := r.GroupVersionKind()
+	if served, ok := s.retired[gvk]; ok {
+		return served
+	}
+
+	return gvk
 }
 
 // isUnknown reports whether r may exist though it was not observed, and returns why.
@@ -242,35 +257,37 @@ func (s *Snapshot) Has(r xp.Ref) bool {
 // no Plan waits for now. An XR that is still paused must find all of them, and an MR has a hold of
 // its own. An XR that is unpaused has found them.
 func (s *Snapshot) LooksAtComposed() bool {
-	below := false
-	s.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
+	for _, f := range s.observed {
+		if f.hold != nil && (f.paused || !f.composite && !f.claim) {
+			return true
+		}
+	}
 
-	return below
+	return false
 }
 
 // Subjects returns the objects to plan for, in a stable order: all XRs, and the MRs that are held
 // or publish connection details. The Plan of a held XR includes its composed resources.
 func (s *Snapshot) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.composite && f.hold != nil {
 			held[f.uid] = true
 		}
-	})
+	}
 	var refs []xp.Ref
-	s.each(func(f *observedObject) {
+	for _, f := range s.observed {
 		if f.composite || (f.publishes || f.marked) && !held[f.controller] {
 			refs = append(refs, f.Ref)
 		}
-	})
+	}
 	slices.SortFunc(refs, xp.Ref.Compare)
 
 	return refs
 }
 
-// Needs returns what must be observed to plan for refs, as far as the Snapshot knows: refs, their
-// composed resources, claims, CompositionRevisions and connection secrets, and so on down the
-// trees.
+// Needs returns what must be observed to plan for refs, as far as the Snapshot knows: refs, what
+// belongs to them, and so on down the trees.
 func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
@@ -281,8 +298,8 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if f := s.observed(r.ID()); f != nil { // An object that is only read needs nothing else.
-			for _, l := range slices.Concat(s.composed(f), s.named(f)) {
+		if f := s.observed[r.ID()]; f != nil { // An object that is only read needs nothing else.
+			for _, l := range slices.Concat(s.composed(f), f.named()) {
 				visit(l)
 			}
 		}
@@ -300,13 +317,13 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 func (s *Snapshot) RequiredKinds(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
-		f := s.observed(r.ID())
+		f := s.observed[r.ID()]
 		if f == nil || !f.composite && !f.claim {
 			continue
 		}
 		own := f.GroupVersionKind()
 		vital[own] = true
-		for _, l := range s.named(f) {
+		for _, l := range f.named() {
 			gvk := s.served(l)
 			vital[gvk] = vital[gvk] || gvk.Group == own.Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
 		}
@@ -318,56 +335,41 @@ func (s *Snapshot) RequiredKinds(needs []xp.Ref) map[schema.GroupVersionKind]boo
 // composed returns the composed resources to observe: a held XR's in the backup, an investigated
 // XR's.
 func (s *Snapshot) composed(f *observedObject) []xp.Ref {
-	if f.hold == nil {
-		return s.investigatedRefs(f)
-	}
-	if !f.composite || f.claim || s.skipsComposed(f) {
+	var saved []xp.Ref
+	switch {
+	case f.hold == nil && !s.isInvestigated(f), !f.composite, f.claim:
 		return nil
-	}
-
-	if f.paused || f.hold.Unpaused != "" {
+	case f.hold == nil:
+	case f.paused, f.hold.Unpaused != "":
 		return f.hold.Refs
+	default: // Another writer has removed its pause. Its current resourceRefs show the result.
+		saved = f.hold.Refs
 	}
-	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // Another writer has removed its pause. Its current resourceRefs show the result.
+	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs()
 	if err != nil || kindsOf(now) > maxKinds {
-		return f.hold.Refs
+		return saved
 	}
 
-	return append(slices.Clone(f.hold.Refs), now...)
+	return slices.Concat(saved, now)
 }
 
-func (s *Snapshot) named(f *observedObject) []xp.Ref {
-	held := f.hold != nil
-	none := xp.Ref{}
-	if !f.claim && !f.composite {
-		refs := f.inputs()
-		if held && f.hold.Owner != nil {
-			refs = append(refs, *f.hold.Owner)
-		}
-		if held && f.hold.FromUID != nil {
-			refs = append(refs, f.hold.FromUID.XR)
-		}
-		if f.secret != none && held && f.hold.Secret {
+// named returns what else of an object must be observed.
+func (f *observedObject) named() []xp.Ref {
+	refs := f.inputs()
+	if h := f.hold; h != nil {
+		if f.composite || f.claim || h.Secret {
 			refs = append(refs, f.secret)
 		}
-
-		return refs
-	}
-	if s.skipsComposed(f) {
-		return f.unreportedClaim()
-	}
-	var refs []xp.Ref
-	if held {
-		refs = append(refs, f.secret)
-	}
-	if held && !f.claim {
 		refs = append(refs, f.revision)
-		if f.hold.Owner != nil {
-			refs = append(refs, *f.hold.Owner)
+		if h.Owner != nil {
+			refs = append(refs, *h.Owner)
+		}
+		if h.FromUID != nil {
+			refs = append(refs, h.FromUID.XR)
 		}
 	}
 
-	return slices.DeleteFunc(append(refs, f.bound), func(r xp.Ref) bool { return r == none })
+	return slices.DeleteFunc(append(refs, f.bound), func(r xp.Ref) bool { return r == (xp.Ref{}) })
 }
 
 func revisionRef(c xp.Composite) xp.Ref {

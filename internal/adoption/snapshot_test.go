@@ -178,7 +178,7 @@ func TestPack(t *testing.T) {
 		if same := packed.Get(r) == u; same != kept[u.GetName()] {
 			t.Errorf("%s is kept unpacked: %t", r, same)
 		}
-		if all := packed.All(u.GroupVersionKind().GroupKind()); len(all) != len(w.All(u.GroupVersionKind().GroupKind())) {
+		if all := packed.All(u.GroupVersionKind().GroupKind(), nil); len(all) != len(w.All(u.GroupVersionKind().GroupKind(), nil)) {
 			t.Errorf("%s: All returns %v for its kind", r, all)
 		}
 	}

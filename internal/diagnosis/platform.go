@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,7 +190,7 @@ func definedKinds(xrd *unstructured.Unstructured) string {
 func Defects(of Subject, i adoption.Installation, unserved bool) []report.Problem {
 	problems := make([]report.Problem, 0, 1)
 	for _, d := range i.Defects(unserved) {
-		why, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+cmp.Or(d.Fixed, d.Before)+" or later"
+		why, next := "Crossplane "+i.Version+" "+d.What, "upgrade Crossplane to "+d.Before+" or later"
 		if of == Backup {
 			why, next = "the source cluster ran Crossplane "+i.Version+", which "+d.What, "restore into "+d.Before+" or later"
 		} else if d.Until != "" {

@@ -123,7 +123,7 @@ func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector stri
 // It returns a Plan for each and the last observer that it used.
 func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.Snapshot) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
-	p.skipComposed(o)
+	p.configure(o)
 	defer p.reportLate(ctx, unlimited)
 	for {
 		looked, listings := time.Now(), len(o.listings)
@@ -163,7 +163,7 @@ func (p *poll) waitForChange(ctx context.Context, o *observer) (*observer, bool,
 		o.unfollow()
 		fresh := newObserver(o.cluster, o.key, o.selector, o.refs)
 		fresh.requester = o.requester
-		p.skipComposed(fresh)
+		p.configure(fresh)
 
 		return fresh
 	}

@@ -137,7 +137,7 @@ func BenchmarkLook(b *testing.B) {
 			a.relists = true
 			p := a.newPoll(ctx)
 			o := newObserver(a.cluster, adoption.Unverified, selector, []xp.Ref{first})
-			p.skipComposed(o)
+			p.configure(o)
 			look := func() {
 				if err := o.listNeeded(ctx); err != nil {
 					b.Fatal(err)

@@ -115,7 +115,7 @@ func TestRelisted(t *testing.T) {
 		t.Error("the watch must be complete")
 	}
 	var got []string
-	for _, u := range o.snapshot.All(gone.GroupVersionKind().GroupKind()) {
+	for _, u := range o.snapshot.All(gone.GroupVersionKind().GroupKind(), nil) {
 		got = append(got, u.GetName()+" "+u.GetResourceVersion())
 	}
 	slices.Sort(got)

@@ -179,7 +179,7 @@ func (o *observer) removeMissing(l *listing, there map[xp.ID]bool) {
 	if err != nil {
 		return
 	}
-	for _, u := range o.snapshot.AllBut(l.GroupKind(), there) {
+	for _, u := range o.snapshot.All(l.GroupKind(), there) {
 		if (l.namespace == "" || l.namespace == u.GetNamespace()) && selector.Matches(labels.Set(u.GetLabels())) {
 			o.snapshot.Remove(u)
 		}

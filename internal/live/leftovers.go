@@ -125,7 +125,7 @@ func (l *leftovers) namespaces() []string {
 // all returns all XRs of a kind, in a namespace or everywhere.
 func (l *leftovers) all(ctx context.Context, o *observer, c collection) ([]*unstructured.Unstructured, error) {
 	if o.whole[collection{GroupVersionKind: c.GroupVersionKind}] {
-		return o.snapshot.All(c.GroupKind()), nil
+		return o.snapshot.All(c.GroupKind(), nil), nil
 	}
 
 	return l.cluster.List(ctx, c.GroupVersionKind, c.namespace, metav1.ListOptions{})

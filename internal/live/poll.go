@@ -90,14 +90,10 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 }
 
-// skipComposed configures an observer. While no Crossplane is installed it skips composed
-// resources, which no XR can use then, unless a user waits for all notices.
-func (p *poll) skipComposed(o *observer) {
+// configure configures an observer for the poll.
+func (p *poll) configure(o *observer) {
 	o.watches, o.watchesAll = !p.relists, p.reportsAll
 	p.investigate(o)
-	if !p.reportsAll {
-		o.snapshot.SkipComposed(func() bool { return p.installed().IsGone() })
-	}
 }
 
 // maxPoll limits a poll, since Velero polls the operations of other restores after it.

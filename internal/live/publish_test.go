@@ -157,7 +157,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := w.All(kindSecret.GroupKind()); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
+	if all := w.All(kindSecret.GroupKind(), nil); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
 		t.Errorf("the snapshot must keep only the Secrets that are needed: %v", all)
 	}
 	lists := 0

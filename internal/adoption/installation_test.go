@@ -30,7 +30,7 @@ func TestDefects(t *testing.T) {
 		},
 		"V243Unserved": {reason: "This version fixes the defect.", version: "2.4.3", unserved: true},
 		"V235Unserved": {reason: "The cache of this version is that of 2.3.0.", version: "2.3.5", unserved: true, want: []string{"#1112"}},
-		"V236Unserved": {reason: "Whether this version has the defect is not known.", version: "2.3.6", unserved: true},
+		"V236Unserved": {reason: "This version is not known to fix the defect.", version: "2.3.6", unserved: true, want: []string{"#1112"}},
 		"V226Unserved": {reason: "The defect came with the cache of 2.2.0.", version: "2.2.6", unserved: true, want: []string{"#1112"}},
 		"V227Unserved": {reason: "This version fixes the defect.", version: "2.2.7", unserved: true},
 		"V21Unserved":  {reason: "This version has another cache.", version: "2.1.8", unserved: true},
